@@ -1,0 +1,70 @@
+PYTHON ?= python3
+TORCH_INDEX ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
+NOTEBOOKS := $(sort $(wildcard notebooks/[0-9][0-9]_*.ipynb))
+
+export HF_HUB_DISABLE_TELEMETRY := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup course lab test test-real table bench bench-gpu lint format notebooks strip clean
+
+help:  ## list the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup: $(STAMP)  ## create .venv with every version fixed (PYTHON=python3.12, TORCH_INDEX=URL)
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
+	    { echo "$(PYTHON) is not Python 3.11, 3.12 or 3.13; name one that is: PYTHON=python3.12 make setup"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(STAMP): pyproject.toml constraints.txt | $(BIN)/python
+	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --no-deps --index-url $(TORCH_INDEX) torch==$(TORCH))
+	$(BIN)/python -m pip install -c constraints.txt -e '.[test,reference]'
+	@touch $@
+
+course: setup  ## execute every notebook at the mini profile into outputs/
+	HF_HUB_OFFLINE=1 $(BIN)/python -m lib.course
+
+lab: setup  ## open the notebooks in JupyterLab
+	$(BIN)/jupyter lab --notebook-dir notebooks
+
+test: lint  ## lint, types, tests, doctests and notebooks
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest --doctest-modules lib tests
+
+test-real: setup  ## only the tests on real data (CSE_DATA=folder)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m real_data tests
+
+lint: setup  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup  ## let ruff fix and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+table: setup  ## the tables of the README, from results/
+	$(BIN)/python -m lib.runs table
+
+bench: setup  ## side-by-side timings on the CPU
+	$(BIN)/python -m benchmarks
+
+bench-gpu: setup  ## side-by-side timings on a GPU
+	$(BIN)/python -m benchmarks --gpu
+
+notebooks: setup  ## execute the notebooks in place, for a commit
+	HF_HUB_OFFLINE=1 $(BIN)/jupyter nbconvert --to notebook --execute --inplace \
+	    --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.store_widget_state=False $(NOTEBOOKS)
+
+strip: setup  ## clear the notebooks' outputs
+	$(BIN)/jupyter nbconvert --clear-output --inplace $(NOTEBOOKS)
+
+clean:  ## remove caches and build files (.venv and outputs/ stay)
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .snakemake *.egg-info
+	find . -path ./$(VENV) -prune -o -type d \( -name __pycache__ -o -name .ipynb_checkpoints \) -exec rm -rf {} +

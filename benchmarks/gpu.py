@@ -1,0 +1,197 @@
+"""Time of a SimCSE training step of BERT-base size on a GPU: `lib.train.fit` and sentence-transformers' trainer.
+
+Weights are random, configuration and vocabulary are bert-base-uncased's. A 1M-sentence epoch is extrapolated from
+the timed steps. The physical floor stands beside it: the matrix products of a step at the measured bf16 rate, plus
+the bytes that AdamW must move at the measured copy bandwidth.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from transformers import AutoTokenizer, BertConfig, BertModel
+
+from benchmarks import common
+from benchmarks.common import OURS, THEIRS, Side, Task
+from lib import paths
+from lib.encoder import resolve_device
+
+EPOCH = 1_000_000
+VOCABULARY = "vocab/bert-base-uncased"
+OPTIMISER_BYTES = 28  # a parameter: read weight, gradient and two moments, write weight and two moments, fp32
+
+
+def find_vocabulary(argument: str | None, data_dir: str | None) -> Path:
+    """Folder with config.json and vocab.txt.
+
+    Raises:
+        FileNotFoundError: none there.
+    """
+    candidates = [Path(argument)] if argument else [base / VOCABULARY for base in paths.data_dirs(data_dir)]
+    for folder in candidates:
+        if (folder / "config.json").is_file() and (folder / "vocab.txt").is_file():
+            return folder
+    looked = ", ".join(map(str, candidates))
+    raise FileNotFoundError(
+        f"no config.json and vocab.txt of bert-base-uncased (looked in {looked}): name their folder with --vocabulary, "
+        f"or set CSE_DATA to a folder that has {VOCABULARY}"
+    )
+
+
+def best_seconds(work: Callable[[], object], device: torch.device, repeats: int = 10) -> float:
+    """Shortest wall time of `work`, seconds."""
+    work()
+    times = []
+    for _ in range(repeats):
+        common.synchronise(device)
+        start = time.perf_counter()
+        work()
+        common.synchronise(device)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def matmul_rate(device: torch.device, n: int) -> float:
+    """FLOP/s of a bf16 product of two n × n matrices."""
+    a = torch.randn(n, n, device=device, dtype=torch.bfloat16)
+    return 2 * n**3 / best_seconds(lambda: a @ a, device)
+
+
+def copy_bandwidth(device: torch.device, n: int) -> float:
+    """Bytes/s read plus written by a copy of n fp32 values."""
+    a = torch.zeros(n, device=device)
+    b = torch.empty_like(a)
+    return 8 * n / best_seconds(lambda: b.copy_(a), device)
+
+
+def step_flops(config: BertConfig, sequences: int, tokens: float) -> float:
+    """FLOPs of the matrix products of one training step: forward, and twice as much backward.
+
+    A layer has 4 h² + 2 h i weights, each 2 FLOPs a token, and 4 t h FLOPs a token for QKᵀ and the weighted sum.
+
+    Args:
+        sequences: encoded in the step, both views; tokens: mean length t of one.
+
+    Example:
+        >>> config = BertConfig(hidden_size=2, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1)
+        >>> step_flops(config, sequences=1, tokens=1.0)
+        216.0
+    """
+    h, i = config.hidden_size, config.intermediate_size
+    forward = config.num_hidden_layers * (2 * (4 * h * h + 2 * h * i) + 4 * tokens * h)  # one token
+    return 3 * forward * sequences * tokens
+
+
+def floor(config: BertConfig, batch: int, tokens: float, device: torch.device, smoke: bool) -> list[dict]:
+    """The least time of a step on this device, in ms, part by part."""
+    with torch.device("meta"):
+        parameters = sum(p.numel() for p in BertModel(config, add_pooling_layer=False).parameters())
+    rate = matmul_rate(device, 256 if smoke else 8192)
+    bandwidth = copy_bandwidth(device, 2**18 if smoke else 2**28)
+    flops, moved = step_flops(config, 2 * batch, tokens), OPTIMISER_BYTES * parameters
+    parts = [
+        ("matrix products", f"{flops / 1e12:.4g} TFLOP", f"{rate / 1e12:.4g} TFLOP/s, bf16", flops / rate),
+        ("AdamW", f"{moved / 1e9:.4g} GB", f"{bandwidth / 1e9:.4g} GB/s, copy", moved / bandwidth),
+    ]
+    table = [{"part": p, "work": w, "measured_rate": r, "ms": round(1000 * s, 4)} for p, w, r, s in parts]
+    total = round(1000 * sum(s for *_, s in parts), 4)
+    return [*table, {"part": "together", "work": "", "measured_rate": "", "ms": total}]
+
+
+def sides(task: Task, device: torch.device, compile: bool) -> dict[str, Side]:
+    """Every row."""
+    eager: Side = lambda i: common.train_ours(task, i, device, precision="bf16")  # noqa: E731
+    compiled: Side = lambda i: common.train_ours(task, i, device, precision="bf16", compile=True)  # noqa: E731
+    return {
+        f"{OURS} bf16": eager,
+        **({f"{OURS} bf16, compiled": compiled} if compile else {}),
+        f"{THEIRS} fp32 (its default)": lambda i: common.train_theirs(task, i, device),
+        f"{THEIRS} bf16": lambda i: common.train_theirs(task, i, device, bf16=True),
+    }
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """Command line."""
+    p = common.parser(__doc__)
+    p.add_argument("--vocabulary", help=f"folder with config.json and vocab.txt (default: {VOCABULARY} of the data)")
+    p.add_argument("--steps", type=int, default=300, help="timed steps")
+    p.add_argument(
+        "--warmup",
+        type=int,
+        default=60,
+        help="steps before the clock starts, an even number; compilation falls into them",
+    )
+    p.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="time torch.compile too")
+    args = p.parse_args(argv)
+    if args.smoke:
+        args.steps, args.warmup, args.repetitions, args.compile = 3, 2, 1, False
+    common.prepare(args)
+    return args
+
+
+def build(args: argparse.Namespace, folder: Path) -> tuple[BertConfig, Task, str]:
+    """Write the model, read the sentences."""
+    source = paths.MINI_BERT if args.smoke else find_vocabulary(args.vocabulary, args.data_dir)
+    tokenizer = AutoTokenizer.from_pretrained(source)
+    tiny = BertConfig(vocab_size=len(tokenizer), **common.TINY)
+    config = tiny if args.smoke else BertConfig.from_pretrained(source)
+    common.save_model(folder, tokenizer, config)
+    n = (args.steps + args.warmup) * 64
+    made_up = (common.made_up(n, tokenizer), "made-up strings (smoke run)") if args.smoke else None
+    sentences, origin = made_up or common.wikipedia(n, args.data_dir)
+    return config, Task(folder, sentences, args.warmup, args.steps), origin
+
+
+def measure(args: argparse.Namespace, device: torch.device) -> dict:
+    """Time all sides and collect the report."""
+    with tempfile.TemporaryDirectory() as name:
+        config, task, origin = build(args, Path(name) / "model")
+        samples = common.interleave(sides(task, device, args.compile), args.repetitions)
+    table = common.rows(samples)
+    for row in table:
+        row["ms_a_step"] = round(1000 * row["median_seconds"] / task.steps, 3)
+        row["minutes_for_1M_sentences"] = round(EPOCH / row["sentences_per_second"] / 60, 2)
+    best = f"{OURS} bf16, compiled" if args.compile else f"{OURS} bf16"
+    ratios = [
+        common.ratio("best of lib / default", best, f"{THEIRS} fp32 (its default)", samples),
+        common.ratio("both bf16", best, f"{THEIRS} bf16", samples),
+    ]
+    if args.compile:
+        ratios.append(common.ratio("compiled / not compiled", best, f"{OURS} bf16", samples))
+    tokens = table[0]["mean_tokens"]
+    shape = f"{config.num_hidden_layers} layers × {config.hidden_size}, {config.vocab_size:,} tokens"
+    settings = {
+        "encoder": f"{shape}, random weights",
+        "sentences": origin,
+        "batch": "64, at most 32 tokens",
+        "timed": f"{args.steps} steps after {args.warmup} warm-up steps; no logging, evaluation or checkpoints",
+        "repetitions": args.repetitions,
+    }
+    title = f"SimCSE training at BERT-base size on {'a GPU' if device.type == 'cuda' else 'a CPU (smoke run)'}"
+    least = floor(config, task.batch_size, tokens, device, args.smoke)
+    return common.report("gpu", title, settings, table, ratios, floor=least)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure, print and write the table."""
+    args = arguments(argv)
+    device = torch.device("cpu") if args.smoke else resolve_device("auto")
+    if device.type != "cuda" and not args.smoke:
+        print("gpu: PyTorch sees no GPU here, so nothing was measured; `--smoke` shows on a CPU that the script runs")
+        return 1
+    found = common.machine(device)
+    try:
+        content = measure(args, device)
+    except FileNotFoundError as error:
+        print(f"gpu: {error}", file=sys.stderr)
+        return 1
+    common.write(content, found, args.results, device)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

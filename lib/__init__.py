@@ -1,0 +1,1 @@
+"""Training and evaluation helpers of the contrastive sentence embedding course."""

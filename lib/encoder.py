@@ -1,0 +1,421 @@
+"""A backbone with pooling and a projection head: text in, sentence embeddings out."""
+
+import inspect
+import json
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from huggingface_hub.errors import GatedRepoError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from tqdm import tqdm
+from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers.utils import logging as hf_logging
+
+from lib.tokens import TokenRows, tokenise
+
+POOLINGS = (
+    "cls",
+    "mean",
+    "last2_mean",
+    "first_last_mean_embeddings",
+    "first_last_mean_layer_1",
+    "last_token",
+)
+HEADS = ("none", "tanh", "linear")
+SETTINGS_FILE = "sentence_encoder.json"
+HEAD_FILE = "head.safetensors"
+_DROPOUT_FIELDS = (
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+    "dropout",
+    "attention_dropout",
+    "activation_dropout",
+    "embedding_dropout",
+    "mlp_dropout",
+    "hidden_dropout",
+    "attn_pdrop",
+    "embd_pdrop",
+    "resid_pdrop",
+    "dropout_rate",
+)
+_LONGEST = 1_000_000
+
+
+def resolve_device(device: str = "auto") -> torch.device:
+    """`"auto"` is the first GPU if there is one, else the CPU; any other name is taken as it is.
+
+    Raises:
+        ValueError: a GPU is named and PyTorch sees none.
+    """
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    chosen = torch.device(device)
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {device!r} asked for, but PyTorch sees no GPU: use device='cpu'")
+    return chosen
+
+
+def resolve_precision(precision: str = "auto", device: str | torch.device = "cpu") -> str:
+    """`"auto"` is bf16 autocast where the device multiplies bf16 matrices in hardware, else fp32.
+
+    That means: GPUs that support bf16, and CPUs with AMX tiles or AVX512-BF16. On other CPUs bf16 is
+    emulated and several times slower than fp32.
+
+    Raises:
+        ValueError: `precision` is not one of auto, fp32, bf16.
+    """
+    if precision not in ("auto", "fp32", "bf16"):
+        raise ValueError(f"precision must be 'auto', 'fp32' or 'bf16', got {precision!r}")
+    if precision != "auto":
+        return precision
+    if torch.device(device).type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    fast = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+    return "bf16" if fast else "fp32"
+
+
+def pool(hidden_states: Sequence[Tensor], mask: Tensor, pooling: str) -> Tensor:
+    """Sentence vectors `(n, d)` from the hidden states of all layers.
+
+    Args:
+        hidden_states: the embeddings' output and every layer's output, each (n, t, d). For `cls`, `mean`
+            and `last_token` the last entry alone is enough.
+        mask: (n, t), 1 for real tokens, 0 for padding; padding never enters a mean.
+        pooling: `cls` first token; `mean` of the last layer; `last2_mean` of the last two layers;
+            `first_last_mean_embeddings` of the embeddings' output and the last layer;
+            `first_last_mean_layer_1` of layer 1 and the last layer; `last_token` the last real token,
+            whichever side the padding is on.
+
+    Raises:
+        ValueError: unknown pooling.
+
+    Example:
+        >>> states = [torch.tensor([[[1.0], [3.0], [9.0]]])]
+        >>> pool(states, torch.tensor([[1, 1, 0]]), "mean")
+        tensor([[2.]])
+    """
+    last = hidden_states[-1]
+    if pooling == "cls":
+        return last[:, 0]
+    if pooling == "last_token":
+        position = (mask * torch.arange(1, mask.shape[1] + 1, device=mask.device)).argmax(1)
+        return last[torch.arange(len(last), device=last.device), position]
+    layers = {
+        "mean": (-1,),
+        "last2_mean": (-1, -2),
+        "first_last_mean_embeddings": (0, -1),
+        "first_last_mean_layer_1": (1, -1),
+    }
+    if pooling not in layers:
+        raise ValueError(f"unknown pooling {pooling!r}: choose one of {', '.join(POOLINGS)}")
+    weight = mask[:, :, None].to(last.dtype)  # (n, t, 1)
+    total = torch.stack([hidden_states[i] for i in layers[pooling]]).mean(0)  # (n, t, d)
+    return (total * weight).sum(1) / weight.sum(1).clamp_min(1)
+
+
+def build_head(name: str, width: int, std: float = 0.02) -> nn.Module:
+    """Projection head `(n, width) → (n, width)` used in training: `none`, `linear` or `tanh` (linear, then tanh).
+
+    Source: `tanh` is BERT's pooler and SimCSE's MLP head (Gao et al. 2021, §6.3).
+    """
+    if name == "none":
+        return nn.Identity()
+    if name not in HEADS:
+        raise ValueError(f"unknown head {name!r}: choose one of {', '.join(HEADS)}")
+    linear = nn.Linear(width, width)
+    nn.init.normal_(linear.weight, std=std)
+    nn.init.zeros_(linear.bias)
+    return nn.Sequential(linear, nn.Tanh()) if name == "tanh" else linear
+
+
+class Encoder(nn.Module):
+    """Sentence encoder: backbone → pooling → projection head.
+
+    In training mode a forward pass returns `head(pool(pooling))`; in evaluation mode it returns
+    `pool(eval_pooling)`, through the head only if `eval_head`.
+
+    Example:
+        >>> from lib import paths
+        >>> encoder = Encoder.load(paths.MINI_BERT)
+        >>> encoder.encode(["A dog barks.", "A dog barks."]).shape
+        (2, 256)
+    """
+
+    def __init__(self, backbone, tokenizer, pooling="cls", head="none", eval_pooling=None, eval_head=False, seed=0):
+        super().__init__()
+        for name in (pooling, eval_pooling or pooling):
+            if name not in POOLINGS:
+                raise ValueError(f"unknown pooling {name!r}: choose one of {', '.join(POOLINGS)}")
+        self.backbone, self.tokenizer = backbone, tokenizer
+        self.settings = {
+            "pooling": pooling,
+            "head": head,
+            "eval_pooling": eval_pooling or pooling,
+            "eval_head": eval_head,
+        }
+        config = backbone.config
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.head = build_head(head, config.hidden_size, getattr(config, "initializer_range", 0.02))
+
+    @classmethod
+    def load(
+        cls,
+        name_or_folder: str | Path,
+        pooling: str | None = None,
+        head: str | None = None,
+        eval_pooling: str | None = None,
+        eval_head: bool | None = None,
+        dropout: float | None = None,
+        device: str = "cpu",
+        seed: int = 0,
+    ) -> "Encoder":
+        """Load a Hugging Face id, a `transformers` folder, or a folder written by `save`.
+
+        Args:
+            pooling, head, eval_pooling, eval_head: as `Encoder`; None takes what the folder was saved with,
+                else cls, none, the pooling itself, False.
+            dropout: probability of every dropout inside the backbone, in [0, 1); None keeps the model's own.
+            device: as `resolve_device`.
+            seed: of the initial weights of a head that the folder does not hold.
+
+        Raises:
+            FileNotFoundError: neither a folder nor a model the Hub can give now.
+            PermissionError: the model is gated; the message names the licence page.
+        """
+        settings = cls._saved_settings(name_or_folder)
+        explicit = {"pooling": pooling, "head": head, "eval_pooling": eval_pooling, "eval_head": eval_head}
+        saved_head = settings.get("head")
+        if pooling is not None and eval_pooling is None:
+            settings.pop("eval_pooling", None)
+        settings.update({k: v for k, v in explicit.items() if v is not None})
+        backbone, tokenizer = _load_backbone(str(name_or_folder), dropout)
+        encoder = cls(backbone, tokenizer, **settings, seed=seed)
+        weights = Path(name_or_folder) / HEAD_FILE
+        if weights.exists() and encoder.settings["head"] == saved_head:
+            encoder.head.load_state_dict(load_file(weights))
+        return encoder.to(resolve_device(device)).eval()
+
+    @staticmethod
+    def _saved_settings(folder: str | Path) -> dict:
+        path = Path(folder) / SETTINGS_FILE
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the weights."""
+        return next(self.parameters()).device
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        """Embeddings `z` (n, d) of token ids (n, t): what enters the loss, not normalised."""
+        pooling = self.settings["pooling" if self.training else "eval_pooling"]
+        z = pool(self._layers(input_ids, attention_mask, pooling), attention_mask, pooling)
+        return self.head(z) if self.training or self.settings["eval_head"] else z
+
+    def _layers(self, input_ids: Tensor, attention_mask: Tensor, pooling: str) -> Sequence[Tensor]:
+        every = pooling not in ("cls", "mean", "last_token")
+        output = self.backbone(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=every)
+        return output.hidden_states if every else (output.last_hidden_state,)
+
+    def encode(
+        self,
+        sentences: Sequence[str],
+        batch_tokens: int | None = None,
+        precision: str = "auto",
+        max_length: int | None = None,
+        progress: bool = False,
+        pooling: str | None = None,
+    ) -> np.ndarray:
+        """Embeddings `(n, d)` float32 of `sentences`, in their order, without dropout.
+
+        Each distinct sentence is encoded once. Sentences are sorted by length and batched so that a batch
+        holds at most `batch_tokens` tokens with padding.
+
+        Args:
+            batch_tokens: None is 16,384 on a GPU; on a CPU so few that a layer's activations stay in its cache,
+                400,000 / hidden size.
+            precision: as `resolve_precision`.
+            max_length: tokens to cut at; None is the longest the model can read.
+            pooling: another pooling than `eval_pooling`, without the head.
+        """
+        if isinstance(sentences, str):
+            raise TypeError("sentences must be a list of strings, not one string")
+        if pooling is not None and pooling not in POOLINGS:
+            raise ValueError(f"unknown pooling {pooling!r}: choose one of {', '.join(POOLINGS)}")
+        place = {s: i for i, s in enumerate(dict.fromkeys(sentences))}
+        if not place:
+            return np.zeros((0, self.backbone.config.hidden_size), np.float32)
+        rows = tokenise(list(place), self.tokenizer, max_length or self.longest_input(), progress=False)
+        order = np.argsort(rows.lengths, kind="stable")
+        if batch_tokens is None:
+            batch_tokens = 400_000 // self.backbone.config.hidden_size if self.device.type == "cpu" else 16_384
+        out = None
+        bf16 = resolve_precision(precision, self.device) == "bf16"
+        was_training = self.training
+        self.eval()
+        with (
+            torch.inference_mode(),
+            torch.autocast(self.device.type, torch.bfloat16, enabled=bf16),
+            tqdm(total=len(order), unit="sentence", desc="encode", disable=not progress) as bar,
+        ):
+            for batch in _token_batches(order, rows.lengths, batch_tokens):
+                z = self._encode_batch(rows, batch, pooling).float().cpu().numpy()
+                out = np.empty((len(order), z.shape[1]), np.float32) if out is None else out
+                out[batch] = z
+                bar.update(len(batch))
+        self.train(was_training)
+        assert out is not None
+        return out[[place[s] for s in sentences]]
+
+    def _encode_batch(self, rows: TokenRows, batch: np.ndarray, pooling: str | None) -> Tensor:
+        ids, mask = (x.to(self.device) for x in rows[batch])
+        if pooling is None:
+            return self(ids, mask)
+        return pool(self._layers(ids, mask, pooling), mask, pooling)
+
+    def longest_input(self) -> int:
+        """Most tokens the model reads: the smaller of the tokenizer's and the position table's limit."""
+        table = getattr(getattr(self.backbone, "embeddings", None), "position_embeddings", None)
+        padding = getattr(table, "padding_idx", None)
+        offset = 0 if padding is None else padding + 1  # RoBERTa's positions start after the padding's
+        positions = getattr(self.backbone.config, "max_position_embeddings", None) or _LONGEST
+        return min(self.tokenizer.model_max_length, positions - offset, _LONGEST)
+
+    @torch.inference_mode()
+    def hidden_states(self, sentence: str) -> np.ndarray:
+        """Hidden states `(layers + 1, t, d)` of one sentence without dropout; entry 0 is the embeddings' output."""
+        was_training = self.training
+        self.eval()
+        batch = self.tokenizer(sentence, return_tensors="pt", truncation=True, max_length=self.longest_input())
+        batch = batch.to(self.device)
+        output = self.backbone(
+            input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], output_hidden_states=True
+        )
+        self.train(was_training)
+        return torch.stack(output.hidden_states)[:, 0].float().cpu().numpy()
+
+    def save(self, folder: str | Path) -> None:
+        """Write backbone, tokenizer, head and settings; `load(folder)` gives the same embeddings.
+
+        The folder appears complete or not at all; an older one of that name is replaced.
+        """
+        folder = Path(folder)
+        temporary = self._begin(folder)
+        state = {k: v.contiguous() for k, v in self.head.state_dict().items()}
+        if state:
+            save_file(state, temporary / HEAD_FILE)
+        _write_json(temporary / SETTINGS_FILE, self.settings)
+        replace_folder(temporary, folder)
+
+    def _begin(self, folder: Path) -> Path:
+        temporary = folder.with_name(f"{folder.name}.tmp{os.getpid()}")
+        self.backbone.save_pretrained(temporary)
+        self.tokenizer.save_pretrained(temporary)
+        return temporary
+
+    def export_sentence_transformers(self, folder: str | Path) -> None:
+        """Write a folder that `SentenceTransformer(folder)` opens and that gives the vectors of `encode`.
+
+        Raises:
+            ValueError: `eval_pooling` has no counterpart there (cls, mean and last_token have), or the head
+                is kept at evaluation.
+        """
+        modes = {"cls": "cls_token", "mean": "mean_tokens", "last_token": "lasttoken"}
+        pooling = self.settings["eval_pooling"]
+        if pooling not in modes or self.settings["eval_head"]:
+            raise ValueError(
+                f"sentence-transformers has no module for eval_pooling={pooling!r} with "
+                f"eval_head={self.settings['eval_head']}: export with cls, mean or last_token and no head"
+            )
+        folder = Path(folder)
+        temporary = self._begin(folder)
+        modules = [
+            {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        ]
+        pooling_config = {
+            "word_embedding_dimension": self.backbone.config.hidden_size,
+            **{f"pooling_mode_{name}": mode == pooling for mode, name in modes.items()},
+        }
+        (temporary / "1_Pooling").mkdir(parents=True, exist_ok=True)
+        _write_json(temporary / "modules.json", modules)
+        _write_json(temporary / "1_Pooling" / "config.json", pooling_config)
+        _write_json(temporary / "sentence_bert_config.json", {"max_seq_length": self.longest_input()})
+        replace_folder(temporary, folder)
+
+
+def replace_folder(temporary: Path, folder: Path) -> None:
+    """Move a finished folder to its name; what stood there is removed only after the new one is in place."""
+    if folder.exists():
+        old = folder.with_name(f"{folder.name}.old{os.getpid()}")
+        folder.rename(old)
+        temporary.rename(folder)
+        shutil.rmtree(old)
+    else:
+        temporary.rename(folder)
+
+
+def recover_folder(folder: Path) -> None:
+    """Undo what a process killed in `replace_folder` left: the older folder gets its name back, remains go."""
+    for old in folder.parent.glob(f"{folder.name}.old*"):
+        shutil.rmtree(old) if folder.exists() else old.rename(folder)
+    for temporary in folder.parent.glob(f"{folder.name}.tmp*"):
+        shutil.rmtree(temporary)
+
+
+def _write_json(path: Path, content) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _token_batches(order: np.ndarray, lengths: np.ndarray, batch_tokens: int):
+    start = 0
+    while start < len(order):
+        stop = start + 1
+        while stop < len(order) and (stop + 1 - start) * lengths[order[stop]] <= batch_tokens:
+            stop += 1
+        yield order[start:stop]
+        start = stop
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    shown = hf_logging.is_progress_bar_enabled()
+    hf_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            hf_logging.enable_progress_bar()
+
+
+def _load_backbone(name: str, dropout: float | None):
+    try:
+        config = AutoConfig.from_pretrained(name)
+        if dropout is not None:
+            if not 0 <= dropout < 1:
+                raise ValueError(f"dropout must be in [0, 1), got {dropout}")
+            for field in _DROPOUT_FIELDS:
+                if isinstance(getattr(config, field, None), float | int):
+                    setattr(config, field, dropout)
+        architecture = AutoModel._model_mapping[type(config)]
+        unused = "add_pooling_layer" in inspect.signature(architecture).parameters  # type: ignore[arg-type]
+        options = {"add_pooling_layer": False} if unused else {}
+        with _quiet():
+            backbone = AutoModel.from_pretrained(name, config=config, dtype=torch.float32, **options)
+        return backbone, AutoTokenizer.from_pretrained(name)
+    except OSError as error:
+        text = str(error)
+        if isinstance(error.__cause__, GatedRepoError) or "gated repo" in text.lower():
+            raise PermissionError(
+                f"{name} is gated: accept its licence at https://huggingface.co/{name} and run `hf auth login`"
+            ) from error
+        raise FileNotFoundError(
+            f"cannot load the model {name!r}: it is no folder with config.json and weights here, and the Hub "
+            f"did not give it ({(text.splitlines() or [type(error).__name__])[0]})"
+        ) from error

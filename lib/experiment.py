@@ -1,0 +1,292 @@
+"""From parameters to metrics: data, encoder, training and evaluation of one run, in one call."""
+
+import argparse
+import hashlib
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import yaml
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+
+from lib import data, evaluate, paths, runs, train
+from lib.encoder import Encoder, resolve_device
+from lib.profiles import Profile, profile
+from lib.recipes import RECIPES, Recipe, recipe
+
+
+def resolve(
+    profile_name: str, method: str, model: str | None = None, max_steps: int | None = None, **changes
+) -> tuple[Profile, Recipe, int | None]:
+    """Profile, recipe and number of steps of a run; a parameter given explicitly wins over the profile.
+
+    Args:
+        method: recipe without its first part: `simcse` is `mini_simcse` at mini and small, `paper_simcse_bert`
+            at full (where the backbone's family picks the recipe); a full recipe name is taken as it is.
+        model: encoder to start from; None is the profile's.
+        changes: recipe fields; None means the recipe's own.
+    """
+    chosen = profile(profile_name)
+    given = {k: v for k, v in changes.items() if v is not None}
+    if chosen.eval_every is not None:
+        given.setdefault("eval_every", chosen.eval_every)
+    name = method if method.startswith(("mini_", "paper_")) else f"{chosen.recipes}_{method}"
+    if name == f"paper_{method}" and name not in RECIPES:
+        name += "_roberta" if "roberta" in (model or "") else "_bert"
+    base = recipe(name)
+    backbone = model or chosen.model or base.backbone
+    return chosen, base.changed(backbone=backbone, **given), max_steps if max_steps is not None else chosen.max_steps
+
+
+def model_path(name: str) -> str:
+    """`name` itself, or the folder of that name in the project."""
+    inside = paths.ROOT / name
+    return str(inside) if not Path(name).exists() and inside.is_dir() else name
+
+
+def sentences_of(chosen: Profile, data_dir: str | None = None) -> list[str]:
+    """The profile's training text. The sample is the same for every seed."""
+    return list(_corpus(chosen.corpus, data_dir, chosen.n_sentences))
+
+
+@lru_cache(maxsize=1)
+def _corpus(name: str, data_dir: str | None, n: int | None) -> tuple[str, ...]:
+    return tuple(data.corpus(name, data_dir, n, seed=0))
+
+
+def dev_pairs(chosen: Profile, data_dir: str | None = None) -> data.Pairs:
+    """The profile's dev set."""
+    return data.mini_pairs("dev") if chosen.dev == "mini" else data.stsb("dev", data_dir)
+
+
+def dev_score(chosen: Profile, data_dir: str | None = None, precision: str = "auto") -> Callable[[Encoder], float]:
+    """The profile's dev set as a function of an encoder: Spearman ×100."""
+    pairs = dev_pairs(chosen, data_dir)
+
+    def score(encoder: Encoder) -> float:
+        return evaluate.pairs_spearman(lambda s: encoder.encode(s, precision=precision), pairs)
+
+    return score
+
+
+def test_metrics(encoder: Encoder, chosen: Profile, suffix: str, data_dir: str | None = None, precision="auto") -> dict:
+    """The profile's test scores and dev geometry, each key ending in `suffix`; Spearman ×100."""
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        return encoder.encode(sentences, precision=precision)
+
+    geometry = evaluate.geometry(encode, dev_pairs(chosen, data_dir))
+    scores = test_scores(encode, chosen, data_dir) | {f"dev_{name}": value for name, value in geometry.items()}
+    return {f"{name}_{suffix}": value for name, value in scores.items()}
+
+
+def test_scores(encode: evaluate.Encode, chosen: Profile, data_dir: str | None = None) -> dict[str, float]:
+    """The profile's test scores of any `encode`, Spearman ×100."""
+    if chosen.test == "mini":
+        return {"mini_test_spearman": evaluate.pairs_spearman(encode, data.mini_pairs("test"))}
+    scores = {f"{task}_test_spearman": value for task, value in evaluate.sts7(encode, data_dir).items()}
+    scores["sts7_test_avg"] = scores.pop("avg_test_spearman")
+    return scores
+
+
+def run(
+    notebook: str,
+    method: str,
+    profile_name: str = "mini",
+    *,
+    seed: int = 42,
+    model: str | None = None,
+    max_steps: int | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+    data_dir: str | None = None,
+    output_dir: str | None = None,
+    force: bool = False,
+    progress: bool = False,
+    **changes,
+) -> runs.Run:
+    """Train once and evaluate the best and the last checkpoint; a run that is finished is not done again.
+
+    An interrupted run is taken up where its checkpoint stands.
+
+    Args:
+        notebook: the folder's name under `outputs/`.
+        method, model, max_steps, changes: as `resolve`; `max_steps=0` evaluates without training.
+        output_dir: outputs folder (None: `paths.outputs()`).
+        force: run again although a result is there.
+
+    Returns:
+        The finished run; `run.metrics` holds `<set>_spearman_best|last`, `sts7_test_avg_best|last`,
+        `loss_last`, `in_batch_accuracy_last`, `train_seconds`, `peak_rss_gib`, …
+    """
+    chosen, wanted, steps = resolve(profile_name, method, model, max_steps, **changes)
+    sentences = sentences_of(chosen, data_dir) if steps != 0 else []
+    params = {
+        "profile": chosen.name,
+        "max_steps": steps,
+        "corpus": chosen.corpus,
+        "n_sentences": len(sentences),
+        "dev": chosen.dev,
+        "test": chosen.test,
+        "precision": precision,
+        **{k: getattr(wanted, k) for k in wanted.__dataclass_fields__ if k not in ("name", "source")},
+    }
+    params["backbone"] = _portable(str(params["backbone"]))
+    hashes = {"corpus": text_hash(sentences), "model": model_hash(model_path(wanted.backbone))}
+    record = runs.Run(notebook, wanted.name, seed, params, hashes, output_dir)
+    if record.metrics is not None and not force:
+        return record
+    record.start()
+    encoder = Encoder.load(
+        model_path(wanted.backbone),
+        pooling=wanted.pooling,
+        head=wanted.head,
+        eval_pooling=wanted.eval_pooling,
+        eval_head=wanted.eval_head,
+        dropout=wanted.dropout,
+        seed=seed,
+    )
+    result = _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, data_dir, progress)
+    record.finish(_metrics(encoder, result, chosen, data_dir, precision), result.history)
+    return record
+
+
+def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, data_dir, progress):
+    if steps == 0:
+        score = dev_score(chosen, data_dir, precision)(encoder.to(resolve_device(device)))
+        return train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
+    views = train.make_views(sentences, wanted, encoder.tokenizer, seed, progress=progress)
+    return train.fit(
+        encoder,
+        views,
+        wanted,
+        seed=seed,
+        max_steps=steps,
+        dev=dev_score(chosen, data_dir, precision),
+        eval_every=wanted.eval_every,
+        out=record.folder,
+        device=device,
+        precision=precision,
+        progress=progress,
+    )
+
+
+def _metrics(encoder, result, chosen, data_dir, precision) -> dict[str, object]:
+    metrics = {f"{chosen.dev}_dev_spearman_last": result.history[-1]["dev_score"]}
+    at_last = test_metrics(encoder, chosen, "last", data_dir, precision)
+    metrics.update(at_last)
+    if result.best_state is not None and result.best_step == result.steps:
+        metrics.update({f"{name.removesuffix('last')}best": value for name, value in at_last.items()})
+    elif result.best_state is not None:
+        last = {k: v.clone() for k, v in encoder.state_dict().items()}
+        encoder.load_state_dict(result.best_state)
+        metrics.update(test_metrics(encoder, chosen, "best", data_dir, precision))
+        encoder.load_state_dict(last)
+    if result.best_state is not None:
+        tail = result.history[-min(10, len(result.history)) :]
+        metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))
+        metrics["in_batch_accuracy_last"] = float(np.mean([h["in_batch_accuracy"] for h in tail]))
+        metrics["sentences_per_second"] = result.sentences_per_second
+    metrics.update(
+        {
+            f"{chosen.dev}_dev_spearman_best": result.best_score,
+            "best_step": result.best_step,
+            "steps": result.steps,
+            "train_seconds": result.seconds,
+            "peak_rss_gib": runs.peak_rss_gib(),
+        }
+    )
+    return metrics
+
+
+BASELINES = ("bag_of_words", "tfidf", "word_vectors", "sif")
+
+
+def baseline(notebook: str, method: str, profile_name: str = "small", data_dir: str | None = None) -> runs.Run:
+    """Score a method without training as a run of its own, beside which the trained encoders have to stand.
+
+    Args:
+        method: `bag_of_words` (word counts), `tfidf` (scikit-learn's, idf from the profile's corpus),
+            `word_vectors` (mean of the profile's encoder's input embeddings) or `sif` (the same, weighted by
+            a/(a + p(w)) and without the common component; p from the corpus).
+
+    Source: SIF is Arora et al. 2017.
+    """
+    if method not in BASELINES:
+        raise ValueError(f"unknown baseline {method!r}: choose one of {', '.join(BASELINES)}")
+    chosen = profile(profile_name)
+    sentences = sentences_of(chosen, data_dir)
+    params = {"profile": chosen.name, "corpus": chosen.corpus, "n_sentences": len(sentences), "test": chosen.test}
+    vectors = method in ("word_vectors", "sif")
+    model = model_path(chosen.model or recipe(f"{chosen.recipes}_simcse").backbone)
+    hashes = {"corpus": text_hash(sentences), "model": model_hash(model) if vectors else ""}
+    record = runs.Run(notebook, f"{profile_name}_{method}", 0, params, hashes)
+    if record.metrics is not None:
+        return record
+    record.start()
+    if vectors:
+        encoder = Encoder.load(model)
+        matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()
+        counts = evaluate.token_counts(sentences, encoder.tokenizer) if method == "sif" else None
+        encode = evaluate.word_vectors_encode(matrix, encoder.tokenizer, counts)
+    else:
+        vectorizer = CountVectorizer() if method == "bag_of_words" else TfidfVectorizer().fit(sentences)
+        encode = evaluate.bag_of_words_encode(vectorizer)
+    scores = test_scores(encode, chosen, data_dir)
+    scores[f"{chosen.dev}_dev_spearman"] = evaluate.pairs_spearman(encode, dev_pairs(chosen, data_dir))
+    record.finish({f"{name}_last": value for name, value in scores.items()})
+    return record
+
+
+def text_hash(sentences: list[str]) -> str:
+    """sha256 of sentences, one a line, UTF-8."""
+    digest = hashlib.sha256()
+    for sentence in sentences:
+        digest.update(sentence.encode() + b"\n")
+    return digest.hexdigest()
+
+
+def model_hash(name: str) -> str:
+    """sha256 of a model folder's weight files; for a Hub id the id itself."""
+    folder = Path(name)
+    if not folder.is_dir():
+        return name
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*.safetensors")):
+        digest.update(data.sha256(path).encode())
+    return digest.hexdigest()
+
+
+def _portable(name: str) -> str:
+    path = Path(name)
+    return str(path.relative_to(paths.ROOT)) if path.is_absolute() and path.is_relative_to(paths.ROOT) else name
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """`python -m lib.experiment 02_simcse simcse --profile small --seeds 42 0 1 2 3 -p temperature 0.1`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.experiment",
+        description="Train one recipe with several seeds, or score baselines; finished runs are skipped, "
+        "an interrupted one is taken up.",
+    )
+    parser.add_argument("notebook", help="folder of the runs under outputs/")
+    parser.add_argument("method", help=f"a recipe, or one of {', '.join(BASELINES)}")
+    parser.add_argument("--profile", default="small")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[42, 0, 1, 11, 15])
+    parser.add_argument("--data-dir")
+    parser.add_argument("-p", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="recipe field")
+    chosen = parser.parse_args(arguments)
+    changes = {name: yaml.safe_load(value) for name, value in chosen.p}
+    if chosen.method in BASELINES:
+        print(baseline(chosen.notebook, chosen.method, chosen.profile, chosen.data_dir).id)
+        return
+    common = {"data_dir": chosen.data_dir, "progress": True, **changes}
+    for seed in chosen.seeds:
+        record = run(chosen.notebook, chosen.method, chosen.profile, seed=seed, **common)
+        scores = {k: round(v, 2) for k, v in (record.metrics or {}).items() if "spearman" in k or "avg" in k}
+        print(record.id, {k: v for k, v in scores.items() if "dev" in k or "avg" in k or "mini" in k}, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,258 @@
+"""Objectives of contrastive sentence embedding, each a small function of embedding matrices.
+
+Every function takes embeddings `z` that are **not** normalised and normalises them itself, so that
+similarity is the cosine in [-1, 1]; `temperature` is the τ of the papers.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def chance_loss(candidates: int) -> float:
+    """Loss of a model that cannot tell `candidates` candidates apart: ln(candidates), in nats.
+
+    Example:
+        >>> round(chance_loss(64), 4)
+        4.1589
+    """
+    if candidates < 1:
+        raise ValueError(f"candidates must be at least 1, got {candidates}")
+    return math.log(candidates)
+
+
+def cosine_matrix(a: Tensor, b: Tensor) -> Tensor:
+    """Cosine of every row of `a` (n, d) with every row of `b` (m, d): a matrix (n, m) in [-1, 1].
+
+    Example:
+        >>> cosine_matrix(torch.tensor([[2.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 3.0]]))
+        tensor([[1., 0.]])
+    """
+    return F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).T  # (n, m)
+
+
+def info_nce(
+    z1: Tensor,
+    z2: Tensor,
+    temperature: float = 0.05,
+    negatives: Tensor | None = None,
+    negative_weight: float = 1.0,
+) -> Tensor:
+    """InfoNCE with in-batch negatives: one direction, n candidates for each anchor.
+
+    ℓ_i = −log  exp(cos(z1_i, z2_i)/τ) / [ Σ_j exp(cos(z1_i, z2_j)/τ) + Σ_k w_ik exp(cos(z1_i, neg_k)/τ) ]
+
+    Args:
+        z1: anchors (n, d).
+        z2: positives (n, d); row i belongs to anchor i, the other rows are its negatives.
+        temperature: τ > 0, dimensionless.
+        negatives: further candidates (m, d) for every anchor, or (n, k, d): k hard negatives per anchor.
+        negative_weight: w > 0 of the anchor's **own** hard negatives, 1 for everybody else's. Own rows are
+            `negatives[i]`; a matrix (m, d) has own rows only if m = n.
+
+    Returns:
+        The mean over the n anchors, in nats. A model at chance scores ln(n + m).
+
+    Raises:
+        ValueError: τ or the weight is not positive, shapes differ, or the batch is empty.
+
+    Relations:
+        Equals sentence-transformers' `MultipleNegativesRankingLoss(scale=1/τ)`. `nt_xent` is the
+        symmetric form in which a view also sees its own side as negatives.
+
+    Example:
+        >>> z = torch.eye(3)
+        >>> round(info_nce(z, z, temperature=1.0).item(), 4)
+        0.5514
+
+    Source: Gao et al. 2021 (SimCSE), Eq. 1 and 5; the weight is their `hard_negative_weight`, exponentiated.
+    """
+    _check_pair(z1, z2, temperature)
+    logits = cosine_matrix(z1, z2) / temperature  # (n, n)
+    if negatives is not None:
+        _check_negatives(z1, negatives)
+        logits = torch.cat([logits, _negative_logits(z1, negatives, temperature, negative_weight)], dim=1)
+    elif negative_weight != 1.0:
+        raise ValueError("negative_weight needs negatives")
+    return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
+
+
+def nt_xent(
+    z1: Tensor,
+    z2: Tensor,
+    temperature: float = 0.1,
+    negatives: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Normalised temperature-scaled cross-entropy: both views are anchors, 2n − 1 candidates each.
+
+    With u = [z1; z2] and p(i) the other view of u_i:
+    ℓ_i = −log  exp(cos(u_i, u_p(i))/τ) / [ Σ_{j≠i} exp(cos(u_i, u_j)/τ) + Σ_k exp(cos(u_i, neg_k)/τ) ]
+
+    Args:
+        z1, z2: the two views (n, d).
+        temperature: τ > 0.
+        negatives: further candidates (m, d) or (n, k, d) that are anchors of nothing.
+        reduction: "mean" over the 2n rows; "sum" adds the means of the two directions (ConSERT's code).
+
+    Returns:
+        A scalar in nats. n equal sentences give ln(2n − 1) with "mean" and twice that with "sum".
+
+    Raises:
+        ValueError: as `info_nce`, or an unknown reduction.
+
+    Example:
+        >>> z = torch.ones(4, 2)
+        >>> round(nt_xent(z, z).item(), 4) == round(math.log(7), 4)
+        True
+
+    Source: Chen et al. 2020 (SimCLR), Eq. 1; Yan et al. 2021 (ConSERT), Eq. 1.
+    """
+    _check_pair(z1, z2, temperature)
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"reduction must be 'mean' or 'sum', got {reduction!r}")
+    n = len(z1)
+    both = torch.cat([z1, z2])  # (2n, d)
+    logits = cosine_matrix(both, both) / temperature  # (2n, 2n)
+    logits = logits.masked_fill(torch.eye(2 * n, dtype=torch.bool, device=z1.device), -math.inf)
+    if negatives is not None:
+        _check_negatives(z1, negatives)
+        logits = torch.cat([logits, _negative_logits(both, negatives, temperature, 1.0)], dim=1)
+    target = torch.arange(2 * n, device=z1.device).roll(n)
+    loss = F.cross_entropy(logits, target)
+    return 2 * loss if reduction == "sum" else loss
+
+
+def margin_info_nce(z1: Tensor, z2: Tensor, z_neg: Tensor, temperature: float = 0.05, delta: float = 0.5) -> Tensor:
+    """InfoNCE in which each anchor sees its own negation as a negative, relaxed by `delta`.
+
+    ℓ_i = −log exp(cos(z1_i, z2_i)/τ) / [ Σ_j exp(cos(z1_i, z2_j)/τ) + exp((cos(z1_i, z_neg_i) − δ)/τ) ]
+
+    Args:
+        z1, z2: anchors and positives (n, d).
+        z_neg: the negation of each anchor (n, d); it is nobody else's negative.
+        temperature: τ > 0.
+        delta: δ, in units of cosine; 0 treats a negation as any other negative, 2 and more nearly removes it.
+
+    Raises:
+        ValueError: as `info_nce`; `z_neg` of another shape than `z1`.
+
+    Relations:
+        δ → ∞ gives `info_nce(z1, z2)`. The printed Eq. 1 and 4 have lost their log.
+
+    Example:
+        >>> z = torch.eye(2)
+        >>> bool(margin_info_nce(z, z, z, delta=50.0) == info_nce(z, z))
+        True
+
+    Source: Zhu et al. 2022 (SDA), Eq. 4.
+    """
+    _check_pair(z1, z2, temperature)
+    if z_neg.shape != z1.shape:
+        raise ValueError(f"z_neg must have the shape of z1, {tuple(z1.shape)}, got {tuple(z_neg.shape)}")
+    logits = cosine_matrix(z1, z2) / temperature  # (n, n)
+    own = (F.cosine_similarity(z1, z_neg) - delta) / temperature  # (n,)
+    logits = torch.cat([logits, own[:, None]], dim=1)  # (n, n + 1)
+    return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
+
+
+def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0) -> Tensor:
+    """Triplet loss on Euclidean distances: mean of max(0, ‖a − p‖ − ‖a − n‖ + margin).
+
+    The ancestor of InfoNCE: one negative for each anchor, and no gradient once it is `margin` further
+    away than the positive. Embeddings (n, d) are used as they are.
+
+    Raises:
+        ValueError: shapes differ, the batch is empty or the margin is negative.
+
+    Example:
+        >>> a = torch.zeros(1, 2)
+        >>> triplet(a, a + 1.0, a + 3.0, margin=4.0).item().__round__(4)
+        1.1716
+
+    Source: Schroff et al. 2015 (FaceNet); Reimers & Gurevych 2019 (Sentence-BERT), §3.
+    """
+    _check_pair(anchor, positive, names=("anchor", "positive"))
+    if negative.shape != anchor.shape:
+        raise ValueError(f"negative must have the shape of anchor, {tuple(anchor.shape)}, got {tuple(negative.shape)}")
+    if not margin >= 0:
+        raise ValueError(f"margin must not be negative, got {margin}")
+    near = torch.linalg.vector_norm(anchor - positive, dim=-1)
+    far = torch.linalg.vector_norm(anchor - negative, dim=-1)
+    return (near - far + margin).clamp_min(0).mean()
+
+
+def simsiam(p1: Tensor, z2: Tensor, p2: Tensor, z1: Tensor) -> Tensor:
+    """Negative cosine of a prediction and the other view's embedding, which gets no gradient.
+
+    ℓ = −½ mean cos(p1, stop(z2)) − ½ mean cos(p2, stop(z1)),  in [-1, 1].
+
+    No negatives: nothing but the predictor and the stopped gradient keeps the embeddings apart.
+
+    Raises:
+        ValueError: shapes differ or the batch is empty.
+
+    Example:
+        >>> z = torch.eye(2)
+        >>> simsiam(z, z, z, z).item()
+        -1.0
+
+    Source: Chen & He 2021 (SimSiam), Eq. 1 and 2.
+    """
+    _check_pair(p1, z2, names=("p1", "z2"))
+    _check_pair(p2, z1, names=("p2", "z1"))
+    first = F.cosine_similarity(p1, z2.detach()).mean()
+    return -0.5 * (first + F.cosine_similarity(p2, z1.detach()).mean())
+
+
+@torch.no_grad()
+def in_batch_accuracy(z1: Tensor, z2: Tensor) -> Tensor:
+    """Share of anchors whose own positive is their nearest candidate, in [0, 1]; ties count as misses.
+
+    Beside the loss it tells a collapse (accuracy near 0) from an easy task (accuracy near 1).
+
+    Example:
+        >>> in_batch_accuracy(torch.eye(3), torch.eye(3)).item()
+        1.0
+    """
+    _check_pair(z1, z2)
+    sim = cosine_matrix(z1, z2)  # (n, n)
+    own = sim.diagonal().clone()
+    others = sim.masked_fill(torch.eye(len(z1), dtype=torch.bool, device=z1.device), -math.inf)
+    return (own > others.amax(dim=1)).float().mean()
+
+
+def _negative_logits(anchors: Tensor, negatives: Tensor, temperature: float, weight: float) -> Tensor:
+    if not weight > 0:
+        raise ValueError(f"negative_weight must be positive, got {weight}")
+    per_anchor = negatives.shape[1] if negatives.ndim == 3 else 1
+    flat = negatives.reshape(-1, negatives.shape[-1])  # (m, d)
+    logits = cosine_matrix(anchors, flat) / temperature  # (n, m)
+    if weight == 1.0:
+        return logits
+    n, m = logits.shape
+    if m != per_anchor * n:
+        raise ValueError(f"negative_weight needs own negatives for each of the {n} anchors, got {m} rows")
+    owner = torch.arange(m, device=flat.device) // per_anchor
+    own = owner[None, :] == torch.arange(n, device=flat.device)[:, None]  # (n, m)
+    return logits + own.to(logits.dtype) * math.log(weight)
+
+
+def _check_negatives(z1: Tensor, negatives: Tensor) -> None:
+    n, d = z1.shape
+    shape = tuple(negatives.shape)
+    fits = len(shape) == 2 or (len(shape) == 3 and shape[0] == n)
+    if not fits or shape[-1] != d or negatives.numel() == 0:
+        raise ValueError(f"negatives must be (m, {d}) or ({n}, k, {d}) and not empty, got {shape}")
+
+
+def _check_pair(a: Tensor, b: Tensor, temperature: float = 1.0, names: tuple[str, str] = ("z1", "z2")) -> None:
+    both = " and ".join(names)
+    if a.ndim != 2 or a.shape != b.shape:
+        raise ValueError(f"{both} must be two matrices of one shape (n, d), got {tuple(a.shape)} and {tuple(b.shape)}")
+    if a.numel() == 0:
+        raise ValueError(f"{both} are empty: a batch needs at least one sentence")
+    if not temperature > 0:
+        raise ValueError(f"temperature must be positive, got {temperature}")

@@ -1,0 +1,35 @@
+"""Every folder of the project, once.
+
+`ROOT` is the checkout. Paths that an environment variable can move are functions, so
+that a variable set after the import still counts.
+"""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+DATA = ROOT / "data"
+MINI = DATA / "mini"
+MINI_BERT = DATA / "mini-bert"
+PAPERS = DATA / "papers"
+RESULTS = ROOT / "results"
+BENCHMARKS = ROOT / "benchmarks"
+
+
+def outputs() -> Path:
+    """Folder of runs and executed notebooks: `CSE_OUTPUTS`, else `outputs/` of the project."""
+    return Path(os.environ.get("CSE_OUTPUTS") or ROOT / "outputs").resolve()
+
+
+def data_dirs(data_dir: str | Path | None = None) -> list[Path]:
+    """Folders in which real data is looked for, in order.
+
+    The explicit `data_dir` stands alone when it is given; otherwise `CSE_DATA`, then the
+    project's own `data/`.
+    """
+    if data_dir:
+        return [Path(data_dir).expanduser().resolve()]
+    environment = os.environ.get("CSE_DATA")
+    found = [Path(environment).expanduser().resolve()] if environment else []
+    return [*found, DATA]

@@ -1,0 +1,327 @@
+"""Figures of the notebooks: each function draws one and returns it, not shown.
+
+A cell that ends with the call displays the figure once. Colours are Okabe and Ito's, which readers with a colour
+vision deficiency can tell apart; line styles, markers or labels say the same again.
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX"
+LINES = ("-", "--", "-.", ":")
+STYLE: Any = {
+    "figure.dpi": 96,
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.prop_cycle": plt.cycler(color=COLOURS),
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+}
+
+
+def new_figure(columns: int = 1, width: float = 7.0, height: float = 2.8, **options) -> tuple[Figure, list[Axes]]:
+    """An empty figure in the common style with `columns` axes side by side; `options` as `plt.subplots`.
+
+    The figure is closed at once, so that a notebook shows it only where it is a cell's result.
+    """
+    with mpl.rc_context(STYLE):
+        figure = plt.figure(FigureClass=NotebookFigure, figsize=(width, height))
+        axes = figure.subplots(1, columns, squeeze=False, **options)
+        plt.close(figure)
+    return figure, list(axes[0])
+
+
+class NotebookFigure(Figure):
+    """A figure that a notebook stores as a small PNG: 64 colours, a third of the usual size."""
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        display({"image/png": png(self), "text/plain": repr(self)}, raw=True)
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG file of 64 colours."""
+    full, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(full, format="png", dpi=figure.dpi)
+    Image.open(full).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
+    return small.getvalue()
+
+
+def _column(rows: Sequence[Mapping], key: str) -> tuple[np.ndarray, np.ndarray]:
+    found = [(row["step"], row[key]) for row in rows if row.get(key) is not None and not np.isnan(row[key])]
+    steps, values = zip(*found, strict=True) if found else ((), ())
+    return np.array(steps), np.array(values)
+
+
+# --- 01: InfoNCE -------------------------------------------------------------------------------------------
+
+
+@mpl.rc_context(STYLE)
+def circles(
+    panels: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    labels: Sequence[str],
+    arrows: np.ndarray | None = None,
+) -> Figure:
+    """Pairs of unit vectors on the circle, one panel a state.
+
+    Args:
+        panels: title → (anchors, positives), each (n, 2), on the unit circle.
+        labels: a name for each of the n pairs, written beside the anchor.
+        arrows: (n, 2), drawn from the anchors of the last panel, which zooms in on them; e.g. −gradient.
+    """
+    figure, axes = new_figure(len(panels), 3.4 * len(panels), 3.3, subplot_kw={"aspect": "equal"})
+    turn = np.linspace(0, 2 * np.pi, 200)
+    for axis, (title, (anchors, positives)) in zip(axes, panels.items(), strict=True):
+        axis.plot(np.cos(turn), np.sin(turn), color="0.8", lw=1, zorder=0)
+        for i, (a, p) in enumerate(zip(anchors, positives, strict=True)):
+            colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
+            axis.plot(*a, marker, color=colour, ms=8)
+            axis.plot(*p, marker, color=colour, ms=8, fillstyle="none", mew=1.5)
+            axis.annotate(labels[i], 1.26 * a, ha="center", va="center", color=colour)
+        axis.set(title=title, xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), xticks=[], yticks=[])
+        axis.spines[:].set_visible(False)
+    if arrows is not None:
+        anchors = list(panels.values())[-1][0]
+        for i, (start, arrow) in enumerate(zip(anchors, arrows, strict=True)):
+            style = {"arrowstyle": "-|>", "color": COLOURS[i % len(COLOURS)], "lw": 1.8}
+            axes[-1].annotate("", xy=start + arrow, xytext=start, arrowprops=style)
+        seen = np.concatenate([anchors, anchors + arrows, 1.26 * anchors])
+        (left, low), (right, high) = seen.min(0) - 0.12, seen.max(0) + 0.12
+        axes[-1].set(xlim=(left, right), ylim=(low, high))
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def matrix(values: np.ndarray, rows: Sequence[str], columns: Sequence[str], title: str = "") -> Figure:
+    """A small matrix as a heat map with its numbers written in; the diagonal is framed."""
+    figure, (axis,) = new_figure(width=4.6, height=3.0)
+    top = np.abs(values).max()
+    axis.imshow(values, cmap="cividis", vmin=min(0.0, values.min()), vmax=top)
+    for i, j in np.ndindex(*values.shape):
+        dark = values[i, j] < 0.55 * top
+        axis.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", color="white" if dark else "black")
+        if i == j:
+            axis.add_patch(mpl.patches.Rectangle((j - 0.47, i - 0.47), 0.94, 0.94, fill=False, ec="#D55E00", lw=2))
+    axis.set_xticks(range(len(columns)), columns)
+    axis.set_yticks(range(len(rows)), rows)
+    axis.set_title(title)
+    axis.spines[:].set_visible(False)
+    axis.tick_params(length=0)
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def curves(
+    x: Sequence[float],
+    lines: Mapping[str, Sequence[float]],
+    xlabel: str,
+    ylabel: str,
+    title: str = "",
+    log: bool = False,
+    marks: Mapping[str, float] | None = None,
+) -> Figure:
+    """Named lines over `x`, told apart by colour and dash; `marks` are named vertical lines."""
+    figure, (axis,) = new_figure(width=5.6)
+    for i, (name, y) in enumerate(lines.items()):
+        axis.plot(x, y, color=COLOURS[i % len(COLOURS)], ls=LINES[i % len(LINES)], lw=1.8, label=name)
+    for name, place in (marks or {}).items():
+        axis.axvline(place, color="0.5", lw=1, ls=":")
+        where: Any = {"transform": axis.get_xaxis_transform(), "ha": "right", "va": "center", "rotation": 90}
+        axis.text(place, 0.55, name, color="0.35", fontsize=8, **where)
+    axis.set(xlabel=xlabel, ylabel=ylabel, title=title, xscale="log" if log else "linear")
+    axis.legend()
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def candidate_shares(similarities: np.ndarray, temperatures: Sequence[float]) -> Figure:
+    """Softmax of one anchor's candidates for several temperatures, one panel each.
+
+    Args:
+        similarities: cosines (n,); the first candidate is the positive.
+    """
+    figure, axes = new_figure(len(temperatures), 2.3 * len(temperatures), 2.5, sharey=True)
+    for axis, tau in zip(axes, temperatures, strict=True):
+        share = np.exp((similarities - similarities.max()) / tau)
+        bars = axis.bar(range(len(share)), share / share.sum(), color=[COLOURS[0]] + [COLOURS[1]] * (len(share) - 1))
+        bars[0].set_hatch("//")
+        axis.set_xticks(range(len(share)), [f"{s:.2f}" for s in similarities], rotation=45)
+        axis.set(title=f"τ = {tau:.2f}", xlabel="cosine (first: positive)", ylim=(0, 1))
+    axes[0].set_ylabel("share of the softmax")
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def against_chance(history: Sequence[Mapping], chance: float, title: str = "") -> Figure:
+    """Left: loss of each step beside the chance line. Right: in-batch accuracy.
+
+    Args:
+        history: rows with `step`, `loss` (nats) and `in_batch_accuracy` in [0, 1], as `lib.train.Result.history`.
+        chance: loss at chance, in nats.
+    """
+    figure, (left, right) = new_figure(2, 7.0, 2.6)
+    left.plot(*_column(history, "loss"), "o-", ms=3, lw=1)
+    left.axhline(chance, color=COLOURS[1], ls="--", lw=1.2)
+    left.text(0.98, chance, "chance", color=COLOURS[1], ha="right", va="bottom", transform=left.get_yaxis_transform())
+    left.set(
+        xlabel="step", ylabel="loss (nats)", title=title, ylim=(0, 1.15 * max(chance, *_column(history, "loss")[1]))
+    )
+    right.plot(*_column(history, "in_batch_accuracy"), "s-", ms=3, lw=1, color=COLOURS[2])
+    right.set(xlabel="step", ylabel="in-batch accuracy", ylim=(-0.03, 1.05))
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def spectra(values: Mapping[str, np.ndarray], title: str = "") -> Figure:
+    """Singular values of several sets of embeddings, each divided by its largest, both axes logarithmic."""
+    figure, (axis,) = new_figure(width=5.6)
+    for i, (name, s) in enumerate(values.items()):
+        rank = np.arange(1, len(s) + 1)
+        axis.loglog(rank, s / s[0], color=COLOURS[i % len(COLOURS)], ls=LINES[i % len(LINES)], lw=1.8, label=name)
+    axis.set(xlabel="rank of the singular value", ylabel="value / largest value", title=title)
+    axis.legend()
+    return figure
+
+
+# --- 02: SimCSE --------------------------------------------------------------------------------------------
+
+
+def training(history: Sequence[Mapping], chance: float, title: str = "", score: str = "dev score") -> Figure:
+    """Loss beside chance, in-batch accuracy and dev score over the steps of one training, raw points.
+
+    Args:
+        history: rows with `step` and any of `loss` (nats), `in_batch_accuracy` in [0, 1] and `dev_score`, as
+            `lib.train.Result.history`; missing values are left out.
+        chance: loss at chance, in nats.
+        score: label of the dev score, with its unit.
+    """
+    figure, axes = new_figure(3, 8.4, 2.5)
+    keys = {"loss": "loss (nats)", "in_batch_accuracy": "in-batch accuracy", "dev_score": score}
+    for i, (axis, (key, label)) in enumerate(zip(axes, keys.items(), strict=True)):
+        axis.plot(*_column(history, key), marker=MARKERS[i], ms=4, lw=1, color=COLOURS[i])
+        axis.set(xlabel="step", ylabel=label)
+    axes[0].axhline(chance, color="0.4", ls="--", lw=1)
+    axes[0].text(0.98, chance, "chance", color="0.3", ha="right", va="bottom", transform=axes[0].get_yaxis_transform())
+    axes[0].set_ylim(bottom=0)
+    axes[1].set_ylim(-0.03, 1.05)
+    figure.suptitle(title, fontsize=9)
+    return figure
+
+
+def geometry_path(paths: Mapping[str, Sequence[tuple[float, float]]], steps: Sequence[int], title: str = "") -> Figure:
+    """The way of trainings through the plane of alignment and uniformity, each point labelled with its step.
+
+    Args:
+        paths: name → (alignment, uniformity) at each of `steps`.
+    """
+    figure, (axis,) = new_figure(width=5.0, height=3.2)
+    for i, (name, points) in enumerate(paths.items()):
+        x, y = zip(*points, strict=True)
+        axis.plot(x, y, marker=MARKERS[i % len(MARKERS)], color=COLOURS[i % len(COLOURS)], lw=1, label=name)
+        for step, point in zip(steps, points, strict=True):
+            axis.annotate(str(step), point, xytext=(5, 4), textcoords="offset points", fontsize=8)
+    axis.set(xlabel="alignment (lower: positives closer)", ylabel="uniformity (lower: more spread)", title=title)
+    axis.margins(0.15)
+    axis.legend()
+    return figure
+
+
+def by_layer(
+    loss: Mapping[str, Sequence[float]], accuracy: Mapping[str, Sequence[float]], chance: float, title: str = ""
+) -> Figure:
+    """Loss (left, with the chance line) and in-batch accuracy (right) of vectors taken after each layer."""
+    figure, (left, right) = new_figure(2, 7.2, 2.6)
+    for axis, lines in ((left, loss), (right, accuracy)):
+        for i, (name, y) in enumerate(lines.items()):
+            axis.plot(range(len(y)), y, marker=MARKERS[i], color=COLOURS[i], ls=LINES[i], lw=1.5, label=name)
+        axis.set_xticks(range(len(next(iter(lines.values())))))
+    left.axhline(chance, color="0.4", ls=":", lw=1)
+    left.text(0.98, chance, "chance", color="0.3", ha="right", va="bottom", transform=left.get_yaxis_transform())
+    left.set(xlabel="layer (0: embeddings)", ylabel="loss (nats)", ylim=(0, 1.15 * chance), title=title)
+    right.set(xlabel="layer (0: embeddings)", ylabel="in-batch accuracy", ylim=(-0.03, 1.05))
+    right.legend()
+    return figure
+
+
+def seeds(columns: Mapping[str, Sequence[float]], names: Sequence[object], ylabel: str, title: str = "") -> Figure:
+    """Scores of several seeds under several conditions: a line joins the points of one seed, a bar is the mean."""
+    figure, (axis,) = new_figure(width=5.0, height=3.0)
+    for i, (name, scores) in enumerate(zip(names, zip(*columns.values(), strict=True), strict=True)):
+        line = LINES[i % len(LINES)] + MARKERS[i % len(MARKERS)]
+        axis.plot(range(len(scores)), scores, line, color=COLOURS[i % len(COLOURS)], lw=1, ms=5, label=f"seed {name}")
+    for i, values in enumerate(columns.values()):
+        axis.hlines(np.mean(values), i - 0.16, i + 0.16, color="black", lw=2.5, zorder=3)
+    axis.set_xticks(range(len(columns)), list(columns))
+    axis.set(ylabel=ylabel, title=title, xlim=(-0.4, len(columns) - 0.6))
+    axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+    return figure
+
+
+def kinds(names: Sequence[str], conditions: Mapping[str, Sequence[float]], xlabel: str, title: str = "") -> Figure:
+    """One line a kind of pair with a point a condition; the dotted line is a coin's 0.5."""
+    figure, (axis,) = new_figure(width=6.4, height=0.9 + 0.28 * len(names))
+    place = np.arange(len(names))
+    values = np.array(list(conditions.values()))
+    axis.hlines(place, values.min(0), values.max(0), color="0.7", lw=2, zorder=1)
+    for i, (name, scores) in enumerate(conditions.items()):
+        axis.plot(scores, place, MARKERS[i], color=COLOURS[i], ms=7, label=name)
+    axis.axvline(0.5, color="0.4", ls=":", lw=1)
+    axis.set_yticks(place, names)
+    axis.set(xlabel=xlabel, title=title)
+    axis.invert_yaxis()
+    axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+    return figure
+
+
+def lengths(tokens: np.ndarray, cut: int, title: str = "") -> Figure:
+    """Histogram of sentence lengths in tokens, with the place where training cuts them."""
+    figure, (axis,) = new_figure(width=5.0, height=2.4)
+    axis.hist(tokens, bins=list(np.arange(0.5, max(cut, int(np.max(tokens))) + 1.5)), color=COLOURS[0])
+    axis.axvline(cut, color=COLOURS[1], ls="--", lw=1.5)
+    axis.text(cut, axis.get_ylim()[1], f"cut at {cut} ", color=COLOURS[1], ha="right", va="top")
+    axis.set(xlabel="tokens in a sentence", ylabel="sentences", title=title)
+    return figure
+
+
+def sweep(x: Sequence[float], y: Sequence[float], baseline: float, xlabel: str, ylabel: str, title: str = "") -> Figure:
+    """Scores over a hyper-parameter on a logarithmic axis, one point a training, beside the untrained encoder."""
+    figure, (axis,) = new_figure(width=5.0, height=2.6)
+    axis.semilogx(x, y, "o-", lw=1, ms=6, label="trained")
+    axis.axhline(baseline, color=COLOURS[1], ls="--", lw=1.2, label="untrained")
+    axis.set_xticks(list(x), [f"{value:g}" for value in x])
+    axis.minorticks_off()
+    axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
+    axis.legend()
+    return figure
+
+
+def tasks(names: Sequence[str], methods: Mapping[str, np.ndarray], ylabel: str, title: str = "") -> Figure:
+    """Scores by task: one marker a run, one column a task, methods side by side.
+
+    Args:
+        methods: name → scores `(runs, tasks)`.
+    """
+    figure, (axis,) = new_figure(width=7.0, height=3.2)
+    spread = np.linspace(-0.25, 0.25, len(methods))
+    for i, (name, scores) in enumerate(methods.items()):
+        x = np.arange(len(names)) + spread[i]
+        for j, row in enumerate(np.atleast_2d(scores)):
+            axis.plot(x, row, MARKERS[i], color=COLOURS[i], ms=4, alpha=0.8, label=name if j == 0 else None)
+    axis.set_xticks(range(len(names)), list(names))
+    for edge in range(len(names) - 1):
+        axis.axvline(edge + 0.5, color="0.9", lw=0.8)
+    axis.set(ylabel=ylabel, title=title)
+    axis.legend(ncols=len(methods), loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return figure

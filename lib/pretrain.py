@@ -1,0 +1,349 @@
+"""Masked-language-model pre-training of the shipped encoders, from raw text to a model folder.
+
+Command line: ``CSE_DATA=... python -m lib.pretrain --out outputs/pretrain/mini-bert``.
+
+The recipe is made for a small budget. Word embeddings start from a truncated SVD of the
+positive pointwise mutual information of word-piece co-occurrences (Levy & Goldberg 2014),
+the output bias from the unigram log-frequencies. Every row is one sentence, batches hold
+rows of one length, so nothing is padded. Training starts with the lower half of the
+layers, which are then copied on top of themselves (progressive stacking, Gong et al. 2019);
+the learning rate is constant after the warm-up and decays linearly over the last third.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from scipy import sparse
+from scipy.sparse.linalg import svds
+from tokenizers import BertWordPieceTokenizer
+from tqdm import tqdm
+from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizer
+
+from lib import paths
+from lib.data import pretrain_corpus
+from lib.tokens import tokenise
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PAD, UNK, CLS, SEP, MASK = range(5)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Hyper-parameters of one pre-training.
+
+    `tokens` counts every token the encoder reads, [CLS] and [SEP] included; `grow_at` is the
+    token count at which the half-depth model is stacked (0: full depth from the start).
+    """
+
+    tokens: int = 100_000_000
+    grow_at: int = 60_000_000
+    vocab_size: int = 8192
+    hidden: int = 256
+    layers: int = 4
+    heads: int = 4
+    intermediate: int = 512
+    max_length: int = 64
+    tokens_per_batch: int = 8192
+    lr: float = 1e-3
+    weight_decay: float = 0.01
+    warmup_tokens: int = 1_000_000
+    decay_fraction: float = 0.35
+    mask_rate: float = 0.15
+    embedding_std: float = 0.05
+    window: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.grow_at and (self.layers % 2 or self.grow_at >= self.tokens):
+            raise ValueError("grow_at needs an even number of layers and a value below tokens: use grow_at=0 otherwise")
+
+
+def train_tokenizer(sentences, folder: Path, vocab_size: int) -> BertTokenizer:
+    """Train a lower-casing WordPiece vocabulary of `vocab_size` entries and save it in `folder`."""
+    trainer = BertWordPieceTokenizer(lowercase=True)
+    trainer.train_from_iterator(
+        sentences, vocab_size=vocab_size, min_frequency=5, special_tokens=SPECIAL, limit_alphabet=300
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    trainer.save_model(str(folder))
+    tokenizer = BertTokenizer(vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=512)
+    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
+def ppmi_svd(ids: np.ndarray, vocab_size: int, dim: int, window: int = 5, seed: int = 0) -> np.ndarray:
+    """Word vectors `(vocab_size, dim)` from co-occurrence counts within `window` positions.
+
+    Counts at distance k weigh 1/k and do not cross a row's [SEP]; contexts are smoothed with
+    exponent 0.75; vectors are U·sqrt(S) of the truncated SVD (Levy, Goldberg & Dagan 2015).
+    """
+    row_of = np.cumsum(ids == CLS)
+    counts = sparse.csr_matrix((vocab_size, vocab_size), dtype=np.float32)
+    for k in range(1, window + 1):
+        same = row_of[:-k] == row_of[k:]
+        left, right = ids[:-k][same].astype(np.int32), ids[k:][same].astype(np.int32)
+        pairs = np.bincount(left * vocab_size + right, minlength=vocab_size**2)
+        counts = counts + sparse.csr_matrix(pairs.reshape(vocab_size, vocab_size).astype(np.float32) / k)
+    counts = (counts + counts.T).tocoo()
+    total = counts.sum()
+    word = np.asarray(counts.tocsr().sum(1)).ravel() + 1e-9
+    context = word**0.75 / (word**0.75).sum()
+    pmi = np.log(counts.data / total) - np.log(word[counts.row] / total) - np.log(context[counts.col])
+    keep = (pmi > 0) & (counts.row >= MASK) & (counts.col >= MASK)
+    ppmi = sparse.csr_matrix((pmi[keep], (counts.row[keep], counts.col[keep])), shape=counts.shape)
+    start = np.random.default_rng(seed).standard_normal(vocab_size)
+    u, s, _ = svds(ppmi.astype(np.float32), k=dim, v0=start.astype(np.float32))
+    return (u * np.sqrt(s)).astype(np.float32)
+
+
+def initial_model(plan: Plan, vectors: np.ndarray, unigram: np.ndarray, layers: int) -> BertForMaskedLM:
+    """A BERT with `layers` layers whose embeddings and output bias come from the counts."""
+    config = BertConfig(
+        vocab_size=plan.vocab_size,
+        hidden_size=plan.hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=plan.heads,
+        intermediate_size=plan.intermediate,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    config._attn_implementation = "sdpa"
+    torch.manual_seed(plan.seed)
+    model = BertForMaskedLM(config)
+    with torch.no_grad():
+        known = torch.from_numpy(vectors)
+        known = known / known[MASK + 1 :].std() * plan.embedding_std
+        known[: MASK + 1] = torch.randn(MASK + 1, plan.hidden) * plan.embedding_std
+        known[PAD] = 0
+        model.bert.embeddings.word_embeddings.weight.copy_(known)
+        frequency = torch.from_numpy(unigram).float() + 1
+        model.cls.predictions.bias.copy_(torch.log(frequency / frequency.sum()))
+    return model
+
+
+def stack(model: BertForMaskedLM) -> BertForMaskedLM:
+    """Double the depth by copying the layers on top of themselves (Gong et al. 2019)."""
+    config = BertConfig.from_dict(model.config.to_dict())
+    config.num_hidden_layers = 2 * model.config.num_hidden_layers
+    config._attn_implementation = "sdpa"
+    deep = BertForMaskedLM(config)
+    state = model.state_dict()
+    half = model.config.num_hidden_layers
+    for name, value in list(state.items()):
+        if ".layer." in name:
+            number = int(name.split(".layer.")[1].split(".")[0])
+            state[name.replace(f".layer.{number}.", f".layer.{number + half}.")] = value.clone()
+    deep.load_state_dict(state)
+    return deep
+
+
+class Batches:
+    """Batch i is a function of (seed, i) alone: rows of one length, about `tokens_per_batch` tokens."""
+
+    def __init__(self, ids: np.ndarray, offsets: np.ndarray, plan: Plan, shortest: int = 5):
+        self.ids, self.offsets, self.plan = ids, offsets, plan
+        self.lengths = np.diff(offsets)
+        rng = np.random.default_rng(plan.seed)
+        self.batches = []
+        for length in range(shortest, plan.max_length + 1):
+            rows = rng.permutation(np.flatnonzero(self.lengths == length))
+            size = max(1, plan.tokens_per_batch // length)
+            self.batches += [rows[i : i + size] for i in range(0, len(rows) - size + 1, size)]
+        if not self.batches:
+            raise ValueError("the corpus fills no batch; lower tokens_per_batch or add text")
+        self.order = [int(i) for i in rng.permutation(len(self.batches))]
+
+    def __call__(self, step: int):
+        """Return `(input ids (n, t), flat positions of the masked tokens (m,), their labels (m,))`."""
+        rows = self.batches[self.order[step % len(self.order)]]
+        length = self.lengths[rows[0]]
+        ids = self.ids[self.offsets[rows][:, None] + np.arange(length)].astype(np.int64)
+        rng = np.random.default_rng((self.plan.seed, step))
+        flat = ids.ravel()
+        candidates = np.flatnonzero(flat > MASK)
+        chosen = np.sort(rng.permutation(candidates)[: max(1, int(self.plan.mask_rate * len(candidates)))])
+        labels = flat[chosen].copy()
+        fate = rng.random(len(chosen))
+        flat[chosen[fate < 0.8]] = MASK
+        other = chosen[fate >= 0.9]
+        flat[other] = rng.integers(MASK + 1, self.plan.vocab_size, len(other))
+        return torch.from_numpy(ids), torch.from_numpy(chosen), torch.from_numpy(labels)
+
+
+def learning_rate(plan: Plan, seen: int) -> float:
+    """Linear warm-up, constant, linear decay over the last `decay_fraction` of the tokens."""
+    if seen < plan.warmup_tokens:
+        return plan.lr * (seen + 1) / plan.warmup_tokens
+    return plan.lr * min(1.0, max(0.0, 1 - seen / plan.tokens) / plan.decay_fraction)
+
+
+def mlm_loss(model: BertForMaskedLM, ids, positions, labels) -> torch.Tensor:
+    """Cross-entropy over the masked positions only: the output layer never sees the others."""
+    hidden = model.bert(ids)[0].flatten(0, 1)[positions]  # (m, d)
+    return F.cross_entropy(model.cls(hidden).float(), labels)
+
+
+def save_checkpoint(folder: Path, model, optimizer, state: dict) -> None:
+    """Write model, optimizer moments and counters under a temporary name, then rename."""
+    tensors = {f"model.{k}": v.contiguous() for k, v in model.state_dict().items() if "decoder" not in k}
+    names = {p: n for n, p in model.named_parameters()}
+    for parameter, moments in optimizer.state.items():
+        for key, value in moments.items():
+            tensors[f"optim.{names[parameter]}|{key}"] = value
+    temporary = folder / "checkpoint.tmp"
+    save_file(tensors, temporary, metadata={"state": json.dumps(state)})
+    temporary.rename(folder / "checkpoint.safetensors")
+
+
+def load_checkpoint(folder: Path, model, optimizer) -> None:
+    """Load what `save_checkpoint` wrote into a model of the same depth."""
+    tensors = load_file(folder / "checkpoint.safetensors")
+    missing = model.load_state_dict({k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, strict=False)
+    if any("decoder" not in k for k in missing.missing_keys) or missing.unexpected_keys:
+        raise ValueError(f"{folder}/checkpoint.safetensors does not fit this plan: {missing}")
+    for name, parameter in model.named_parameters():
+        for key in ("step", "exp_avg", "exp_avg_sq"):
+            if f"optim.{name}|{key}" in tensors:
+                optimizer.state[parameter][key] = tensors[f"optim.{name}|{key}"].to(parameter.device)
+
+
+def checkpoint_state(folder: Path) -> dict | None:
+    """Counters of the checkpoint in `folder`, or None where there is none."""
+    from safetensors import safe_open
+
+    path = folder / "checkpoint.safetensors"
+    if not path.exists():
+        return None
+    with safe_open(path, "pt") as f:
+        return json.loads(f.metadata()["state"])
+
+
+def make_optimizer(model, plan: Plan) -> torch.optim.AdamW:
+    """Fused AdamW; biases and LayerNorm weights are not decayed."""
+    decay = [p for p in model.parameters() if p.ndim > 1]
+    plain = [p for p in model.parameters() if p.ndim <= 1]
+    groups = [{"params": decay, "weight_decay": plan.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=plan.lr, betas=(0.9, 0.98), fused=True)
+
+
+def prepare(plan: Plan, out: Path, data_dir: str | None, progress: bool = True):
+    """Tokenizer, token rows and word vectors for `plan`, computed once and cached in `out`."""
+    cache = out / "rows.npz"
+    if not cache.exists():
+        sentences = list(dict.fromkeys(pretrain_corpus(data_dir, progress=progress)))
+        tokenizer = train_tokenizer(sentences, out / "tokenizer", plan.vocab_size)
+        rows = tokenise(sentences, tokenizer, plan.max_length, progress=progress)
+        ids, offsets = rows.ids, rows.offsets
+        vectors = ppmi_svd(ids, plan.vocab_size, plan.hidden, plan.window, plan.seed)
+        np.savez(out / "rows.tmp.npz", ids=ids, offsets=offsets, vectors=vectors)
+        (out / "rows.tmp.npz").rename(cache)
+    with np.load(cache) as f:
+        return f["ids"], f["offsets"], f["vectors"]
+
+
+def train(plan: Plan, out: Path, data_dir: str | None = None, every_seconds: float = 180, **options) -> BertForMaskedLM:
+    """Run `plan` in `out`, continuing from its checkpoint if there is one.
+
+    Args:
+        out: run folder; holds the cached rows, `checkpoint.safetensors` and `log.jsonl`.
+        data_dir: folder with `corpus/pretrain` (default: `CSE_DATA`).
+        every_seconds: time between checkpoints.
+        options: `device="cpu"`, `compile=False`, `bf16=False`, `progress=True`.
+    """
+    device, progress = options.get("device", "cpu"), options.get("progress", True)
+    out.mkdir(parents=True, exist_ok=True)
+    ids, offsets, vectors = prepare(plan, out, data_dir, progress)
+    batches = Batches(ids, offsets, plan)
+    state = checkpoint_state(out) or {"step": 0, "seen": 0, "seconds": 0.0, "layers": 0}
+    shallow = plan.layers // 2 if plan.grow_at else plan.layers
+    model = initial_model(plan, vectors, np.bincount(ids, minlength=plan.vocab_size), state["layers"] or shallow)
+    model.to(device)
+    optimizer = make_optimizer(model, plan)
+    if state["step"]:
+        load_checkpoint(out, model, optimizer)
+    state["layers"] = model.config.num_hidden_layers
+    bar = tqdm(total=plan.tokens, initial=state["seen"], unit="tok", unit_scale=True, disable=not progress)
+    while state["seen"] < plan.tokens:
+        if state["layers"] < plan.layers and state["seen"] >= plan.grow_at:
+            model = stack(model).to(device)
+            optimizer = make_optimizer(model, plan)
+            state["layers"] = model.config.num_hidden_layers
+        phase_end = plan.tokens if state["layers"] == plan.layers else plan.grow_at
+        run_phase(model, optimizer, batches, plan, out, state, phase_end, every_seconds, bar, **options)
+    return model
+
+
+def run_phase(
+    model, optimizer, batches, plan, out, state, end, every_seconds, bar, device="cpu", compile=False, bf16=False, **_
+) -> None:
+    """Train until `end` tokens at the present depth; `state` is updated in place and checkpointed."""
+    model.train()
+    loss_of = torch.compile(mlm_loss, dynamic=True) if compile else mlm_loss
+    started, saved, recent = time.perf_counter(), time.perf_counter(), []
+    before = state["seconds"]
+    while state["seen"] < end:
+        rows, positions, labels = (x.to(device) for x in batches(state["step"]))
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(plan, state["seen"])
+        with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=bf16):
+            loss = loss_of(model, rows, positions, labels)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        recent.append(loss.item())
+        if not np.isfinite(recent[-1]):
+            raise FloatingPointError(f"loss is {recent[-1]} at step {state['step']}: lower lr or use fp32")
+        state["step"] += 1
+        state["seen"] += rows.numel()
+        state["seconds"] = before + time.perf_counter() - started
+        bar.update(rows.numel())
+        if state["step"] % 50 == 0:
+            bar.set_postfix(loss=f"{np.mean(recent[-50:]):.3f}", layers=state["layers"])
+            with open(out / "log.jsonl", "a") as log:
+                log.write(json.dumps({**state, "loss": float(np.mean(recent[-50:]))}) + "\n")
+        if time.perf_counter() - saved > every_seconds:
+            save_checkpoint(out, model, optimizer, state)
+            saved = time.perf_counter()
+    save_checkpoint(out, model, optimizer, state)
+
+
+def export(model: BertForMaskedLM, tokenizer_folder: Path, folder: Path, dropout: float = 0.1) -> None:
+    """Write encoder and tokenizer in `transformers` format, fp16 safetensors, dropout switched on again."""
+    encoder: BertModel = model.bert.half()
+    encoder.cpu()  # type: ignore[call-arg]
+    encoder.config.hidden_dropout_prob = dropout
+    encoder.config.attention_probs_dropout_prob = dropout
+    encoder.save_pretrained(folder)
+    BertTokenizer.from_pretrained(tokenizer_folder).save_pretrained(folder)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Command line: one flag per field of `Plan`, and where to read and write."""
+    parser = argparse.ArgumentParser(prog="python -m lib.pretrain", description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=paths.outputs() / "pretrain" / "mini-bert")
+    parser.add_argument("--data-dir", help="folder with corpus/pretrain (default: CSE_DATA)")
+    parser.add_argument("--export", type=Path, help="write the finished encoder to this folder")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--bf16", action="store_true")
+    for name, default in asdict(Plan()).items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
+    chosen = vars(parser.parse_args(arguments))
+    plan = Plan(**{name: chosen[name] for name in asdict(Plan())})
+    options = {name: chosen[name] for name in ("device", "compile", "bf16")}
+    model = train(plan, chosen["out"], chosen["data_dir"], **options)
+    if chosen["export"]:
+        export(model, chosen["out"] / "tokenizer", chosen["export"])
+        print(f"wrote {chosen['export']}")
+
+
+if __name__ == "__main__":
+    main()

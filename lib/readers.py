@@ -1,0 +1,274 @@
+"""File formats: sentence files, graded pairs, labelled sentences. One reader per format, each takes a path.
+
+Every reader checks every line; a malformed one is a `ValueError` with file and line number.
+"""
+
+import csv
+import gzip
+import lzma
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+_LABELS = {"0": 0, "1": 1}
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Graded sentence pairs: `scores` (n,) float64 in [0, 5], `kinds` names each pair's kind where known.
+
+    Raises:
+        ValueError: columns of different lengths.
+    """
+
+    name: str
+    sentence1: list[str]
+    sentence2: list[str]
+    scores: np.ndarray
+    kinds: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        lengths = [len(c) for c in (self.sentence1, self.sentence2, self.scores, self.kinds) if c is not None]
+        if len(set(lengths)) != 1:
+            raise ValueError(f"{self.name}: columns of lengths {lengths} are no pairs")
+
+    def __len__(self) -> int:
+        return len(self.sentence1)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A classification task: split → (sentences, labels).
+
+    A task without given splits has the one split `all`. In MRPC, which classifies pairs, `second` holds the second
+    sentences of each split.
+    """
+
+    name: str
+    splits: dict[str, tuple[list[str], list[int]]]
+    second: dict[str, list[str]] = field(default_factory=dict)
+
+
+def numbered(path: Path, fallback: str | None = None) -> Iterator[tuple[int, str]]:
+    """Yield (line number from 1, text without its line end); `.xz` and `.gz` are decompressed.
+
+    Lines end at LF or CRLF only, so that U+0085 or U+2028 inside a sentence does not split it. A byte order mark is
+    dropped. With `fallback`, a file that is not valid UTF-8 throughout is decoded by that encoding.
+
+    Raises:
+        ValueError: bad UTF-8 (without `fallback`), damaged archive.
+    """
+    encoding = "utf-8"
+    if fallback:
+        try:
+            path.read_bytes().decode("utf-8")
+        except UnicodeDecodeError:
+            encoding = fallback
+    opener: Any = {".xz": lzma.open, ".gz": gzip.open}.get(path.suffix, open)
+    number = 0
+    try:
+        with opener(path, "rb") as file:
+            for number, raw in enumerate(file, 1):
+                line = raw.decode(encoding).removesuffix("\n").removesuffix("\r")
+                yield number, line.removeprefix("\ufeff") if number == 1 else line
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}, line {number}: not valid UTF-8 (byte {error.start + 1} of the line)") from error
+    except (lzma.LZMAError, gzip.BadGzipFile, EOFError) as error:
+        raise ValueError(f"{path}, after line {number}: damaged archive ({error}): fetch or build it again") from error
+
+
+def _cells(path: Path, number: int, line: str, n: int, separator: str = "\t", more: bool = False) -> list[str]:
+    cells = line.split(separator)
+    if len(cells) < n or (len(cells) > n and not more):
+        least = "at least " if more else ""
+        raise ValueError(f"{path}, line {number}: {len(cells)} fields where {least}{n} are expected")
+    return cells
+
+
+def _score(path: Path, number: int, text: str) -> float:
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not 0 <= score <= 5:
+        raise ValueError(f"{path}, line {number}: {text!r} is no similarity between 0 and 5")
+    return score
+
+
+def _label(path: Path, number: int, text: str) -> int:
+    if text.strip() not in _LABELS:
+        raise ValueError(f"{path}, line {number}: label {text!r} is neither 0 nor 1")
+    return _LABELS[text.strip()]
+
+
+def _table(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line number, the cells of `columns`) of a tab-separated file with a header line and no quoting."""
+    header: list[str] = []
+    for number, line in numbered(path):
+        if number == 1:
+            header = line.split("\t")
+            missing = [c for c in columns if c not in header]
+            if missing:
+                raise ValueError(f"{path}, line 1: no column {missing[0]!r} among {header}")
+        else:
+            cells = _cells(path, number, line, len(header))
+            yield number, [cells[header.index(c)] for c in columns]
+
+
+def _pairs(name: str, rows: list[tuple[str, str, float]], kinds: list[str] | None = None) -> Pairs:
+    scores = np.array([score for _, _, score in rows], float)
+    return Pairs(name, [a.strip() for a, _, _ in rows], [b.strip() for _, b, _ in rows], scores, kinds)
+
+
+# --- sentence files ----------------------------------------------------------------------------------------
+
+
+def _column(path: Path, column: str, kind: str) -> Iterator[str]:
+    lines = (line + "\n" for _, line in numbered(path))
+    if kind == ".csv":
+        rows = csv.reader(lines, strict=True)
+    else:
+        rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    try:
+        header = next(rows, [])
+        if column not in header:
+            raise ValueError(f"{path}, line 1: no column {column!r} among {header}")
+        for row in rows:
+            if row and len(row) != len(header):
+                raise ValueError(f"{path}, line {rows.line_num}: {len(row)} fields where {len(header)} are expected")
+            if row:
+                yield re.sub(r"\s*[\r\n]+\s*", " ", row[header.index(column)])
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {rows.line_num}: {error}") from error
+
+
+def read_lines(path: str | Path, column: str | None = None) -> list[str]:
+    """Sentences of a file, one a line, stripped; blank lines are skipped.
+
+    Args:
+        path: `.txt`, or `.csv` (quoted cells) and `.tsv` (no quoting) with a header line; each also compressed, with
+            `.xz` or `.gz` after it. UTF-8, with or without a byte order mark.
+        column: the column of a `.csv` or `.tsv` file; a line break inside a cell becomes a space.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: bad UTF-8, missing column or ragged row (with file and line number), damaged archive, unknown
+            suffix.
+
+    Example:
+        >>> import tempfile; folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "a.csv").write_text('id,text\\n1,"Hello, you."\\n2,\\n')
+        >>> read_lines(folder / "a.csv", column="text")
+        ['Hello, you.']
+    """
+    path = Path(path)
+    kind = (path.with_suffix("") if path.suffix in (".xz", ".gz") else path).suffix
+    if kind not in (".txt", ".csv", ".tsv"):
+        raise ValueError(f"{path}: the name must end in .txt, .csv or .tsv, or in one of these and .xz or .gz")
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}")
+    if (kind == ".txt") != (column is None):
+        need = "has no columns: leave `column` out" if column else "has columns: say which one in `column`"
+        raise ValueError(f"{path}: a {kind} file {need}")
+    lines = (line for _, line in numbered(path)) if column is None else _column(path, column, kind)
+    return [line.strip() for line in lines if line.strip()]
+
+
+# --- graded pairs ------------------------------------------------------------------------------------------
+
+
+def sts_input(path: Path) -> list[list[str]]:
+    """Every sentence pair of a SemEval `STS.input.X.txt`, two tab-separated columns, scored or not."""
+    return [_cells(path, number, line, 2) for number, line in numbered(path)]
+
+
+def sts_subset(path: Path, gold_path: Path, name: str) -> Pairs:
+    """Scored pairs of `STS.input.X.txt` and `STS.gs.X.txt`; an empty gold line is a pair nobody scored."""
+    pairs, gold = sts_input(path), [line for _, line in numbered(gold_path)]
+    if len(pairs) != len(gold):
+        raise ValueError(f"{path}, line {len(pairs)}: the last one, but {gold_path.name} has {len(gold)} lines")
+    numbered_pairs = enumerate(zip(pairs, gold, strict=True), 1)
+    return _pairs(name, [(a, b, _score(gold_path, i, g)) for i, ((a, b), g) in numbered_pairs if g.strip()])
+
+
+def stsb_file(path: Path, name: str) -> Pairs:
+    """STS Benchmark: no header, no quoting; fields 5, 6, 7 are score and sentences, source fields may follow."""
+    rows = []
+    for number, line in numbered(path):
+        cells = _cells(path, number, line, 7, more=True)
+        rows.append((cells[5], cells[6], _score(path, number, cells[4])))
+    return _pairs(name, rows)
+
+
+def sick_file(path: Path, name: str) -> Pairs:
+    """SICK: columns by the names in its header line."""
+    rows = _table(path, ("sentence_A", "sentence_B", "relatedness_score"))
+    return _pairs(name, [(a, b, _score(path, number, score)) for number, (a, b, score) in rows])
+
+
+def kinds_file(path: Path, name: str) -> Pairs:
+    """Graded pairs with kinds: header `score kind sentence1 sentence2`, tab-separated without quoting."""
+    rows, kinds = [], []
+    for number, (score, kind, a, b) in _table(path, ("score", "kind", "sentence1", "sentence2")):
+        rows.append((a, b, _score(path, number, score)))
+        kinds.append(kind)
+    return _pairs(name, rows, kinds)
+
+
+def cnsd_file(path: Path, name: str) -> Pairs:
+    """CNSD's Chinese STS-B: lines of `id||sentence1||sentence2||score`."""
+    rows = []
+    for number, line in numbered(path):
+        _, a, b, score = _cells(path, number, line, 4, separator="||")
+        rows.append((a, b, _score(path, number, score)))
+    return _pairs(name, rows)
+
+
+# --- labelled sentences ------------------------------------------------------------------------------------
+
+
+def sentences_file(path: Path) -> list[str]:
+    """One sentence a line; Latin-1 where the file is not valid UTF-8 (MR, CR, SUBJ, MPQA).
+
+    Blank lines are kept as empty sentences: CR and MPQA hold seven, and the published counts include them.
+    """
+    return [line.strip() for _, line in numbered(path, fallback="latin-1")]
+
+
+def sst2_file(path: Path) -> tuple[list[str], list[int]]:
+    """SST-2: `sentence<TAB>0|1`."""
+    sentences, labels = [], []
+    for number, line in numbered(path, fallback="latin-1"):
+        sentence, label = _cells(path, number, line, 2)
+        sentences.append(sentence.strip())
+        labels.append(_label(path, number, label))
+    return sentences, labels
+
+
+def trec_file(path: Path) -> tuple[list[str], list[int]]:
+    """TREC: `CLASS:subclass question`; labels index the coarse classes in `TREC_CLASSES`."""
+    sentences, labels = [], []
+    for number, line in numbered(path, fallback="latin-1"):
+        fine, _, question = line.partition(" ")
+        coarse = fine.partition(":")[0]
+        if coarse not in TREC_CLASSES or not question.strip():
+            raise ValueError(f"{path}, line {number}: no `CLASS:subclass question` of {', '.join(TREC_CLASSES)}")
+        sentences.append(question.strip())
+        labels.append(TREC_CLASSES.index(coarse))
+    return sentences, labels
+
+
+def mrpc_file(path: Path) -> tuple[list[str], list[str], list[int]]:
+    """MRPC: header `Quality  #1 ID  #2 ID  #1 String  #2 String`, tab-separated without quoting."""
+    first, second, labels = [], [], []
+    for number, (label, a, b) in _table(path, ("Quality", "#1 String", "#2 String")):
+        first.append(a.strip())
+        second.append(b.strip())
+        labels.append(_label(path, number, label))
+    return first, second, labels

@@ -1,0 +1,335 @@
+"""A run's folder: parameters, metrics and environment, written atomically; and the table of all runs.
+
+Command line: `python -m lib.runs collect NOTEBOOK` appends finished runs on real data to `results/`,
+`python -m lib.runs table` fills the tables between markers in the README and in the model card.
+"""
+
+import argparse
+import ast
+import hashlib
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from difflib import get_close_matches
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import psutil
+import torch
+from matplotlib.figure import Figure
+
+from lib import data, paths, plots
+from lib.data import write_bytes, write_json, write_text
+
+RESULTS_VERSION = 1
+_PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "scipy", "scikit-learn")
+
+
+def parameters(namespace: Mapping[str, object]) -> dict[str, object]:
+    """The notebook's parameters as they stand now; an injected name that the notebook does not define is an error.
+
+    Called in the first cell after the one tagged `parameters`. That one holds nothing but typed assignments,
+    by which it is found again when cells are run out of order. papermill puts injected values in a cell of its
+    own between the two, which begins with the comment `# Parameters`.
+
+    Args:
+        namespace: `globals()` of the notebook.
+
+    Raises:
+        ValueError: a parameter was injected that the parameters cell does not name, e.g. by a typing error.
+
+    Example:
+        >>> parameters({"In": ["", "beta: float = 0.5", "p = parameters(globals())"], "beta": 0.3})
+        {'beta': 0.3}
+    """
+    cells = list(namespace.get("In", []))  # type: ignore[call-overload]
+    before = [str(c) for c in cells[:-1] if str(c).strip()]
+    annotated = namespace.get("__annotations__")
+    if not before and isinstance(annotated, dict):  # a runner that keeps no history, such as nbval
+        return {name: namespace[name] for name in annotated if name in namespace}
+    typed = [i for i, source in enumerate(before) if _is_typed(source)]
+    if not typed:
+        raise ValueError("parameters() must be called after the parameters cell, whose lines read `name: type = value`")
+    names = _assigned(before[typed[-1]])
+    after = before[typed[-1] + 1] if typed[-1] + 1 < len(before) else ""
+    for name in _assigned(after) if after.lstrip().startswith("# Parameters") else []:
+        if name not in names:
+            close = get_close_matches(name, names, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(names)}"
+            raise ValueError(f"this notebook has no parameter {name!r}: {hint}")
+    return {name: namespace[name] for name in names}
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(source).body
+    except SyntaxError:  # IPython's own syntax: %magic, !command, name?
+        return []
+
+
+def _is_typed(source: str) -> bool:
+    statements = _statements(source)
+    return bool(statements) and all(isinstance(s, ast.AnnAssign) for s in statements)
+
+
+def _assigned(source: str) -> list[str]:
+    names = []
+    for node in _statements(source):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        names += [t.id for t in targets if isinstance(t, ast.Name)]
+    return names
+
+
+def run_id(recipe: str, identity: Mapping[str, object], seed: int) -> str:
+    """`<recipe>-<8 hex>-s<seed>`; the digits hash `identity` (parameters and data hashes) and `RESULTS_VERSION`.
+
+    Example:
+        >>> run_id("mini_simcse", {"lr": 3e-4}, 1) == run_id("mini_simcse", {"lr": 3e-4}, 1)
+        True
+    """
+    text = json.dumps([RESULTS_VERSION, dict(identity)], sort_keys=True, default=str)
+    return f"{recipe}-{hashlib.sha256(text.encode()).hexdigest()[:8]}-s{seed}"
+
+
+def environment() -> dict[str, object]:
+    """Versions, processor, GPU and git commit of this process."""
+    versions: dict[str, str | None] = {}
+    for package in _PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = None
+    return {
+        "python": platform.python_version(),
+        "versions": versions,
+        "platform": f"{platform.system()} {platform.machine()}",
+        "cpu": cpu_name(),
+        "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "commit": _commit(),
+    }
+
+
+def _commit() -> str | None:
+    try:
+        git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return git.stdout.strip() or None
+
+
+def cpu_name() -> str:
+    """Model name of the processor, as far as the system tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def peak_rss_gib() -> float:
+    """Largest resident memory of this process so far, in GiB."""
+    if sys.platform == "win32":
+        return psutil.Process().memory_info().peak_wset / 2**30
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**30 if sys.platform == "darwin" else 2**20)
+
+
+class Run:
+    """The folder `<outputs>/<notebook>/<run_id>/` of ONE training.
+
+    `params.json` is written at the start; `env.json` and, last of all, `metrics.json` at the end: a run is
+    finished exactly if `metrics.json` exists.
+
+    Args:
+        notebook: name of the notebook or of the command that trains.
+        recipe: the recipe's name; seed: the run's seed.
+        params: everything the result depends on but the data and the seed, JSON values.
+        data: name → sha256 of the files the result depends on.
+        folder: outputs folder (default `paths.outputs()`).
+    """
+
+    def __init__(self, notebook: str, recipe: str, seed: int, params: Mapping, data: Mapping, folder=None):
+        self.notebook, self.recipe, self.seed = notebook, recipe, seed
+        self.params, self.data = dict(params), dict(data)
+        self.id = run_id(recipe, {"params": self.params, "data": self.data}, seed)
+        self.folder = Path(folder or paths.outputs()) / notebook / self.id
+
+    @property
+    def metrics(self) -> dict[str, float] | None:
+        """What `finish` saved, or None while the run is not finished."""
+        path = self.folder / "metrics.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def start(self) -> None:
+        """Write `params.json`."""
+        content = {"run_id": self.id, "recipe": self.recipe, "seed": self.seed, **self.params, "data": self.data}
+        write_json(self.folder / "params.json", content)
+
+    def finish(self, metrics: Mapping[str, object], history: list[dict] | None = None) -> None:
+        """Write `history.csv`, `env.json` and `metrics.json` (flat, the unit in the key)."""
+        if history is not None:
+            write_text(self.folder / "history.csv", pd.DataFrame(history).to_csv(index=False))
+        write_json(self.folder / "env.json", environment())
+        write_json(self.folder / "metrics.json", {k: _plain(v) for k, v in metrics.items()})
+
+    def history(self) -> pd.DataFrame:
+        """The steps of the training."""
+        return pd.read_csv(self.folder / "history.csv")
+
+
+def _plain(value):
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def collect(folder: Path | None = None) -> pd.DataFrame:
+    """One row for each finished run under `folder` (default `paths.outputs()`): parameters, metrics, machine.
+
+    Unfinished runs are left out; an empty folder gives an empty table.
+    """
+    rows = []
+    for path in sorted(Path(folder or paths.outputs()).glob("*/*/metrics.json")):
+        params = json.loads((path.parent / "params.json").read_text())
+        env = json.loads((path.parent / "env.json").read_text())
+        params.pop("data", None)
+        row = {"notebook": path.parent.parent.name, **params, **json.loads(path.read_text())}
+        rows.append({**row, "machine": env["gpu"] or env["cpu"], "commit": env["commit"]})
+    return pd.DataFrame(rows)
+
+
+def save_results(notebook: str, folder: Path | None = None, results: Path = paths.RESULTS) -> Path:
+    """Merge the finished runs of `notebook` on real data into `results/<notebook>.csv`, one row a run.
+
+    Runs of the mini profile stay out. A row whose run id is there already is replaced; the others stay.
+
+    Raises:
+        FileNotFoundError: there is no such run.
+    """
+    table = collect(folder)
+    if len(table):
+        table = table[(table["notebook"] == notebook) & (table["profile"] != "mini")].dropna(axis=1, how="all")
+    if not len(table):
+        raise FileNotFoundError(
+            f"no finished run of {notebook} on real data under {folder or paths.outputs()}: "
+            f"run `python -m lib.experiment {notebook} simcse` first"
+        )
+    path = results / f"{notebook}.csv"
+    if path.exists():
+        old = pd.read_csv(path)
+        table = pd.concat([old[~old["run_id"].isin(table["run_id"])], table])
+    table = table.sort_values(["recipe", "profile", "max_steps", "seed", "run_id"], kind="stable")
+    write_text(path, table.round(6).to_csv(index=False))
+    return path
+
+
+def mean_sd(values: pd.Series) -> str:
+    """`mean ± sd` with two decimals (sd over seeds, n − 1); the value alone for one run, – for none.
+
+    Example:
+        >>> mean_sd(pd.Series([1.0, 2.0, 3.0]))
+        '2.00 ± 1.00'
+    """
+    values = values.dropna()
+    if len(values) == 0:
+        return "–"
+    return f"{values.mean():.2f}" + (f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else "")
+
+
+def headline(table: pd.DataFrame) -> str:
+    """Markdown of the README: STS-B dev and seven-task average of baselines, raw and trained encoders."""
+    names = {
+        "small_bag_of_words": "word counts",
+        "small_tfidf": "TF-IDF",
+        "small_word_vectors": "mini-BERT's input embeddings, mean",
+        "small_sif": "mini-BERT's input embeddings, SIF",
+    }
+    lines = ["| encoder | runs | checkpoint | STS-B dev | seven STS tasks, mean |", "|---|--:|---|--:|--:|"]
+
+    def row(name: str, rows: pd.DataFrame, which: str) -> str:
+        columns = (f"stsb_dev_spearman_{which}", f"sts7_test_avg_{which}")
+        cells = [mean_sd(rows.get(column, pd.Series(dtype=float))) for column in columns]
+        return f"| {name} | {len(rows)} | {which if len(rows) > 1 else '–'} | {cells[0]} | {cells[1]} |"
+
+    for recipe, name in names.items():
+        lines.append(row(name, table[table["recipe"] == recipe], "last"))
+    raw = (table["recipe"] == "mini_simcse") & (table["max_steps"] == 0)
+    lines.append(row("mini-BERT as pre-trained, mean of the last layer", table[raw], "last"))
+    trained = {
+        "mini_simcse": "+ SimCSE, trained through cls and a head",
+        "mini_simcse_mean": "+ SimCSE, trained through the mean",
+    }
+    for recipe, name in trained.items():
+        rows = table[(table["recipe"] == recipe) & (table["max_steps"] > 0)]
+        lines += [row(f"mini-BERT {name}", rows, which) for which in ("last", "best") if len(rows)]
+    return "\n".join(lines)
+
+
+def task_figure(table: pd.DataFrame) -> Figure:
+    """The README's figure: the seven tasks for TF-IDF, the raw encoder and every trained run."""
+    raw = table[(table["recipe"] == "mini_simcse") & (table["max_steps"] == 0)]
+    trained = table[(table["recipe"] == "mini_simcse_mean") & (table["max_steps"] > 0)]
+    names = [c.removesuffix("_test_spearman_last") for c in table.columns if c.endswith("_test_spearman_last")]
+
+    def scores(rows: pd.DataFrame, which: str) -> np.ndarray:
+        return rows[[f"{name}_test_spearman_{which}" for name in names]].to_numpy(float)
+
+    methods = {
+        "TF-IDF": scores(table[table["recipe"] == "small_tfidf"], "last"),
+        "mini-BERT, mean": scores(raw, "last"),
+        f"+ SimCSE, best checkpoint, {len(trained)} seeds": scores(trained, "best"),
+    }
+    return plots.tasks(names, methods, "Spearman × 100")
+
+
+def fill(path: Path, marker: str, content: str) -> None:
+    """Replace what stands between `<!-- marker: begin -->` and `<!-- marker: end -->` in a text file.
+
+    Raises:
+        ValueError: the markers are not there.
+    """
+    begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
+    text = path.read_text(encoding="utf-8")
+    if begin not in text or end not in text:
+        raise ValueError(f"{path} has no lines {begin} and {end}")
+    before, rest = text.split(begin, 1)
+    write_text(path, f"{before}{begin}\n{content}\n{end}{rest.split(end, 1)[1]}")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """`collect NOTEBOOK` writes `results/NOTEBOOK.csv`; `table` fills the tables of README and model card."""
+    parser = argparse.ArgumentParser(prog="python -m lib.runs", description="Collect finished runs; fill tables.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("collect", help="append runs on real data to results/").add_argument("notebook")
+    verbs.add_parser("table", help="fill the tables from results/")
+    chosen = parser.parse_args(arguments)
+    try:
+        if chosen.verb == "collect":
+            print(f"wrote {save_results(chosen.notebook)}")
+            return
+        path = paths.RESULTS / "02_simcse.csv"
+        if not path.exists():
+            raise FileNotFoundError(f"{path} is missing: `python -m lib.runs collect 02_simcse` writes it")
+        table = pd.read_csv(path)
+        content = headline(table)
+        write_bytes(path.with_suffix(".png"), plots.png(task_figure(table)))
+        shipped = [
+            p for folder in ("mini", "mini-bert") for p in sorted((paths.DATA / folder).glob("*.t*")) if p.is_file()
+        ]
+        shipped += sorted(paths.MINI_BERT.glob("*.safetensors"))
+        digests = [f"| {p.relative_to(paths.DATA)} | {p.stat().st_size:,} | `{data.sha256(p)}` |" for p in shipped]
+        fill(paths.DATA / "README.md", "checksums", "\n".join(["| file | bytes | sha256 |", "|---|--:|---|", *digests]))
+        for text in (paths.ROOT / "README.md", paths.MINI_BERT / "README.md"):
+            fill(text, "headline", content)
+            print(f"filled {text}")
+    except (FileNotFoundError, ValueError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,358 @@
+"""The training loop: views → one forward pass → loss → step → dev score → best and last checkpoint."""
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from tqdm import tqdm
+
+from lib import losses
+from lib.augment import augment
+from lib.augment.discrete import MASK_TOKEN
+from lib.distributed import Group
+from lib.encoder import Encoder, recover_folder, resolve_device, resolve_precision
+from lib.recipes import Recipe
+from lib.tokens import BucketBatches, TokenRows, tokenise
+
+LOSSES: dict[str, Callable[..., Tensor]] = {"info_nce": losses.info_nce, "nt_xent": losses.nt_xent}
+FLUSH_EVERY = 10
+
+
+@dataclass
+class Result:
+    """What a training left behind.
+
+    Attributes:
+        history: one dict a step: `step`, `loss` (nats), `in_batch_accuracy` in [0, 1], `lr`, and on
+            evaluated steps `dev_score`.
+        best_step, best_score: where the dev score was highest; None without `dev`.
+        best_state: the encoder's weights at that step, on the CPU; the encoder itself is left at the last step.
+        steps, seconds, sentences_per_second: totals, evaluation not counted in the seconds.
+        stopped_early: True if patience ran out.
+    """
+
+    history: list[dict] = field(default_factory=list)
+    best_step: int | None = None
+    best_score: float | None = None
+    best_state: dict[str, Tensor] | None = None
+    steps: int = 0
+    seconds: float = 0.0
+    sentences_per_second: float = 0.0
+    stopped_early: bool = False
+
+
+def make_views(
+    sentences: Sequence[str],
+    recipe: Recipe,
+    tokenizer,
+    seed: int = 0,
+    cache: Path | None = None,
+    progress: bool = False,
+) -> list[TokenRows]:
+    """Token rows of the views that `recipe` asks for, aligned row by row.
+
+    One entry for `positive="identical"` (one encoding serves as both views), else two; with dropout as the
+    only augmentation both entries are the same rows.
+    """
+
+    def rows_of(text: Sequence[str], name: str) -> TokenRows:
+        folder = None if cache is None else cache / f"{name}-{recipe.max_length}"
+        return tokenise(text, tokenizer, recipe.max_length, folder, progress)
+
+    first = rows_of(sentences, "text")
+    if recipe.positive == "identical":
+        return [first]
+    if recipe.positive == "dropout":
+        return [first, first]
+    changed = augment(recipe.positive, sentences, recipe.positive_rate, seed)
+    if tokenizer.mask_token not in (None, MASK_TOKEN):
+        changed = [s.replace(MASK_TOKEN, tokenizer.mask_token) for s in changed]
+    return [first, rows_of(changed, f"{recipe.positive}-{recipe.positive_rate}-s{seed}")]
+
+
+def learning_rate(recipe: Recipe, step: int, total: int) -> float:
+    """Learning rate of step `step` (from 0) of `total`: linear warm-up, then linear decay to 0 or constant.
+
+    Example:
+        >>> from lib.recipes import recipe
+        >>> [round(learning_rate(recipe("mini_simcse", lr=1.0), s, 4), 2) for s in range(4)]
+        [1.0, 0.75, 0.5, 0.25]
+    """
+    warm = math.ceil(recipe.warmup * total)
+    if step < warm:
+        return recipe.lr * (step + 1) / warm
+    if recipe.schedule == "constant":
+        return recipe.lr
+    if recipe.schedule != "linear":
+        raise ValueError(f"schedule must be 'linear' or 'constant', got {recipe.schedule!r}")
+    return recipe.lr * (total - step) / max(1, total - warm)
+
+
+def make_optimizer(model: torch.nn.Module, recipe: Recipe) -> torch.optim.AdamW:
+    """Fused AdamW; biases and LayerNorm weights are not decayed."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in trained if p.ndim > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=recipe.lr, eps=recipe.adam_eps, fused=True)
+
+
+def encode_views(model, views: Sequence[TokenRows], rows: np.ndarray, device: torch.device) -> list[Tensor]:
+    """Embeddings `(n, d)` of each view, all in ONE forward pass; a single view is returned twice."""
+    batches = [view[rows] for view in views]
+    width = max(ids.shape[1] for ids, _ in batches)
+    pad_id = views[0].pad_id
+    ids = torch.cat([F.pad(i, (0, width - i.shape[1]), value=pad_id) for i, _ in batches])  # (v·n, t)
+    mask = torch.cat([F.pad(m, (0, width - m.shape[1])) for _, m in batches])
+    if device.type == "cuda":
+        ids, mask = ids.pin_memory(), mask.pin_memory()
+    z = model(ids.to(device, non_blocking=True), mask.to(device, non_blocking=True)).float()
+    parts = list(z.chunk(len(views)))
+    return parts if len(parts) > 1 else parts * 2
+
+
+def fit(
+    encoder: Encoder,
+    views: Sequence[TokenRows],
+    recipe: Recipe,
+    *,
+    seed: int = 42,
+    max_steps: int | None = None,
+    dev: Callable[[Encoder], float] | None = None,
+    eval_every: int | None = None,
+    out: Path | None = None,
+    resume: bool = True,
+    device: str = "auto",
+    precision: str = "auto",
+    bucket: bool = True,
+    compile: bool = False,
+    progress: bool = False,
+) -> Result:
+    """Train `encoder` on aligned `views` as `recipe` says; on return it holds the **last** weights.
+
+    Args:
+        views: as `make_views`.
+        seed: of batches and dropout.
+        max_steps: optimiser steps; None is the recipe's epochs.
+        dev: score of an encoder, higher is better; called every `eval_every` steps and at the end.
+        out: folder for `checkpoint.safetensors` (while running), `best/` and `last/`; None keeps all in memory.
+        resume: continue from `out`'s checkpoint; the result equals an uninterrupted run's bit for bit on a CPU.
+        device, precision: as `lib.encoder`; bucket: batches of similar length; compile: `torch.compile`.
+
+    Raises:
+        FloatingPointError: the loss is not finite; the message names the step.
+        ValueError: views of different lengths, or a recipe field without meaning here.
+
+    Source: the loop of SimCSE (Gao et al. 2021); checkpoint selection by dev score as in their §6.
+    """
+    _check(views, recipe)
+    group = Group(resolve_device(device))
+    torch.manual_seed(seed + group.rank)
+    loop = _Loop(encoder, views, recipe, group, seed, bucket, max_steps, compile)
+    loop.bf16 = resolve_precision(precision, group.device) == "bf16"
+    loop.dev, loop.eval_every = dev, eval_every or recipe.eval_every
+    loop.out = out
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        if resume:
+            loop.restore()
+    loop.run(progress)
+    if out is not None and group.is_main:
+        encoder.save(out / "last")
+        (out / "checkpoint.safetensors").unlink(missing_ok=True)
+    group.wait()
+    return loop.result
+
+
+def _check(views: Sequence[TokenRows], recipe: Recipe) -> None:
+    if len({len(v) for v in views}) != 1:
+        raise ValueError(f"views must be aligned row by row, got {[len(v) for v in views]} rows")
+    if recipe.loss not in LOSSES:
+        raise ValueError(f"unknown loss {recipe.loss!r}: choose one of {', '.join(LOSSES)}")
+
+
+class _Loop:
+    """State of one training; `run` is the loop."""
+
+    dev: Callable[[Encoder], float] | None = None
+    out: Path | None = None
+    eval_every = 0
+    bf16 = False
+
+    def __init__(self, encoder, views, recipe, group, seed, bucket, max_steps, compile):
+        self.encoder, self.views, self.recipe, self.group, self.seed = encoder, views, recipe, group, seed
+        lengths = np.max([v.lengths for v in views], axis=0)
+        self.batches = BucketBatches(lengths, recipe.batch_size, seed, bucket)
+        self.total = max_steps if max_steps is not None else recipe.epochs * len(self.batches)
+        model = group.prepare(encoder)
+        self.model = torch.compile(model, dynamic=True) if compile else model
+        self.optimizer = make_optimizer(encoder, recipe)
+        self.objective = LOSSES[recipe.loss]
+        self.result = Result()
+        self.pending: list[tuple[int, Tensor, Tensor, float]] = []
+        self.stale = 0
+
+    def run(self, progress: bool) -> None:
+        """Take steps until the total is reached or patience runs out."""
+        result = self.result
+        self.encoder.train()
+        bar = tqdm(total=self.total, initial=result.steps, disable=not progress or not self.group.is_main, unit="step")
+        clock = time.perf_counter()
+        for step, rows in self.batches.from_step(result.steps):
+            if step >= self.total or result.stopped_early:
+                break
+            self.step(step, rows)
+            result.steps = step + 1
+            bar.update()
+            if len(self.pending) >= FLUSH_EVERY:
+                self.flush(bar)
+            if result.steps % self.eval_every == 0 or result.steps == self.total:
+                self.flush(bar)
+                result.seconds += time.perf_counter() - clock
+                self.evaluate()
+                clock = time.perf_counter()
+        bar.close()
+        result.sentences_per_second = result.steps * self.recipe.batch_size / max(result.seconds, 1e-9)
+        self.encoder.eval()
+
+    def step(self, step: int, rows: np.ndarray) -> None:
+        """One optimiser step on the sentences `rows`."""
+        lr = learning_rate(self.recipe, step, self.total)
+        for parameters in self.optimizer.param_groups:
+            parameters["lr"] = lr
+        device = self.group.device
+        with torch.autocast(device.type, torch.bfloat16, enabled=self.bf16):
+            views = encode_views(self.model, self.views, self.group.share(rows), device)
+        z1, z2 = self.group.gather(views)
+        loss = self.objective(z1, z2, self.recipe.temperature)
+        self.group.backward(loss)
+        if self.recipe.grad_clip:
+            torch.nn.utils.clip_grad_norm_(self.encoder.parameters(), self.recipe.grad_clip)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.pending.append((step, loss.detach(), losses.in_batch_accuracy(z1, z2), lr))
+
+    def flush(self, bar: tqdm) -> None:
+        """Move the steps' losses from the device into the history; a loss that is not finite ends the run."""
+        for step, loss, accuracy, lr in self.pending:
+            value = float(loss)
+            if not math.isfinite(value):
+                raise FloatingPointError(
+                    f"the loss is {value} at step {step + 1} (lr {lr:.1e}, temperature {self.recipe.temperature}): "
+                    "lower the learning rate, raise the temperature, or use precision='fp32'"
+                )
+            self.result.history.append(
+                {"step": step + 1, "loss": value, "in_batch_accuracy": float(accuracy), "lr": lr}
+            )
+        self.pending = []
+        if self.result.history:
+            bar.set_postfix(loss=f"{self.result.history[-1]['loss']:.3f}", refresh=False)
+
+    def evaluate(self) -> None:
+        """Score on dev, keep the best weights, write the checkpoint."""
+        result = self.result
+        if self.dev is not None and self.group.is_main:
+            score = self.dev(self.encoder)
+            self.encoder.train()
+            result.history[-1]["dev_score"] = score
+            if result.best_score is None or math.isnan(result.best_score) or score > result.best_score:
+                result.best_score, result.best_step, self.stale = score, result.steps, 0
+                result.best_state = {k: v.detach().cpu().clone() for k, v in self.encoder.state_dict().items()}
+                if self.out is not None:
+                    self.encoder.save(self.out / "best")
+            else:
+                self.stale += 1
+        result.stopped_early = self._agree(bool(self.recipe.patience) and self.stale >= self.recipe.patience)
+        if self.out is not None and self.group.is_main and result.steps < self.total:
+            self.save()
+
+    def _agree(self, stop: bool) -> bool:
+        if self.group.size == 1:
+            return stop
+        flag = torch.tensor([int(stop)], device=self.group.device)
+        torch.distributed.broadcast(flag, 0)
+        return bool(flag.item())
+
+    def save(self) -> None:
+        """Write weights, optimiser moments, random state and history: complete or not at all."""
+        assert self.out is not None
+        tensors = {f"model.{k}": v.detach().cpu().contiguous() for k, v in self.encoder.state_dict().items()}
+        for index, moments in self.optimizer.state_dict()["state"].items():
+            for key, value in moments.items():
+                tensors[f"optimizer.{index}.{key}"] = value.detach().cpu().contiguous()
+        tensors["random.cpu"] = torch.get_rng_state()
+        if self.group.device.type == "cuda":
+            tensors["random.cuda"] = torch.cuda.get_rng_state(self.group.device)
+        result = self.result
+        state = {
+            "history": result.history,
+            "best_step": result.best_step,
+            "best_score": result.best_score,
+            "steps": result.steps,
+            "seconds": result.seconds,
+            "stale": self.stale,
+            "identity": self.identity(),
+        }
+        temporary = self.out / f"checkpoint.tmp{os.getpid()}"
+        save_file(tensors, temporary, metadata={"state": json.dumps(state)})
+        os.replace(temporary, self.out / "checkpoint.safetensors")
+
+    def identity(self) -> dict:
+        """What a checkpoint must agree with to be continued."""
+        return {"steps": self.total, "seed": self.seed, "sentences": len(self.views[0]), **asdict(self.recipe)}
+
+    def restore(self) -> None:
+        """Take up `out`'s checkpoint if there is one."""
+        assert self.out is not None
+        path = self.out / "checkpoint.safetensors"
+        if self.group.is_main:
+            recover_folder(self.out / "best")
+            recover_folder(self.out / "last")
+            for remains in self.out.glob("checkpoint.tmp*"):
+                remains.unlink()
+        self.group.wait()
+        if not path.exists():
+            return
+        with safe_open(path, "pt") as f:
+            state = json.loads(f.metadata()["state"])
+            tensors = {k: f.get_tensor(k) for k in f.keys()}  # noqa: SIM118
+        saved, here = state.pop("identity"), self.identity()
+        if different := [f"{k}: {saved.get(k)} there, {v} here" for k, v in here.items() if saved.get(k) != v]:
+            raise ValueError(
+                f"{path} is of another training ({'; '.join(different)}): use resume=False or another folder"
+            )
+        self.encoder.load_state_dict({k[6:]: v for k, v in tensors.items() if k.startswith("model.")})
+        optimizer = self.optimizer.state_dict()
+        for key, value in tensors.items():
+            if key.startswith("optimizer."):
+                _, index, name = key.split(".")
+                optimizer["state"].setdefault(int(index), {})[name] = value
+        self.optimizer.load_state_dict(optimizer)
+        self.stale = state.pop("stale")
+        for key, value in state.items():
+            setattr(self.result, key, value)
+        self.result.stopped_early = bool(self.recipe.patience) and self.stale >= self.recipe.patience
+        if self.result.best_step is not None and self.group.is_main:
+            best = Encoder.load(self.out / "best")
+            self.result.best_state = {k: v.clone() for k, v in best.state_dict().items()}
+        self._restore_random(tensors)
+
+    def _restore_random(self, tensors: dict[str, Tensor]) -> None:
+        """The main process goes on with its dropout masks; the others, which saved none, draw new ones."""
+        if not self.group.is_main:
+            torch.manual_seed(hash((self.seed, self.group.rank, self.result.steps)))
+            return
+        torch.set_rng_state(tensors["random.cpu"])
+        if "random.cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random.cuda"], self.group.device)

@@ -1,0 +1,264 @@
+"""lib.course on small notebooks made here: execution, failures, parameters, pages, command line."""
+
+import io
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import nbformat
+import pandas as pd
+import pytest
+
+from lib import course, paths
+
+RUN = """
+from lib import runs
+run = runs.Run("01_good", "simcse", seed, {"profile": profile, "temperature": temperature}, {})
+run.start()
+run.finish({"mini_dev_spearman_best": 61.5 + seed, "train_seconds": 2.0})
+print("ran", profile, temperature, os.getcwd())
+"""
+
+
+def markdown(text: str):
+    return nbformat.v4.new_markdown_cell(text)
+
+
+def code(text: str, *tags: str):
+    cell = nbformat.v4.new_code_cell(text.strip())
+    cell.metadata.tags = list(tags)
+    return cell
+
+
+def write(path: Path, *cells) -> Path:
+    node = nbformat.v4.new_notebook(cells=list(cells))
+    node.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(node, path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three notebooks: the first and the third succeed, the second fails in its second code cell."""
+    folder = tmp_path_factory.mktemp("course") / "note books {x}"
+    parameters = 'profile: str = "small"  # scale\nseed: int = 0\ntemperature: float = 0.05'
+    write(
+        folder / "01_good.ipynb",
+        markdown("# 01 · Good & *short*\n\n[Previous](x.ipynb) · next\n\nWhat is the **loss** at chance? More."),
+        markdown("Inline $\\tau < 1$.\n\n$$\\mathcal{L} = -\\log \\frac{e^{s/\\tau}}{\\sum_j e^{s_j/\\tau}}$$"),
+        code(parameters, "parameters"),
+        code("import os, sys\nprint('interpreter', sys.executable)"),
+        code("from_lesson = 1", "lesson"),
+        code("print('lesson seen' if 'from_lesson' in globals() else 'no lesson')"),
+        code(RUN),
+        code("import ipywidgets\nipywidgets.IntSlider(description='beta')"),
+    )
+    write(
+        folder / "02_bad.ipynb",
+        markdown("# 02 · Bad\n\nFails."),
+        code('profile: str = "mini"', "parameters"),
+        code('raise ValueError("no luck")'),
+        code("print('never')"),
+    )
+    write(
+        folder / "03_last.ipynb",
+        markdown("# 03 · Last\n\nRuns."),
+        code('profile: str = "x"\nbeta: float | None = 0.5', "parameters"),
+        code("from lib import paths\nprint('last', profile, beta, paths.ROOT.name)"),
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def executed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, str, str]:
+    """The course executed once: outputs folder, exit status, progress, log."""
+    outputs = tmp_path_factory.mktemp("executed")
+    progress, lines = io.StringIO(), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CSE_OUTPUTS", str(outputs))
+        status = course.course(folder, progress, lines.append)
+    return outputs, status, progress.getvalue(), "\n".join(lines)
+
+
+def text_of(path: Path) -> str:
+    node = nbformat.read(path, as_version=4)
+    return "".join(out.get("text", "") for c in node.cells if c.cell_type == "code" for out in c.outputs)
+
+
+class Loads(HTMLParser):
+    """What a browser would fetch by itself: sources of scripts, images, frames, and style sheets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.urls: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        given = dict(attrs)
+        self.urls += [given[k] or "" for k in ("src", "data-main", "srcset") if k in given]
+        if tag == "link":
+            self.urls.append(given.get("href") or "")
+
+
+def loads(page: Path) -> Loads:
+    parser = Loads()
+    parser.feed(page.read_text(encoding="utf-8"))
+    return parser
+
+
+def test_course_runs_all_and_names_the_failure(executed: tuple[Path, int, str, str]) -> None:
+    outputs, status, progress, text = executed
+    assert status == 1
+    assert "FAILED 02_bad, cell [3]: ValueError: no luck" in text
+    assert re.search(r"\[3/3\] 03_last: done in \d+:\d\d", text)
+    assert "[1/3] 01_good: 7 cells" in progress
+    good = outputs / "01_good" / "01_good.ipynb"
+    assert "ran mini 0.05" in text_of(good)
+    assert f"interpreter {sys.executable}" in text_of(good)
+    assert str(good) in text and str(outputs / "index.html") in text
+    assert "61.50" in text and "simcse-" in text
+    assert not (outputs / "02_bad" / "02_bad.ipynb").exists()
+    assert "no luck" in (outputs / "02_bad" / "02_bad.failed.ipynb").read_text()
+    assert [p.name for p in outputs.rglob(".*")] == []
+
+
+def test_pages_need_no_network(executed: tuple[Path, int, str, str]) -> None:
+    outputs = executed[0]
+    page = outputs / "01_good" / "01_good.html"
+    html = page.read_text(encoding="utf-8")
+    found = loads(page)
+    assert [url for url in found.urls if not url.startswith("data:")] == []
+    assert not re.search(r"@import|url\(\s*['\"]?(https?:)?//", html)
+    assert found.tags.count("math") == 2 and "$$" not in html
+    assert "[interactive: open the notebook in JupyterLab]" in html
+    index = (outputs / "index.html").read_text(encoding="utf-8")
+    assert loads(outputs / "index.html").urls == []
+    assert "01 · Good &amp; short" in index and "What is the loss at chance?" in index and "More." not in index
+    links = re.findall(r'href="([^"]+)"', index)
+    assert links == ["01_good/01_good.html", "02_bad/02_bad.failed.html", "03_last/03_last.html"]
+    assert all((outputs / link).is_file() for link in links)
+    assert "failed, cell [3]: ValueError: no luck" in index
+
+
+def test_without_lesson_and_parameters(folder: Path, outputs: Path) -> None:
+    notebook = folder / "01_good.ipynb"
+    before = notebook.read_bytes()
+    target = course.run_path(notebook, {"temperature": 0.1}, lesson=False)
+    outcome = course.execute(notebook, target, {"temperature": 0.1}, lesson=False)
+    assert outcome.error is None and outcome.path == target
+    assert "no lesson" in text_of(target) and "ran small 0.1" in text_of(target)
+    assert notebook.read_bytes() == before
+    assert re.fullmatch(r"01_good-[0-9a-f]{8}\.ipynb", target.name)
+    other = [course.run_path(notebook, {"temperature": 0.2}, lesson=False), course.run_path(notebook, {}, lesson=False)]
+    assert len({target, *other, course.run_path(notebook, {"temperature": 0.1})}) == 4
+
+
+def test_success_replaces_an_earlier_failure(folder: Path, outputs: Path) -> None:
+    target = outputs / "again.ipynb"
+    failed = course.execute(folder / "02_bad.ipynb", target)
+    assert failed.error and failed.path.name == "again.failed.ipynb" and not target.exists()
+    course.execute(folder / "03_last.ipynb", target)
+    assert target.exists() and not failed.path.exists()
+
+
+def test_a_dying_kernel_is_a_failure_and_not_a_crash(tmp_path: Path, outputs: Path) -> None:
+    notebook = write(tmp_path / "01_dies.ipynb", code("1 + 1"), code("import os\nos._exit(3)"))
+    outcome = course.execute(notebook, outputs / "dies.ipynb")
+    assert outcome.error and outcome.error.startswith("cell [2]: ")
+
+
+def test_unknown_parameter_is_refused_before_execution(folder: Path, outputs: Path) -> None:
+    with pytest.raises(course.CourseError, match="did you mean 'temperature'") as caught:
+        course.execute(folder / "01_good.ipynb", outputs / "x.ipynb", {"temprature": 0.1})
+    assert "profile, seed, temperature" in str(caught.value)
+    assert not outputs.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("1e-3", 1e-3),
+        ("-2.5E+2", -250.0),
+        ("False", False),
+        ("null", None),
+        ("", None),
+        ("{a: 1}", {"a": 1}),
+        ("a: b: c", "a: b: c"),
+        ("2024-01-01", "2024-01-01"),
+        ("1.2.3e4", "1.2.3e4"),
+        ("data/x", "data/x"),
+    ],
+)
+def test_values(text: str, value: object) -> None:
+    assert course.parse_value(text) == value and type(course.parse_value(text)) is type(value)
+
+
+def test_notebooks_are_found_by_name_number_or_path(folder: Path) -> None:
+    expected = folder / "02_bad.ipynb"
+    for name in ("02_bad", "02", "02_bad.ipynb", str(expected)):
+        assert course.find_notebook(name, folder) == expected
+    with pytest.raises(course.CourseError, match="did you mean '02_bad'"):
+        course.find_notebook("02_bat", folder)
+    with pytest.raises(course.CourseError, match="No notebook named like"):
+        course.notebooks(folder.parent)
+
+
+def test_results_are_averaged_over_seeds(outputs: Path) -> None:
+    from lib import runs
+
+    for seed, score in ((0, 60.0), (1, 62.0)):
+        run = runs.Run("01_good", "simcse", seed, {"profile": "mini"}, {})
+        run.start()
+        run.finish({"mini_dev_spearman_best": score})
+    other = runs.Run("09_other", "simcse", 0, {"profile": "mini"}, {})
+    other.start()
+    other.finish({"mini_dev_spearman_best": 1.0})
+    table = course.results_table(["01_good"])
+    assert len(table) == 1
+    assert table.loc[0, ["notebook", "profile", "seeds", "dev"]].tolist() == ["01_good", "mini", 2, 61.0]
+    assert course.results_table([]).empty
+
+
+def test_empty_outputs_give_an_empty_table(outputs: Path) -> None:
+    page = course.index_page([], course.results_table(["01_good"]), outputs)
+    assert "No results yet." in page.read_text()
+    assert isinstance(course.results_table([]), pd.DataFrame)
+
+
+@pytest.mark.parametrize("where", ["notebooks", "root", "elsewhere"])
+def test_command_line_from_any_folder(folder: Path, outputs: Path, tmp_path: Path, where: str) -> None:
+    cwd = {"notebooks": folder, "root": paths.ROOT, "elsewhere": tmp_path}[where]
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
+    command = [sys.executable, "-m", "lib.course", "--notebooks", str(folder), "run", "03_last"]
+    arguments = ["-p", "beta", "0.1", "-p", "profile", "mini", "--no-lesson"]
+    done = subprocess.run([*command, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    target = course.run_path(folder / "03_last.ipynb", {"beta": 0.1, "profile": "mini"}, lesson=False)
+    assert f"last mini 0.1 {paths.ROOT.name}" in text_of(target)
+    assert str(target) in done.stdout
+
+
+def test_exit_status_of_the_command_line(folder: Path, outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert course.main(["--notebooks", str(folder), "run", "01", "-p", "temprature", "0.1"]) == 2
+    assert "did you mean 'temperature'" in capsys.readouterr().err
+    assert course.main(["--notebooks", str(folder), "run", "02"]) == 1
+    assert "FAILED 02_bad, cell [2]: ValueError: no luck" in capsys.readouterr().err
+    assert course.main(["--notebooks", str(folder.parent), "all"]) == 2
+
+
+def test_progress_on_a_terminal_is_one_line() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    with course.Progress("02_simcse", 12, stream) as progress:
+        progress(nbformat.v4.new_code_cell("1"), 0)
+        assert progress.line() == "02_simcse: cell 1 of 12, 0:00"
+    assert "\n" not in stream.getvalue() and stream.getvalue().endswith("\r\x1b[2K")

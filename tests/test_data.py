@@ -1,0 +1,647 @@
+import gzip
+import io
+import json
+import lzma
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lib import data, paths
+from lib.data import Pairs
+
+REAL = Path(os.environ.get("CSE_DATA", "."))
+
+sentence = st.text(
+    st.characters(codec="utf-8", exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)), min_size=1
+)
+clean = sentence.map(lambda s: s.replace("\ufeff", "").strip()).filter(bool)
+score = st.floats(0, 5, allow_nan=False)
+in_tmp_path = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(autouse=True)
+def _no_other_data(monkeypatch):
+    monkeypatch.delenv("CSE_DATA", raising=False)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+
+
+def write(path: Path, content: str | bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+# --- sentence files ----------------------------------------------------------------------------------------
+
+
+@in_tmp_path
+@given(
+    lines=st.lists(clean),
+    ending=st.sampled_from(["\n", "\r\n"]),
+    bom=st.booleans(),
+    suffix=st.sampled_from(["", ".xz", ".gz"]),
+)
+def test_read_lines_round_trip(tmp_path, lines, ending, bom, suffix):
+    raw = (b"\xef\xbb\xbf" if bom else b"") + "".join(line + ending for line in lines).encode()
+    compress = {"": bytes, ".xz": lzma.compress, ".gz": gzip.compress}[suffix]
+    path = write(tmp_path / f"a.txt{suffix}", compress(raw))
+    assert data.read_lines(path) == lines
+
+
+@in_tmp_path
+@given(lines=st.lists(clean), column=st.sampled_from(["text", "a b"]))
+def test_read_lines_csv_and_tsv_round_trip(tmp_path, lines, column):
+    import csv
+
+    buffer = io.StringIO()
+    csv.writer(buffer, quoting=csv.QUOTE_ALL).writerows([["id", column], *([str(i), s] for i, s in enumerate(lines))])
+    assert data.read_lines(write(tmp_path / "a.csv", buffer.getvalue()), column) == lines
+    rows = "".join(f"{i}\t{s}\n" for i, s in enumerate(lines))
+    assert data.read_lines(write(tmp_path / "a.tsv", f"id\t{column}\n{rows}"), column) == lines
+
+
+def test_read_lines_skips_blank_lines_and_keeps_unicode_separators(tmp_path):
+    path = write(tmp_path / "a.txt", "one\n\n  \n two \u2028 still two\nthree\x0b.")
+    assert data.read_lines(path) == ["one", "two \u2028 still two", "three\x0b."]
+
+
+def test_read_lines_csv_cell_with_line_break(tmp_path):
+    path = write(tmp_path / "a.csv", 'id,text\n1,"first\n second"\n\n2,"a ""quoted"" word"\n')
+    assert data.read_lines(path, "text") == ["first second", 'a "quoted" word']
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column", "message"),
+    [
+        ("a.txt", b"fine\nalso\nbad \xff byte\n", None, r"a\.txt, line 3: not valid UTF-8"),
+        ("a.csv", b"id,text\n1,ok\n2,\xff\n", "text", r"a\.csv, line 3: not valid UTF-8"),
+        ("a.csv", b"id,text\n1,ok\n", "sentence", r"a\.csv, line 1: no column 'sentence' among \['id', 'text'\]"),
+        ("a.csv", b"", "text", r"a\.csv, line 1: no column"),
+        ("a.csv", b"id,text\n1,ok\n2\n", "text", r"a\.csv, line 3: 1 fields where 2 are expected"),
+        ("a.tsv", b"id\ttext\n1\tok\tmore\n", "text", r"a\.tsv, line 2: 3 fields where 2 are expected"),
+        ("a.csv", b'id,text\n1,"open\n', "text", r"a\.csv, line 2: unexpected end of data"),
+        ("a.csv", b"id,text\n", None, r"say which one in `column`"),
+        ("a.txt", b"x\n", "text", r"leave `column` out"),
+        ("a.parquet", b"", None, r"must end in \.txt, \.csv or \.tsv"),
+        ("a.txt.xz", lzma.compress(b"x\n" * 999)[:-20], None, r"damaged archive"),
+        ("a.txt.gz", b"no gzip", None, r"damaged archive"),
+    ],
+)
+def test_read_lines_names_what_is_wrong(tmp_path, name, content, column, message):
+    with pytest.raises(ValueError, match=message):
+        data.read_lines(write(tmp_path / name, content), column)
+
+
+def test_read_lines_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no file .*nowhere\.txt"):
+        data.read_lines(tmp_path / "nowhere.txt")
+
+
+# --- graded pairs ------------------------------------------------------------------------------------------
+
+
+def test_pairs_of_different_lengths_are_refused():
+    with pytest.raises(ValueError, match=r"x: columns of lengths \[1, 2, 1\]"):
+        Pairs("x", ["a"], ["b", "c"], np.zeros(1))
+
+
+@in_tmp_path
+@given(rows=st.lists(st.tuples(clean, clean, score, clean)))
+def test_mini_pairs_round_trip(tmp_path, rows):
+    lines = "".join(f"{g!r}\t{kind}\t{a}\t{b}\n" for a, b, g, kind in rows)
+    write(tmp_path / "sts_dev.tsv", f"score\tkind\tsentence1\tsentence2\n{lines}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paths, "MINI", tmp_path)
+        pairs = data.mini_pairs("dev")
+    assert list(zip(pairs.sentence1, pairs.sentence2, pairs.scores, pairs.kinds, strict=True)) == rows
+    assert len(pairs) == len(rows)
+
+
+@in_tmp_path
+@given(rows=st.lists(st.tuples(clean, clean, score | st.none())))
+def test_sts_subset_skips_exactly_the_unscored_lines(tmp_path, rows):
+    folder = tmp_path / "senteval/STS/STS12-en-test"
+    write(folder / "STS.input.MSRpar.txt", "".join(f"{a}\t{b}\n" for a, b, _ in rows))
+    write(folder / "STS.gs.MSRpar.txt", "".join("\n" if g is None else f"{g!r}\n" for *_, g in rows))
+    pairs = data._sts_subset("STS12", "MSRpar", tmp_path)
+    assert list(zip(pairs.sentence1, pairs.sentence2, pairs.scores, strict=True)) == [
+        r for r in rows if r[2] is not None
+    ]
+
+
+@in_tmp_path
+@given(rows=st.lists(st.tuples(clean, clean, score)), source=st.booleans())
+def test_stsb_round_trip_without_quoting(tmp_path, rows, source):
+    extra = "\tsource1\tsource2" if source else ""
+    lines = "".join(f'main\tf\t2012\t1\t{g!r}\t"{a}\t{b}{extra}\n' for a, b, g in rows)
+    write(tmp_path / "STS/STSBenchmark/sts-train.csv", lines)
+    pairs = data.stsb("train", tmp_path)
+    assert list(zip(pairs.sentence1, pairs.sentence2, pairs.scores, strict=True)) == [
+        (f'"{a}', b, g) for a, b, g in rows
+    ]
+
+
+def test_sick_reads_columns_by_name(tmp_path):
+    header = "pair_ID\tsentence_B\tsentence_A\tentailment_judgment\trelatedness_score"
+    write(tmp_path / "SICK/SICK_trial.txt", f"{header}\n7\tsecond\tfirst\tNEUTRAL\t3.5\n")
+    pairs = data.sick("dev", tmp_path)
+    assert (pairs.sentence1, pairs.sentence2, pairs.scores.tolist()) == (["first"], ["second"], [3.5])
+
+
+def test_cnsd(tmp_path):
+    write(tmp_path / "chinese/cnsd/cnsd-sts-dev.txt", "2012test-0000||一个男人。||一个女人。||4\n")
+    pairs = data.cnsd("dev", tmp_path)
+    assert (pairs.sentence1, pairs.sentence2, pairs.scores.tolist()) == (["一个男人。"], ["一个女人。"], [4.0])
+
+
+MALFORMED = {
+    "STS/STSBenchmark/sts-dev.csv": [
+        ("g\tf\ty\ti\t3\ta\tb\ng\tf\ty\ti\t3\ta\n", "line 2: 6 fields where at least 7"),
+        ("g\tf\ty\ti\tfour\ta\tb\n", "line 1: 'four' is no similarity"),
+        ("g\tf\ty\ti\tnan\ta\tb\n", "line 1: 'nan' is no similarity"),
+        ("g\tf\ty\ti\t5.1\ta\tb\n", "line 1: '5.1' is no similarity"),
+        (b"g\tf\ty\ti\t5\t\xff\tb\n", "line 1: not valid UTF-8"),
+    ],
+    "SICK/SICK_trial.txt": [
+        ("sentence_A\tsentence_B\n", "line 1: no column 'relatedness_score'"),
+        ("sentence_A\tsentence_B\trelatedness_score\na\tb\n", "line 2: 2 fields where 3"),
+        ("sentence_A\tsentence_B\trelatedness_score\na\tb\t-1\n", "line 2: '-1' is no similarity"),
+    ],
+    "chinese/cnsd/cnsd-sts-dev.txt": [
+        ("1||a||b||3\n1||a||3\n", "line 2: 3 fields where 4"),
+        ("1||a||b||\n", "line 1: ''"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("relative", "content", "message"), [(r, c, m) for r, cases in MALFORMED.items() for c, m in cases]
+)
+def test_malformed_pairs_name_file_and_line(tmp_path, relative, content, message):
+    write(tmp_path / relative, content)
+    read = {"STS": data.stsb, "SIC": data.sick, "chi": data.cnsd}[relative[:3]]
+    with pytest.raises(ValueError, match=f"{Path(relative).name}, {message}"):
+        read("dev", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "gold", "message"),
+    [
+        ("a\tb\na b\n", "1\n2\n", r"input\.FNWN\.txt, line 2: 1 fields where 2"),
+        ("a\tb\tc\n", "1\n", r"input\.FNWN\.txt, line 1: 3 fields where 2"),
+        ("a\tb\na\tb\n", "1\n7\n", r"gs\.FNWN\.txt, line 2: '7' is no similarity"),
+        ("a\tb\na\tb\n", "1\n", r"input\.FNWN\.txt, line 2: the last one, but STS\.gs\.FNWN\.txt has 1 lines"),
+    ],
+)
+def test_malformed_sts_names_file_and_line(tmp_path, sentences, gold, message):
+    write(tmp_path / "STS/STS13-en-test/STS.input.FNWN.txt", sentences)
+    write(tmp_path / "STS/STS13-en-test/STS.gs.FNWN.txt", gold)
+    with pytest.raises(ValueError, match=message):
+        data._sts_subset("STS13", "FNWN", tmp_path)
+
+
+def test_missing_gold_file(tmp_path):
+    write(tmp_path / "STS/STS13-en-test/STS.input.FNWN.txt", "a\tb\n")
+    with pytest.raises(FileNotFoundError, match=r"STS\.gs\.FNWN\.txt is missing"):
+        data._sts_subset("STS13", "FNWN", tmp_path)
+
+
+@pytest.mark.parametrize("read", [data.stsb, data.sick, data.cnsd])
+def test_unknown_split(read, tmp_path):
+    with pytest.raises(ValueError, match="split must be one of train, dev, test, got 'validation'"):
+        read("validation", tmp_path)
+
+
+def test_mini_pairs_has_no_train_split():
+    with pytest.raises(ValueError, match="split must be one of dev, test, got 'train'"):
+        data.mini_pairs("train")
+
+
+# --- transfer tasks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", data.BINARY_TASKS)
+def test_binary_transfer_tasks(tmp_path, name):
+    one, zero = data.BINARY_TASKS[name]
+    write(tmp_path / "senteval" / one, "good \n\n")
+    write(tmp_path / "senteval" / zero, "caf\u00e9\n")
+    assert data.transfer(name, tmp_path).splits == {"all": (["good", "", "café"], [1, 1, 0])}
+
+
+def test_transfer_encodings(tmp_path):
+    write(tmp_path / "MR/rt-polarity.pos", "utf-8 café\n".encode())
+    write(tmp_path / "MR/rt-polarity.neg", "latin-1 café\n".encode("latin-1"))
+    assert data.transfer("MR", tmp_path).splits["all"][0] == ["utf-8 café", "latin-1 café"]
+
+
+def test_sst2_trec_mrpc(tmp_path):
+    for split in data.SPLITS:
+        write(tmp_path / f"SST/binary/sentiment-{split}", f"{split} is fine \t1\nso so\t0\n")
+    assert data.transfer("SST2", tmp_path).splits["dev"] == (["dev is fine", "so so"], [1, 0])
+    write(tmp_path / "TREC/train_5500.label", "NUM:dist How far ?\nABBR:exp What is a \xf1 ?\n".encode("latin-1"))
+    write(tmp_path / "TREC/TREC_10.label", "HUM:ind Who ?\n")
+    trec = data.transfer("TREC", tmp_path)
+    assert trec.splits == {"train": (["How far ?", "What is a ñ ?"], [5, 0]), "test": (["Who ?"], [3])}
+    header = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
+    for split in ("train", "test"):
+        write(tmp_path / f"MRPC/msr_paraphrase_{split}.txt", f'{header}1\t7\t8\t"A {split}\tB "x" y\r\n')
+    mrpc = data.transfer("MRPC", tmp_path)
+    assert mrpc.splits["test"] == (['"A test'], [1]) and mrpc.second["test"] == ['B "x" y']
+
+
+@pytest.mark.parametrize(
+    ("name", "relative", "content", "message"),
+    [
+        ("SST2", "SST/binary/sentiment-train", "fine\t1\nso so\t2\n", "line 2: label '2' is neither 0 nor 1"),
+        ("SST2", "SST/binary/sentiment-train", "fine 1\n", "line 1: 1 fields where 2"),
+        ("TREC", "TREC/train_5500.label", "NUM:dist How far ?\nWHAT:x Why ?\n", "line 2: no `CLASS:subclass question`"),
+        ("TREC", "TREC/train_5500.label", "NUM:dist\n", "line 1: no `CLASS:subclass question`"),
+        ("MRPC", "MRPC/msr_paraphrase_train.txt", "Quality\t#1 String\t#2 String\n1\ta\n", "line 2: 2 fields where 3"),
+        ("MRPC", "MRPC/msr_paraphrase_train.txt", "Quality\t#1 String\t#2 String\nx\ta\tb\n", "line 2: label 'x'"),
+    ],
+)
+def test_malformed_transfer_names_file_and_line(tmp_path, name, relative, content, message):
+    for other in ("SST/binary/sentiment-dev", "SST/binary/sentiment-test", "TREC/TREC_10.label"):
+        write(tmp_path / other, "")
+    write(tmp_path / "MRPC/msr_paraphrase_test.txt", "Quality\t#1 String\t#2 String\n")
+    write(tmp_path / relative, content)
+    with pytest.raises(ValueError, match=f"{Path(relative).name}, {message}"):
+        data.transfer(name, tmp_path)
+
+
+def test_unknown_transfer_task(tmp_path):
+    with pytest.raises(ValueError, match=r"transfer task must be one of MR, .*, got 'IMDB'"):
+        data.transfer("IMDB", tmp_path)
+
+
+# --- where files are, corpora ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("root", ["senteval", "SentEval/data/downstream", "data/downstream", "downstream", "."])
+def test_senteval_roots(tmp_path, root):
+    write(tmp_path / root / "STS/STSBenchmark/sts-dev.csv", "g\tf\ty\ti\t3\ta\tb\n")
+    assert len(data.stsb("dev", tmp_path)) == 1
+
+
+def test_environment_comes_before_the_project(tmp_path, monkeypatch):
+    write(tmp_path / "env/STS/STSBenchmark/sts-dev.csv", "g\tf\ty\ti\t3\tenv\tb\n")
+    write(tmp_path / "project/STS/STSBenchmark/sts-dev.csv", "g\tf\ty\ti\t3\tproject\tb\n")
+    monkeypatch.setattr(paths, "DATA", tmp_path / "project")
+    assert data.stsb("dev").sentence1 == ["project"]
+    monkeypatch.setenv("CSE_DATA", str(tmp_path / "env"))
+    assert data.stsb("dev").sentence1 == ["env"]
+    assert data.stsb("dev", tmp_path / "project").sentence1 == ["project"]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        data.sts_tasks,
+        data.sts_unlabelled,
+        lambda d: data.stsb("dev", d),
+        lambda d: data.sick("dev", d),
+        lambda d: data.transfer("MR", d),
+        lambda d: data.corpus("wiki1m", d),
+        lambda d: data.corpus("wikipedia", d),
+        lambda d: data.cnsd("dev", d),
+    ],
+)
+def test_missing_data_is_one_sentence_with_the_command(tmp_path, read):
+    with pytest.raises(FileNotFoundError) as caught:
+        read(tmp_path)
+    message = str(caught.value)
+    assert "is missing (looked for" in message and str(tmp_path) in message and "\n" not in message
+    assert "python -m lib.data fetch" in message and "CSE_DATA" in message
+
+
+def test_pretrain_corpus_reads_all_files_in_order(tmp_path):
+    for name, text in (("b", "three\n\nfour\n"), ("a", "one\n two \n")):
+        write(tmp_path / f"corpus/pretrain/{name}.txt.xz", lzma.compress(text.encode()))
+    assert list(data.pretrain_corpus(tmp_path, progress=False)) == ["one", "two", "three", "four"]
+
+
+def test_wikipedia_is_distinct_and_drops_fragments(tmp_path):
+    for year, text in ((2015, "one two three\ntwo words\nall of them\n"), (2021, "all of them\nfour words and more\n")):
+        write(tmp_path / f"corpus/pretrain/wikipedia_en_{year}.txt.xz", lzma.compress(text.encode()))
+    assert data.corpus("wikipedia", tmp_path) == ["one two three", "all of them", "four words and more"]
+
+
+def test_corpus_sample(tmp_path):
+    lines = [f"sentence {i}" for i in range(200)]
+    path = write(tmp_path / "a.txt", "\n".join(lines))
+    assert data.corpus(path) == lines
+    large, small = data.corpus(path, n=150, seed=3), data.corpus(path, n=20, seed=3)
+    assert large[:20] == small and len(set(large)) == 150 and set(large) < set(lines)
+    assert small != data.corpus(path, n=20, seed=4) and small != lines[:20]
+    with pytest.raises(ValueError, match=r"n=201 sentences asked for, .* has 200"):
+        data.corpus(path, n=201)
+
+
+def test_corpus_names_and_paths(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "MINI", tmp_path)
+    write(tmp_path / "corpus.txt", "mini\n")
+    write(tmp_path / "a.csv", "text\nfrom a column\n")
+    write(tmp_path / data.WIKI1M, "wiki\n")
+    assert data.corpus("mini") == ["mini"]
+    assert data.corpus(tmp_path / "a.csv", column="text") == ["from a column"]
+    assert data.corpus("wiki1m", tmp_path) == ["wiki"]
+    with pytest.raises(FileNotFoundError, match="no corpus 'wiki2m': give one of mini, wikipedia, wiki1m"):
+        data.corpus("wiki2m")
+
+
+# --- check and fetch, on a tree of the true sizes ----------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory) -> Path:
+    """A folder in SentEval's layout with as many lines as the real one, all made up."""
+    root, n = tmp_path_factory.mktemp("tree") / "downstream", data.EXPECTED
+    unscored = {"STS15": 5500, "STS16": 7997}
+    for task, subsets in data.STS_SUBSETS.items():
+        folder = root / f"STS/{task}-en-test"
+        for i, subset in enumerate(subsets):
+            scored, blank = (n[task], unscored.get(task, 0)) if i == 0 else (0, 0)
+            write(folder / f"STS.input.{subset}.txt", "a\tb\n" * (scored + blank))
+            write(folder / f"STS.gs.{subset}.txt", "3\n" * scored + "\n" * blank)
+    header = "sentence_A\tsentence_B\trelatedness_score\n"
+    for split in data.SPLITS:
+        write(root / f"STS/STSBenchmark/sts-{split}.csv", "g\tf\ty\ti\t3\ta\tb\n" * n[f"STS-B {split}"])
+        write(root / "SICK" / data.SICK_FILES[split], header + "a\tb\t3\n" * n[f"SICK-R {split}"])
+        write(root / f"SST/binary/sentiment-{split}", "a\t1\n" * n[f"SST2 {split}"])
+    for name, (one, zero) in data.BINARY_TASKS.items():
+        write(root / one, "a\n" * (n[name] - 5))
+        write(root / zero, "b\n" * 5)
+    write(root / "TREC/train_5500.label", "NUM:x a ?\n" * n["TREC train"])
+    write(root / "TREC/TREC_10.label", "NUM:x a ?\n" * n["TREC test"])
+    for split in ("train", "test"):
+        rows = "1\ta\tb\n" * n[f"MRPC {split}"]
+        write(root / f"MRPC/msr_paraphrase_{split}.txt", f"Quality\t#1 String\t#2 String\n{rows}")
+    return root
+
+
+@pytest.fixture(scope="module")
+def hub(tree, tmp_path_factory) -> Path:
+    """A folder with the two files of the hub's repository."""
+    folder = tmp_path_factory.mktemp("hub")
+    with tarfile.open(folder / data.TAR, "w") as tar:
+        for child in sorted(tree.iterdir()):
+            tar.add(child, arcname=f"./{child.name}")
+        add(tar, "./STS/._STS12-en-test", b"resource fork")
+    write(folder / data.WIKI1M, "A sentence.\n" * 1_000_000)
+    return folder
+
+
+def add(tar: tarfile.TarFile, name: str, content: bytes = b"x", **attributes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    for key, value in attributes.items():
+        setattr(member, key, value)
+    tar.addfile(member, io.BytesIO(content) if member.isfile() else None)
+
+
+class Hub:
+    """A download function that copies from a folder and counts."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.calls = folder, []
+
+    def __call__(self, name: str, into: Path) -> Path:
+        self.calls.append(name)
+        return write(into / name, (self.folder / name).read_bytes())
+
+
+def test_check_finds_everything(tree):
+    rows = data.check(tree)
+    assert [name for name, _, _ in rows] == list(data.EXPECTED)
+    assert {name for name, _, found in rows if found == data.ABSENT} == set(data.OPTIONAL)
+    assert all(found in (expected, data.ABSENT) for _, expected, found in rows)
+    assert data.differences(rows) == []
+
+
+def test_check_names_each_difference(tree, tmp_path):
+    import shutil
+
+    copy = shutil.copytree(tree, tmp_path / "copy")
+    (copy / "SICK/SICK_trial.txt").unlink()
+    write(copy / "TREC/TREC_10.label", "NUM:x a ?\n" * 499)
+    write(copy / "SST/binary/sentiment-dev", "a\t1\nb\n")
+    wrong = "\n".join(data.differences(data.check(copy)))
+    assert "SICK-R dev: 500 expected, found absent" in wrong
+    assert "STS unlabelled: 89192 expected, found absent" in wrong
+    assert "TREC test: 500 expected, found 499" in wrong
+    assert "SST2 dev: 872 expected, found" in wrong and "sentiment-dev, line 2: 1 fields where 2" in wrong
+
+
+def test_check_command(tree, tmp_path, capsys):
+    assert data.main(["check", str(tree)]) == 0
+    out = capsys.readouterr().out
+    assert "STS12                 3108      3108\n" in out and "wiki1m             1000000    absent (optional)" in out
+    assert data.main(["check", str(tmp_path)]) == 1
+    assert "STS12                 3108    absent <-" in capsys.readouterr().out
+    assert data.main(["check", str(tmp_path / "nowhere")]) == 1
+    assert "error: no folder" in capsys.readouterr().err
+
+
+def test_fetch_unpacks_records_and_keeps(hub, tmp_path):
+    download = Hub(hub)
+    assert data.fetch(tmp_path / "t", download) == [tmp_path / "t/senteval", tmp_path / "t" / data.WIKI1M]
+    assert download.calls == [data.TAR, data.WIKI1M]
+    recorded = json.loads((tmp_path / "t" / data.CHECKSUMS).read_text())
+    assert recorded == {name: data.sha256(hub / name) for name in (data.TAR, data.WIKI1M)}
+    assert sorted(p.name for p in (tmp_path / "t").iterdir()) == sorted([data.CHECKSUMS, "senteval", data.WIKI1M])
+    assert not list((tmp_path / "t").rglob("._*"))
+    assert data.differences(data.check(tmp_path / "t")) == []
+    data.fetch(tmp_path / "t", download)
+    assert len(download.calls) == 2
+
+
+def test_fetch_finds_the_data_at_any_depth_of_a_compressed_archive(tree, tmp_path):
+    with tarfile.open(tmp_path / data.TAR, "w:gz") as tar:
+        tar.add(tree, arcname="SentEval/data/downstream")
+    data.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
+    assert (tmp_path / "t/senteval/STS/STS12-en-test").is_dir()
+
+
+def test_fetch_refuses_a_file_that_changed(hub, tmp_path):
+    fetch = [data.WIKI1M]
+    data.fetch(tmp_path, Hub(hub), names=fetch)
+    with (tmp_path / data.WIKI1M).open("r+b") as file:
+        file.write(b"B")
+    with pytest.raises(ValueError, match=r"wiki1m_for_simcse\.txt has SHA-256 .* recorded at the first download"):
+        data.fetch(tmp_path, Hub(hub), names=fetch)
+    (tmp_path / data.WIKI1M).unlink()
+    write(tmp_path / "other" / data.WIKI1M, "B sentence.\n" * 1_000_000)
+    with pytest.raises(ValueError, match="recorded at the first download"):
+        data.fetch(tmp_path, Hub(tmp_path / "other"), names=fetch)
+    assert not (tmp_path / data.WIKI1M).exists()
+    data.fetch(tmp_path, Hub(hub), names=fetch)
+    assert (tmp_path / data.WIKI1M).exists()
+
+
+def test_fetch_refuses_a_short_file_and_records_nothing(tmp_path):
+    write(tmp_path / "hub" / data.WIKI1M, "A sentence.\n" * 999)
+    with pytest.raises(ValueError, match="has 999 lines where 1000000 are expected"):
+        data.fetch(tmp_path / "t", Hub(tmp_path / "hub"), names=(data.WIKI1M,))
+    assert list((tmp_path / "t").iterdir()) == []
+
+
+def test_fetch_refuses_an_incomplete_archive(tree, tmp_path):
+    with tarfile.open(tmp_path / data.TAR, "w") as tar:
+        tar.add(tree / "STS", arcname="STS")
+    with pytest.raises(ValueError, match=r"is not the data expected: .*SICK-R train: 4500 expected, found absent"):
+        data.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
+    assert list((tmp_path / "t").iterdir()) == []
+
+
+def test_fetch_says_what_is_wrong_with_a_damaged_tree(hub, tmp_path):
+    data.fetch(tmp_path, Hub(hub), names=(data.TAR,))
+    write(tmp_path / "senteval/CR/custrev.neg", "b\n")
+    with pytest.raises(ValueError, match="remove it and fetch again: CR: 3775 expected, found 3771"):
+        data.fetch(tmp_path, Hub(hub), names=(data.TAR,))
+
+
+MALICIOUS = {
+    "absolute": {"name": "/evil"},
+    "parent": {"name": "STS/../../evil"},
+    "backslash": {"name": "..\\evil"},
+    "drive": {"name": "C:evil"},
+    "symlink": {"name": "STS/link", "content": b"", "type": tarfile.SYMTYPE, "linkname": "/etc"},
+    "hardlink": {"name": "STS/link", "content": b"", "type": tarfile.LNKTYPE, "linkname": "STS/x"},
+    "device": {"name": "STS/device", "content": b"", "type": tarfile.CHRTYPE},
+    "fifo": {"name": "STS/fifo", "content": b"", "type": tarfile.FIFOTYPE},
+}
+
+
+@pytest.mark.parametrize("member", MALICIOUS.values(), ids=MALICIOUS)
+def test_fetch_refuses_malicious_members(tmp_path, member):
+    with tarfile.open(tmp_path / data.TAR, "w") as tar:
+        add(tar, "STS/x")
+        add(tar, **member)
+    target = tmp_path / "a/b/target"
+    with pytest.raises(ValueError, match="is unsafe, nothing unpacked"):
+        data.fetch(target, Hub(tmp_path), names=(data.TAR,))
+    assert list(target.iterdir()) == [] and not list(tmp_path.rglob("evil*"))
+
+
+@pytest.mark.parametrize(("content", "message"), [(b"not a tar", "cannot be unpacked"), (b"", "cannot be unpacked")])
+def test_fetch_refuses_what_is_no_archive(tmp_path, content, message):
+    write(tmp_path / data.TAR, content)
+    with pytest.raises(ValueError, match=message):
+        data.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
+
+
+def test_fetch_refuses_another_archive(tmp_path):
+    with tarfile.open(tmp_path / data.TAR, "w") as tar:
+        add(tar, "readme.txt")
+    with pytest.raises(ValueError, match="holds no STS/STS12-en-test"):
+        data.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
+
+
+def test_unpack_does_not_replace(hub, tmp_path):
+    (tmp_path / "senteval").mkdir()
+    with pytest.raises(FileExistsError, match="is there already"):
+        data.unpack(hub / data.TAR, tmp_path)
+
+
+def test_fetch_respects_offline(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert data.main(["fetch", "--target", str(tmp_path)]) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith("error: HF_HUB_OFFLINE is set") and captured.err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fetch_asks_the_hub_for_the_right_file(hub, tmp_path, monkeypatch):
+    import huggingface_hub
+
+    asked = []
+
+    def hf_hub_download(repository, name, repo_type, local_dir):
+        asked.append((repository, name, repo_type))
+        return str(write(Path(local_dir) / name, (hub / name).read_bytes()))
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", hf_hub_download)
+    data.fetch(tmp_path, names=(data.WIKI1M,))
+    assert asked == [("princeton-nlp/datasets-for-simcse", "wiki1m_for_simcse.txt", "dataset")]
+
+
+def test_fetch_without_a_network_is_one_sentence(tmp_path, monkeypatch, capsys):
+    import huggingface_hub
+
+    def refuse(*_, **__):
+        raise ConnectionError("Name or service not known\nmore\nlines")
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", refuse)
+    assert data.main(["fetch", "--target", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert "senteval.tar of princeton-nlp/datasets-for-simcse cannot be downloaded: Name or service" in err
+    assert err.count("\n") == 1
+
+
+def test_fetch_command_with_a_source(hub, tmp_path):
+    def run(*arguments):
+        command = [sys.executable, "-m", "lib.data", "fetch", *map(str, arguments)]
+        return subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+
+    done = run("--target", tmp_path, "--source", hub)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"{tmp_path}/senteval: as expected\n{tmp_path}/{data.WIKI1M}: as expected\n"
+    failed = run("--target", tmp_path / "x", "--source", tmp_path / "senteval", "--only", "wiki1m")
+    assert failed.returncode == 1 and "wiki1m_for_simcse.txt is missing in" in failed.stderr
+
+
+def test_sha256_is_the_known_digest(tmp_path):
+    digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # FIPS 180-2, appendix B.1
+    assert data.sha256(write(tmp_path / "abc", "abc")) == digest
+
+
+def test_write_json_replaces_in_one_step(tmp_path):
+    data.write_json(tmp_path / "a.json", {"x": 1})
+    with pytest.raises(TypeError):
+        data.write_json(tmp_path / "a.json", {"x": object()})
+    assert json.loads((tmp_path / "a.json").read_text()) == {"x": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
+
+
+# --- the real data -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.real_data
+class TestRealData:
+    def test_counts(self):
+        assert data.differences(data.check(REAL)) == []
+
+    def test_unlabelled_sentences(self):
+        sentences = data.sts_unlabelled(REAL)
+        assert len(sentences) == 89192 == len(data.corpus("sts_unlabelled", REAL)) and all(sentences)
+
+    def test_tasks(self):
+        tasks = data.sts_tasks(REAL)
+        assert list(tasks) == ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
+        assert {k: len(p) for k, p in tasks["STS13"].items()} == {"FNWN": 189, "headlines": 750, "OnWN": 561}
+        sizes = [sum(map(len, subsets.values())) for subsets in tasks.values()]
+        assert sizes == [3108, 1500, 3750, 3000, 1186, 1379, 4927]
+
+    def test_same_pairs_as_pandas_reads(self):
+        import pandas
+
+        table = pandas.read_csv(REAL / "senteval/SICK/SICK_test_annotated.txt", sep="\t", quoting=3)
+        pairs = data.sick("test", REAL)
+        assert pairs.sentence1 == [s.strip() for s in table.sentence_A]
+        assert np.array_equal(pairs.scores, table.relatedness_score)
+
+    def test_transfer_labels(self):
+        mrpc, trec = data.transfer("MRPC", REAL), data.transfer("TREC", REAL)
+        assert sum(mrpc.splits["test"][1]) == 1147 and len(mrpc.second["test"]) == 1725
+        assert np.bincount(trec.splits["test"][1]).tolist() == [9, 138, 94, 65, 81, 113]
+        assert not mrpc.splits["train"][0][0].startswith("\ufeff")
+
+    def test_wiki_slice(self):
+        assert len(data.corpus("wiki_slice", REAL)) == 11548

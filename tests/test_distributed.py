@@ -1,0 +1,148 @@
+"""Two processes on the CPU against one process with the whole batch."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from lib.distributed import Group
+
+SCRIPT = """
+import json, os, sys
+from pathlib import Path
+import torch
+import torch.distributed as dist
+from safetensors.torch import save_file
+from tiny import tiny_recipe, tiny_sentences
+from lib import losses
+from lib.distributed import Group
+from lib.encoder import Encoder
+from lib.train import encode_views, fit, make_views
+
+torch.set_num_threads(1)
+base, out = Path(sys.argv[1]), Path(sys.argv[2])
+rank = int(os.environ.get("RANK", "0"))
+sentences = tiny_sentences(48)
+out.mkdir(parents=True, exist_ok=True)
+
+def load(recipe):
+    return Encoder.load(base, pooling="cls", head="tanh", eval_pooling="mean", dropout=0.0)
+
+def gradients(name, objective, **changes):
+    recipe = tiny_recipe(dropout=0.0, **changes)
+    encoder = load(recipe).train()
+    views = make_views(sentences, recipe, encoder.tokenizer)
+    group = Group(torch.device("cpu"))
+    model = group.prepare(encoder)
+    z1, z2 = group.gather(encode_views(model, views, group.share(torch.arange(12).numpy()), group.device))
+    assert z1.shape == z2.shape == (12, 32), z1.shape
+    loss = objective(z1, z2)
+    group.backward(loss)
+    found = {f"{name}.{k}": p.grad.clone() for k, p in encoder.named_parameters() if p.grad is not None}
+    return {**found, f"{name}.loss": loss.detach()[None], f"{name}.size": torch.tensor([group.size])}
+
+text = {"positive": "delete", "positive_rate": 0.4}
+tensors = gradients("info_nce", lambda a, b: losses.info_nce(a, b, 0.3), **text)
+tensors |= gradients("nt_xent", lambda a, b: losses.nt_xent(a, b, 0.3), **text)
+tensors |= gradients("identical", lambda a, b: losses.info_nce(a, b, 0.3), positive="identical")
+
+recipe = tiny_recipe(dropout=0.0, temperature=0.3, grad_clip=0.5, patience=2, lr=1e-4, **text)
+encoder = load(recipe)
+scores = iter([3.0, 2.0, 1.0, 0.0])
+calls = []
+result = fit(encoder, make_views(sentences, recipe, encoder.tokenizer), recipe, max_steps=20, eval_every=3,
+             dev=lambda e: calls.append(0) or next(scores), out=out / "run", device="cpu", precision="fp32")
+tensors |= {f"trained.{k}": v for k, v in encoder.state_dict().items()}
+save_file({k: v.contiguous() for k, v in tensors.items()}, out / f"{rank}.safetensors")
+(out / f"{rank}.json").write_text(json.dumps([result.history, result.steps, result.stopped_early, len(calls)]))
+if dist.is_initialized():
+    dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    """Folders written by one process and by two."""
+    from tiny import tiny_bert
+
+    base = tmp_path_factory.mktemp("distributed")
+    tiny_bert(base / "bert")
+    here = Path(__file__).parent
+    script = base / "script.py"
+    script.write_text(f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n" + SCRIPT)
+    environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
+    environment.update(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+    for name, launch in (("one", []), ("two", launcher)):
+        command = [sys.executable, *launch, str(script), str(base / "bert"), str(base / name)]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+    return base
+
+
+def tensors(folder: Path, rank: int = 0) -> dict[str, torch.Tensor]:
+    return load_file(folder / f"{rank}.safetensors")
+
+
+@pytest.mark.parametrize("name", ["info_nce", "nt_xent", "identical"])
+def test_loss_and_gradients_are_those_of_the_whole_batch(outcome, name):
+    one = tensors(outcome / "one")
+    for rank in (0, 1):
+        two = tensors(outcome / "two", rank)
+        assert two[f"{name}.size"].item() == 2 and one[f"{name}.size"].item() == 1
+        assert torch.allclose(one[f"{name}.loss"], two[f"{name}.loss"], atol=1e-6)
+        compared = [k for k in one if k.startswith(f"{name}.") and not k.endswith((".loss", ".size"))]
+        assert len(compared) > 30 and max(float(one[k].abs().max()) for k in compared) > 1e-3
+        for key in compared:
+            assert torch.allclose(one[key], two[key], atol=2e-6, rtol=1e-4), key
+
+
+def test_training_gives_the_same_weights_and_history(outcome):
+    import json
+
+    one, two = (json.loads((outcome / n / "0.json").read_text()) for n in ("one", "two"))
+    assert one[1:] == two[1:] == [9, True, 3]
+    assert [h["step"] for h in two[0]] == list(range(1, 10))
+    for a, b in zip(one[0], two[0], strict=True):
+        assert a["loss"] == pytest.approx(b["loss"], abs=1e-4)
+        assert a["in_batch_accuracy"] == pytest.approx(b["in_batch_accuracy"]) and a["lr"] == b["lr"]
+    single = tensors(outcome / "one")
+    both = [tensors(outcome / "two", rank) for rank in (0, 1)]
+    for key in (k for k in single if k.startswith("trained.")):
+        assert torch.equal(both[0][key], both[1][key]), key
+        if not key.endswith("key.bias"):
+            assert torch.allclose(single[key], both[0][key], atol=1e-4), key
+
+
+def test_only_the_first_process_scores_and_writes(outcome):
+    import json
+
+    second = json.loads((outcome / "two" / "1.json").read_text())
+    assert second[1:] == [9, True, 0] and not any("dev_score" in h for h in second[0])
+    assert sorted(p.name for p in (outcome / "two" / "run").iterdir()) == ["best", "last"]
+
+
+def test_alone_everything_is_the_identity(monkeypatch):
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    group = Group(torch.device("cpu"))
+    model, z, rows = torch.nn.Linear(2, 2), torch.ones(3, 2), np.arange(3)
+    assert group.size == 1 and group.rank == 0 and group.is_main and group.device == torch.device("cpu")
+    assert group.prepare(model) is model and group.share(rows).tolist() == [0, 1, 2]
+    assert group.gather([z])[0] is z
+    group.wait()
+
+
+def test_a_batch_that_does_not_divide_is_an_error(monkeypatch):
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    group = Group(torch.device("cpu"))
+    group.size = 2
+    assert group.share(np.arange(4)).tolist() == [0, 1]
+    group.rank = 1
+    assert group.share(np.arange(4)).tolist() == [2, 3]
+    with pytest.raises(ValueError, match="a batch of 5 does not divide among 2 processes"):
+        group.share(np.arange(5))

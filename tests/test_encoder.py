@@ -1,0 +1,470 @@
+"""Pooling, heads, encoding, saving and exporting, on encoders of a few thousand weights."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from huggingface_hub.errors import GatedRepoError
+from tiny import SPECIAL, WORDS, tiny_bert, tiny_encoder, tiny_sentences
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from torch import nn
+from transformers import (
+    AlbertConfig,
+    AlbertModel,
+    AutoConfig,
+    DistilBertConfig,
+    DistilBertModel,
+    GPT2Config,
+    GPT2Model,
+    LlamaConfig,
+    LlamaModel,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+)
+
+from lib import encoder as module
+from lib.encoder import (
+    HEADS,
+    POOLINGS,
+    Encoder,
+    build_head,
+    pool,
+    recover_folder,
+    replace_folder,
+    resolve_device,
+    resolve_precision,
+)
+
+SENTENCES = ["a dog runs .", "the old woman reads one book behind the garden .", "no", "two cats"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny_bert(tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture
+def encoder(folder):
+    return Encoder.load(folder)
+
+
+def alone(encoder: Encoder, sentence: str, pooling: str) -> np.ndarray:
+    """The definition of each pooling, for one sentence without padding."""
+    batch = encoder.tokenizer(sentence, return_tensors="pt")
+    with torch.no_grad():
+        output = encoder.backbone(**batch, output_hidden_states=True)
+    states = [h[0].numpy() for h in output.hidden_states]
+    last = output.last_hidden_state[0].numpy()
+    return {
+        "cls": last[0],
+        "last_token": last[-1],
+        "mean": last.mean(0),
+        "last2_mean": (states[-1] + states[-2]).mean(0) / 2,
+        "first_last_mean_embeddings": (states[0] + last).mean(0) / 2,
+        "first_last_mean_layer_1": (states[1] + last).mean(0) / 2,
+    }[pooling]
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_encode_is_the_sentence_alone_without_padding(encoder, pooling):
+    expected = np.stack([alone(encoder, s, pooling) for s in SENTENCES])
+    assert np.allclose(encoder.encode(SENTENCES, pooling=pooling, precision="fp32"), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_load_pooling_is_the_pooling_of_encode(folder, pooling):
+    chosen = Encoder.load(folder, pooling="cls", eval_pooling=pooling)
+    assert np.array_equal(chosen.encode(SENTENCES), Encoder.load(folder).encode(SENTENCES, pooling=pooling))
+
+
+def test_poolings_differ(tmp_path):
+    encoder = Encoder.load(tiny_bert(tmp_path / "three", layers=3))
+    found = [encoder.encode(SENTENCES, pooling=p) for p in POOLINGS]
+    assert all(not np.allclose(a, b, atol=1e-3) for i, a in enumerate(found) for b in found[:i])
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_padding_never_enters_a_pooling(pooling, side):
+    if pooling == "cls" and side == "left":
+        pytest.skip("the first column is the first token only with padding on the right")
+    generator = torch.Generator().manual_seed(0)
+    lengths, width = [1, 3, 5], 5
+    states = [torch.randn(3, width, 4, generator=generator) for _ in range(3)]
+    columns = torch.arange(width)
+    real = [columns < n if side == "right" else columns >= width - n for n in lengths]
+    mask = torch.stack(real).long()
+    found = pool(states, mask, pooling)
+    for i, chosen in enumerate(real):
+        cut = [s[i : i + 1, chosen] for s in states]
+        expected = pool(cut, torch.ones(1, lengths[i]), pooling)[0]
+        assert torch.allclose(found[i], expected, atol=1e-6)
+    spoiled = [s.masked_fill(mask[:, :, None] == 0, 1e4) for s in states]
+    assert torch.allclose(pool(spoiled, mask, pooling), found, atol=1e-3)
+
+
+def test_unknown_names_are_errors(folder, encoder):
+    states = [torch.zeros(1, 1, 2)]
+    for call in (
+        lambda: pool(states, torch.ones(1, 1), "max"),
+        lambda: Encoder.load(folder, pooling="max"),
+        lambda: Encoder.load(folder, eval_pooling="max"),
+        lambda: encoder.encode(["a dog"], pooling="max"),
+    ):
+        with pytest.raises(ValueError, match="unknown pooling 'max': choose one of cls"):
+            call()
+    with pytest.raises(ValueError, match="unknown head 'mlp': choose one of none, tanh, linear"):
+        Encoder.load(folder, head="mlp")
+
+
+def test_encode_keeps_the_order_and_encodes_each_distinct_sentence_once(encoder, monkeypatch):
+    sentences = tiny_sentences(40)
+    repeated = [sentences[i] for i in np.random.default_rng(0).integers(40, size=130)]
+    seen = []
+    forward = type(encoder.backbone).forward
+    monkeypatch.setattr(
+        type(encoder.backbone),
+        "forward",
+        lambda self, input_ids, **k: seen.append(tuple(input_ids.shape)) or forward(self, input_ids=input_ids, **k),
+    )
+    found = encoder.encode(repeated, batch_tokens=100)
+    assert sum(n for n, _ in seen) == len(set(repeated))
+    assert len(seen) > 3 and all(n * t <= 100 for n, t in seen)
+    assert found.shape == (130, 32) and found.dtype == np.float32
+    for i in (0, 7, 129):
+        assert np.allclose(found[i], alone(encoder, repeated[i], "cls"), atol=1e-5)
+
+
+def test_one_long_sentence_may_exceed_batch_tokens(encoder):
+    assert encoder.encode(SENTENCES, batch_tokens=1).shape == (4, 32)
+
+
+def test_encode_of_nothing_and_of_a_string(encoder):
+    assert encoder.encode([]).shape == (0, 32) and encoder.encode([]).dtype == np.float32
+    assert encoder.encode([""]).shape == (1, 32)
+    with pytest.raises(TypeError, match="list of strings"):
+        encoder.encode("a dog")
+
+
+def test_encode_draws_no_dropout_and_leaves_the_mode_alone(encoder):
+    encoder.train()
+    state = torch.get_rng_state()
+    first = encoder.encode(SENTENCES)
+    assert encoder.training and torch.equal(torch.get_rng_state(), state)
+    assert np.array_equal(first, encoder.eval().encode(SENTENCES)) and not encoder.training
+
+
+def test_max_length_cuts(encoder):
+    long = " ".join(["dog", "cat"] * 100)
+    assert encoder.longest_input() == 32
+    assert np.allclose(encoder.encode([long]), encoder.encode([" ".join(["dog", "cat"] * 15)]), atol=1e-6)
+    short = encoder.encode(["dog cat dog cat dog"], max_length=4)
+    assert np.allclose(short, encoder.encode(["dog cat"]), atol=1e-6)
+
+
+def test_progress_bar_counts_sentences(encoder, capsys):
+    encoder.encode(SENTENCES, progress=True)
+    assert "4/4" in capsys.readouterr().err
+    encoder.encode(SENTENCES)
+    assert capsys.readouterr().err == ""
+
+
+def test_bf16_is_close_to_fp32(encoder):
+    fp32, bf16 = (encoder.encode(SENTENCES, precision=p) for p in ("fp32", "bf16"))
+    assert bf16.dtype == np.float32 and not np.array_equal(fp32, bf16)
+    cosine = (fp32 * bf16).sum(1) / np.linalg.norm(fp32, axis=1) / np.linalg.norm(bf16, axis=1)
+    assert cosine.min() > 0.999
+
+
+def test_hidden_states_are_those_of_the_backbone(encoder):
+    encoder.train()
+    states = encoder.hidden_states(SENTENCES[1])
+    assert encoder.training
+    encoder.eval()
+    assert states.shape == (3, 12, 32)
+    assert np.allclose(states[-1].mean(0), alone(encoder, SENTENCES[1], "mean"), atol=1e-5)
+    ids = encoder.tokenizer(SENTENCES[1], return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        assert np.allclose(states[0], encoder.backbone.embeddings(ids)[0].numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_head_is_used_in_training_and_dropped_at_evaluation(folder, head):
+    encoder = Encoder.load(folder, pooling="mean", head=head, eval_pooling="cls", dropout=0.0)
+    batch = encoder.tokenizer(SENTENCES, return_tensors="pt", padding=True)
+    ids, mask = batch["input_ids"], batch["attention_mask"]
+    with torch.no_grad():
+        trained, evaluated = encoder.train()(ids, mask), encoder.eval()(ids, mask)
+        last = encoder.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
+        z = pool([last], mask, "mean")
+        if head != "none":
+            linear = next(m for m in encoder.head.modules() if isinstance(m, nn.Linear))
+            z = z @ linear.weight.T + linear.bias
+        z = torch.tanh(z) if head == "tanh" else z
+    assert torch.allclose(trained, z, atol=1e-5)
+    assert torch.allclose(evaluated, last[:, 0], atol=1e-6)
+    kept = Encoder.load(folder, pooling="mean", head=head, eval_head=True)
+    with torch.no_grad():
+        assert torch.allclose(kept(ids, mask), z, atol=1e-5)
+
+
+def test_head_weights_depend_on_the_seed_alone(folder):
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    one = Encoder.load(folder, head="tanh", seed=1).head[0].weight
+    torch.manual_seed(6)
+    again, other = (Encoder.load(folder, head="tanh", seed=s).head[0].weight for s in (1, 2))
+    assert torch.equal(one, again) and not torch.equal(one, other)
+    torch.set_rng_state(state)
+    build_head("none", 4)
+    Encoder.load(folder, head="linear")
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_save_and_load_round_trip(folder, tmp_path, head):
+    options = {"pooling": "mean", "head": head, "eval_pooling": "last2_mean", "eval_head": head == "linear"}
+    encoder = Encoder.load(folder, **options, seed=3)
+    encoder.save(tmp_path / "saved")
+    again = Encoder.load(tmp_path / "saved", seed=99)
+    assert again.settings == encoder.settings == options
+    assert all(torch.equal(v, again.state_dict()[k]) for k, v in encoder.state_dict().items())
+    assert encoder.state_dict().keys() == again.state_dict().keys()
+    assert np.array_equal(encoder.encode(SENTENCES), again.encode(SENTENCES))
+    assert [p.name for p in tmp_path.iterdir()] == ["saved"]
+
+
+def test_explicit_settings_win_over_the_saved_ones(folder, tmp_path):
+    Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean").save(tmp_path / "saved")
+    changed = Encoder.load(tmp_path / "saved", eval_pooling="cls").settings
+    assert changed == {"pooling": "cls", "head": "tanh", "eval_pooling": "cls", "eval_head": False}
+    assert Encoder.load(tmp_path / "saved", pooling="last2_mean").settings["eval_pooling"] == "last2_mean"
+    other = Encoder.load(tmp_path / "saved", head="linear", seed=4)
+    assert torch.equal(other.head.weight, Encoder.load(folder, head="linear", seed=4).head.weight)
+
+
+def test_saving_again_replaces_the_folder(folder, tmp_path):
+    Encoder.load(folder, head="tanh").save(tmp_path / "saved")
+    (tmp_path / "saved" / "stale").mkdir()
+    Encoder.load(folder, pooling="mean").save(tmp_path / "saved")
+    assert Encoder.load(tmp_path / "saved").settings["head"] == "none"
+    assert not (tmp_path / "saved" / "stale").exists() and not (tmp_path / "saved" / "head.safetensors").exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["saved"]
+
+
+def test_recover_folder_undoes_half_a_replacement(tmp_path):
+    def content() -> dict[str, str]:
+        return {p.name: (p / "f").read_text() for p in tmp_path.iterdir()}
+
+    def make(name: str, text: str):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "f").write_text(text)
+        return tmp_path / name
+
+    make("best.old7", "old"), make("best.tmp7", "new")
+    recover_folder(tmp_path / "best")
+    assert content() == {"best": "old"}
+    make("best.old8", "older")
+    recover_folder(tmp_path / "best")
+    assert content() == {"best": "old"}
+    replace_folder(make("best.tmp9", "new"), tmp_path / "best")
+    assert content() == {"best": "new"}
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.35])
+def test_dropout_changes_every_dropout(folder, dropout):
+    encoder = Encoder.load(folder, dropout=dropout)
+    rates = [m.p for m in encoder.modules() if isinstance(m, nn.Dropout)]
+    assert len(rates) >= 6 and set(rates) == {dropout}
+    assert encoder.backbone.config.attention_probs_dropout_prob == dropout
+    batch = encoder.tokenizer(SENTENCES, return_tensors="pt", padding=True)
+    encoder.train()
+    with torch.no_grad():
+        twice = [encoder(batch["input_ids"], batch["attention_mask"]) for _ in range(2)]
+    assert torch.equal(*twice) == (dropout == 0)
+
+
+def test_dropout_none_keeps_the_models_own(tmp_path):
+    encoder = Encoder.load(tiny_bert(tmp_path / "b", dropout=0.2))
+    assert {m.p for m in encoder.modules() if isinstance(m, nn.Dropout)} == {0.2}
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0])
+def test_dropout_outside_0_1_is_an_error(folder, dropout):
+    with pytest.raises(ValueError, match="dropout must be in"):
+        Encoder.load(folder, dropout=dropout)
+
+
+@pytest.mark.parametrize("name", ["nobody/no-such-model", "no-such-folder", "/no/such/folder", "./here"])
+def test_missing_model_is_one_clear_error(name, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(FileNotFoundError, match="cannot load the model") as caught:
+        Encoder.load(name)
+    assert name in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_folder_without_weights_is_a_missing_model(folder, tmp_path):
+    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
+    with pytest.raises(FileNotFoundError, match="cannot load the model"):
+        Encoder.load(tmp_path)
+
+
+def gated() -> OSError:
+    error = OSError("You are trying to access a gated repo.\nMake sure to have access to it.")
+    error.__cause__ = GatedRepoError.__new__(GatedRepoError)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (gated(), PermissionError),
+        (OSError("You are trying to access a gated repo."), PermissionError),
+        (OSError("no file in aggregated/model"), FileNotFoundError),
+        (OSError(""), FileNotFoundError),
+    ],
+)
+def test_a_gated_model_names_its_licence_page(error, kind, monkeypatch):
+    def refuse(*_, **__):
+        raise error
+
+    monkeypatch.setattr(AutoConfig, "from_pretrained", refuse)
+    with pytest.raises(OSError) as caught:
+        Encoder.load("org/model")
+    assert type(caught.value) is kind
+    if kind is PermissionError:
+        assert "https://huggingface.co/org/model" in str(caught.value) and "hf auth login" in str(caught.value)
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "last_token"])
+def test_sentence_transformers_gives_the_same_vectors(folder, tmp_path, pooling):
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    encoder = Encoder.load(folder, pooling="cls", head="tanh", eval_pooling=pooling)
+    encoder.export_sentence_transformers(tmp_path / "export")
+    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "export"), device="cpu")
+    sentences = [*SENTENCES, " ".join(WORDS * 2)]
+    assert theirs.max_seq_length == encoder.longest_input()
+    assert np.allclose(theirs.encode(sentences), encoder.encode(sentences, precision="fp32"), atol=1e-5)
+    assert [p.name for p in tmp_path.iterdir()] == ["export"]
+
+
+def test_an_export_is_also_an_encoder(folder, tmp_path):
+    encoder = Encoder.load(folder, pooling="mean")
+    encoder.export_sentence_transformers(tmp_path / "export")
+    again = Encoder.load(tmp_path / "export", pooling="mean")
+    assert np.array_equal(again.encode(SENTENCES), encoder.encode(SENTENCES))
+
+
+@pytest.mark.parametrize("options", [{"pooling": "last2_mean"}, {"pooling": "cls", "head": "tanh", "eval_head": True}])
+def test_export_refuses_what_has_no_counterpart(folder, tmp_path, options):
+    with pytest.raises(ValueError, match="export with cls, mean or last_token"):
+        Encoder.load(folder, **options).export_sentence_transformers(tmp_path / "export")
+    assert not list(tmp_path.iterdir())
+
+
+def word_tokenizer(bos: str, eos: str, pad: str | None, limit: int, special: bool = True) -> PreTrainedTokenizerFast:
+    """A word-level tokenizer whose special tokens are those of another family; the padding's id is 1."""
+    names = dict.fromkeys([bos, pad or "<unused>", eos, *WORDS, *SPECIAL])
+    backend = Tokenizer(models.WordLevel({w: i for i, w in enumerate(names)}, unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    if special:
+        pairs = [(bos, 0), (eos, 2)]
+        backend.post_processor = processors.TemplateProcessing(single=f"{bos} $A {eos}", special_tokens=pairs)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token=bos, eos_token=eos, unk_token="[UNK]", mask_token="[MASK]"
+    )
+    if pad:
+        fast.pad_token = pad
+    fast.model_max_length = limit
+    return fast
+
+
+SIZES = {"vocab_size": 80, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+FAMILIES = {
+    "roberta": (
+        lambda: RobertaModel(
+            RobertaConfig(**SIZES, intermediate_size=48, max_position_embeddings=34, pad_token_id=1),
+            add_pooling_layer=False,
+        ),
+        32,
+        True,
+    ),
+    "distilbert": (
+        lambda: DistilBertModel(
+            DistilBertConfig(vocab_size=80, dim=32, n_layers=2, n_heads=2, hidden_dim=48, max_position_embeddings=32)
+        ),
+        32,
+        True,
+    ),
+    "albert": (
+        lambda: AlbertModel(AlbertConfig(**SIZES, embedding_size=16, intermediate_size=48, max_position_embeddings=32)),
+        32,
+        True,
+    ),
+    "llama": (
+        lambda: LlamaModel(
+            LlamaConfig(**SIZES, intermediate_size=48, max_position_embeddings=32, attention_dropout=0.1)
+        ),
+        32,
+        False,
+    ),
+    "gpt2": (lambda: GPT2Model(GPT2Config(vocab_size=80, n_embd=32, n_layer=2, n_head=2, n_positions=32)), 32, False),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_other_families_load_encode_and_change_dropout(family, tmp_path):
+    make, longest, padded = FAMILIES[family]
+    torch.manual_seed(0)
+    make().save_pretrained(tmp_path / family)
+    word_tokenizer("<s>", "</s>", "<pad>" if padded else None, 10**30).save_pretrained(tmp_path / family)
+    encoder = Encoder.load(tmp_path / family)
+    assert encoder.longest_input() == longest
+    sentences = [*SENTENCES, " ".join(WORDS * 2)]
+    for pooling in ("mean", "last2_mean", "first_last_mean_embeddings", "last_token"):
+        found = encoder.encode(sentences, pooling=pooling)
+        expected = [alone(encoder, s, pooling) for s in SENTENCES]
+        assert np.allclose(found[:4], expected, atol=1e-5) and np.isfinite(found).all()
+    without = Encoder.load(tmp_path / family, pooling="mean", dropout=0.0).train()
+    batch = without.tokenizer(SENTENCES[1], return_tensors="pt")
+    with torch.no_grad():
+        twice = [without(batch["input_ids"], batch["attention_mask"]) for _ in range(2)]
+    assert torch.equal(*twice)
+    assert {m.p for m in Encoder.load(tmp_path / family, dropout=0.3).modules() if isinstance(m, nn.Dropout)} <= {0.3}
+    encoder.save(tmp_path / "saved")
+    assert np.array_equal(Encoder.load(tmp_path / "saved").encode(sentences), encoder.encode(sentences))
+
+
+def test_resolve_device(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert resolve_device("auto") == resolve_device("cpu") == torch.device("cpu")
+    with pytest.raises(ValueError, match="sees no GPU: use device='cpu'"):
+        resolve_device("cuda:1")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert resolve_device("auto") == torch.device("cuda") and resolve_device("cuda:1") == torch.device("cuda:1")
+    assert resolve_device("cpu") == torch.device("cpu")
+
+
+@pytest.mark.parametrize(("amx", "avx", "expected"), [(0, 0, "fp32"), (1, 0, "bf16"), (0, 1, "bf16")])
+def test_resolve_precision_on_a_cpu(monkeypatch, amx, avx, expected):
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: bool(amx))
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bool(avx))
+    assert resolve_precision("auto") == expected
+    assert resolve_precision("fp32") == "fp32" and resolve_precision("bf16") == "bf16"
+    with pytest.raises(ValueError, match="'auto', 'fp32' or 'bf16', got 'fp16'"):
+        resolve_precision("fp16")
+
+
+@pytest.mark.parametrize("hardware", [True, False])
+def test_resolve_precision_on_a_gpu_ignores_emulated_bf16(monkeypatch, hardware):
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or hardware
+    )
+    assert resolve_precision("auto", "cuda") == ("bf16" if hardware else "fp32")
+
+
+def test_settings_file_is_readable_json(folder, tmp_path):
+    tiny_encoder(folder, head="tanh").save(tmp_path / "saved")
+    assert json.loads((tmp_path / "saved" / module.SETTINGS_FILE).read_text())["head"] == "tanh"

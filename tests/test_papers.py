@@ -1,0 +1,336 @@
+"""The transcribed tables of the papers: shape, arithmetic, agreement between tables, quoted figures."""
+
+import re
+from decimal import ROUND_HALF_UP, Decimal
+from statistics import mean, stdev
+
+import pandas as pd
+import pytest
+
+from lib.paths import PAPERS
+
+ROWS = {
+    "una_table_1.csv": 8,
+    "una_table_2.csv": 3,
+    "una_table_a1.csv": 7,
+    "una_table_b2.csv": 3,
+    "una_table_c3.csv": 12,
+    "una_table_c4.csv": 6,
+    "una_table_c5.csv": 6,
+    "una_table_c6.csv": 6,
+    "una_table_d7.csv": 11,
+    "una_table_d8.csv": 16,
+    "una_text_stsb_dev.csv": 6,
+    "sda_table_1.csv": 5,
+    "sda_table_2.csv": 3,
+    "sda_table_4.csv": 19,
+    "sda_table_5.csv": 7,
+    "sda_table_6.csv": 4,
+    "sda_table_7.csv": 5,
+    "sda_table_8.csv": 13,
+    "sda_table_9.csv": 3,
+    "sda_figure_5.csv": 3,
+    "sda_text_jaccard.csv": 2,
+    "consert_ext_table_1.csv": 5,
+    "consert_ext_table_2.csv": 3,
+    "consert_ext_table_3.csv": 5,
+    "consert_ext_table_4.csv": 4,
+    "consert_ext_table_5.csv": 2,
+    "consert_ext_table_6.csv": 9,
+    "consert_ext_table_8.csv": 9,
+    "consert_ext_table_9.csv": 10,
+    "consert_ext_table_10.csv": 7,
+    "backbones_table_1.csv": 7,
+}
+WITH_AVERAGES = {
+    "una_table_1.csv",
+    "una_table_c3.csv",
+    "una_table_d8.csv",
+    "sda_table_4.csv",
+    "sda_table_5.csv",
+    "sda_table_6.csv",
+    "consert_ext_table_1.csv",
+    "consert_ext_table_8.csv",
+    "consert_ext_table_9.csv",
+    "consert_ext_table_10.csv",
+}
+STS = ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
+TRANSFER = ["MR", "CR", "SUBJ", "MPQA", "SST", "TREC", "MRPC"]
+KNOWN_MISPRINTS = {  # (file, row_id): (average as printed, mean of the printed tasks with two more digits)
+    ("sda_table_4.csv", "ensemble_roberta"): ("79.37", "79.4143"),
+    ("consert_ext_table_8.csv", "translate"): ("73.96", "73.9729"),
+    ("consert_ext_table_9.csv", "tau_0_50"): ("0.666623", "0.66662000"),
+    ("consert_ext_table_10.csv", "lr_2e_6"): ("0.727244", "0.72725286"),
+}
+NUMBER = re.compile(r"(0|[1-9]\d*)?\.\d+")
+
+
+def read(name: str) -> pd.DataFrame:
+    """The file's cells as printed, indexed by `row_id`."""
+    return pd.read_csv(PAPERS / name, dtype=str, keep_default_na=False).set_index("row_id")
+
+
+def in_library_names(name: str) -> pd.DataFrame:
+    """The file with task columns renamed as `columns.csv` says."""
+    columns = pd.read_csv(PAPERS / "columns.csv", dtype=str)
+    return read(name).rename(columns=dict(zip(columns["printed"], columns["task"], strict=True)))
+
+
+def half_ulp(printed: str) -> Decimal:
+    """Half a unit of the last printed digit."""
+    return Decimal(5).scaleb(int(Decimal(printed).as_tuple().exponent) - 1)
+
+
+def task_mean(name: str, row_id: str) -> tuple[Decimal, Decimal]:
+    """Mean of the seven printed tasks and the largest error that their rounding can cause."""
+    table = in_library_names(name)
+    tasks = STS if "STS12" in table.columns else TRANSFER
+    cells = [str(table.loc[row_id, task]) for task in tasks]
+    return sum(map(Decimal, cells), Decimal()) / 7, sum(map(half_ulp, cells), Decimal()) / 7
+
+
+def average_rows() -> list[tuple[str, str]]:
+    return [(name, str(row_id)) for name in sorted(WITH_AVERAGES) for row_id in read(name).index]
+
+
+def test_every_table_is_there_and_listed():
+    files = {path.name for path in PAPERS.glob("*.csv")} - {"index.csv", "columns.csv"}
+    assert files == set(ROWS)
+    index = pd.read_csv(PAPERS / "index.csv", dtype=str, keep_default_na=False)
+    assert dict(zip(index["file"], index["rows"].astype(int), strict=True)) == ROWS
+    readme = (PAPERS / "README.md").read_text(encoding="utf-8")
+    assert [name for name in ROWS if f"`{name}`" not in readme] == []
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_and_keys(name):
+    table = pd.read_csv(PAPERS / name, dtype=str, keep_default_na=False)
+    assert list(table.columns[:3]) == ["paper", "table", "row_id"]
+    assert len(table) == ROWS[name]
+    assert table["row_id"].is_unique
+    assert table["row_id"].str.fullmatch(r"[a-z0-9]+(_[a-z0-9]+)*").all()
+    assert set(table["paper"]) == {re.split(r"_(?:table|text|figure)_", name)[0]}
+    assert table["table"].nunique() == 1
+    number = name.removesuffix(".csv").partition("_table_")[2]
+    assert not number or table["table"][0] == number.upper()
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_no_stray_blanks(name):
+    table = read(name)
+    assert all(column == column.strip() for column in table.columns)
+    assert all(cell == cell.strip() for cell in table.to_numpy().ravel())
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_scores_are_numbers_in_the_unit_of_the_index(name):
+    index = pd.read_csv(PAPERS / "index.csv", dtype=str, keep_default_na=False).set_index("file")
+    factor = index.loc[name, "factor"]
+    if not factor:
+        assert "Spearman" not in index.loc[name, "unit"] and "accuracy" not in index.loc[name, "unit"]
+        return
+    measured = {
+        *STS,
+        *TRANSFER,
+        "avg",
+        "STS Avg.",
+        "STS-B dev.",
+        "Chinese STS-B",
+        "avg. STS",
+        "SimCSE",
+        "Paraphrasing & UNA",
+    }
+    if name in {"una_table_c4.csv", "una_table_c5.csv", "una_table_c6.csv"}:
+        measured.add("UNA")
+    table = in_library_names(name)
+    scores = [column for column in table.columns if column in measured]
+    assert scores
+    for cell in table[scores].to_numpy().ravel():
+        assert NUMBER.fullmatch(cell), cell
+        assert 35 < float(cell) * float(factor) < 100
+    spreads = [cell for column in table.columns if column.endswith("_sd") for cell in table[column] if cell]
+    assert all(NUMBER.fullmatch(cell) and float(cell) * float(factor) < 3 for cell in spreads)
+
+
+def test_tables_with_averages_are_all_checked():
+    found = {
+        name
+        for name in ROWS
+        if {"STS12", "avg"} <= set(in_library_names(name)) or {"MR", "avg"} <= set(in_library_names(name))
+    }
+    assert found == WITH_AVERAGES
+
+
+@pytest.mark.parametrize(("name", "row_id"), average_rows())
+def test_average_follows_from_its_row(name, row_id):
+    computed, error = task_mean(name, row_id)
+    printed = in_library_names(name).loc[row_id, "avg"]
+    adds_up = abs(computed - Decimal(printed)) <= error + half_ulp(printed)
+    if (name, row_id) not in KNOWN_MISPRINTS:
+        assert adds_up, f"{name} {row_id}: printed {printed}, computed {computed:.6f}"
+        return
+    expected_printed, expected_computed = KNOWN_MISPRINTS[name, row_id]
+    assert not adds_up
+    assert printed == expected_printed
+    assert computed.quantize(Decimal(expected_computed), ROUND_HALF_UP) == Decimal(expected_computed)
+
+
+@pytest.mark.parametrize("column", ["SimCSE", "Paraphrasing & UNA"])
+def test_una_seeds_give_the_printed_mean_and_deviation(column):
+    table = read("una_table_d7.csv")
+    seeds = table.drop("mean")
+    assert list(seeds["Seed"].astype(int)) == [42, 0, 1, 11, 15, 48, 111, 421, 456, 3407]
+    values = [float(value) for value in seeds[column]]
+    assert mean(values) == pytest.approx(float(table.loc["mean", column]), abs=1e-4)
+    assert stdev(values) == pytest.approx(float(table.loc["mean", f"{column}_sd"]), abs=0.5e-4)
+    assert set(seeds[f"{column}_sd"]) == {""}
+
+
+def test_una_headline_is_the_best_of_ten_seeds():
+    seeds = read("una_table_d7.csv").drop("mean")["Paraphrasing & UNA"]
+    assert seeds.astype(float).idxmax() == "seed_42"
+
+
+def test_una_quoted_figures():
+    assert read("una_table_1.csv").loc["bert_paraphrase_una", "Avg."] == ".7767"
+    assert read("una_table_1.csv").loc["bert_una", "Avg."] == ".7614"
+    assert read("una_table_c3.csv").loc["modals_gaussian_noise", "Avg."] == ".7614"
+    assert read("una_table_c3.csv").loc["modals_interpolation", "Avg."] == ".7630"
+    seeds = read("una_table_d7.csv").loc["mean"]
+    assert (seeds["Paraphrasing & UNA"], seeds["Paraphrasing & UNA_sd"]) == (".7698", ".0038")
+    assert (seeds["SimCSE"], seeds["SimCSE_sd"]) == (".7516", ".0079")
+
+
+def test_una_averages_match_the_ticks_deduced_from_the_text():
+    table = read("una_table_1.csv").set_index(["backbone", "paraphrasing", "UNA"])["Avg."].to_dict()
+    assert table == {
+        ("BERT", "no", "no"): ".7532",
+        ("BERT", "no", "yes"): ".7614",
+        ("BERT", "yes", "no"): ".7671",
+        ("BERT", "yes", "yes"): ".7767",
+        ("RoBERTa", "no", "no"): ".7649",
+        ("RoBERTa", "no", "yes"): ".7674",
+        ("RoBERTa", "yes", "no"): ".7768",
+        ("RoBERTa", "yes", "yes"): ".7820",
+    }
+
+
+def test_una_ablation_leaves_lost_ticks_empty():
+    table = read("una_table_2.csv")
+    lost = table.loc[["ablation_row_1", "ablation_row_2"]]
+    assert set(lost[["Step 2 Random", "Step 3 Random"]].to_numpy().ravel()) == {""}
+    assert lost["note"].str.contains("tick marks lost").all()
+    assert list(table["STS-B dev."]) == [".7798", ".8086", ".8235"]
+    assert list(table["STS Avg."]) == [".7258", ".7384", ".7614"]
+
+
+def test_una_tables_agree():
+    main, others, models = read("una_table_1.csv"), read("una_table_c3.csv"), read("una_table_d8.csv")
+    tasks = [*STS[:5], "STS Bench.", "SICK Rel.", "Avg."]
+    for row_id in ("bert_simcse", "bert_paraphrase"):
+        assert list(main.loc[row_id, tasks]) == list(others.loc[row_id, tasks])
+    for backbone in ("bert", "roberta"):
+        assert list(main.loc[f"{backbone}_paraphrase_una", tasks]) == list(models.loc[f"{backbone}_ours", tasks])
+    chosen = [
+        read(f"una_table_{table}.csv").loc[row, ["UNA", "Paraphrasing & UNA"]].to_list()
+        for table, row in (("c4", "alpha_5"), ("c5", "beta_0_5"), ("c6", "r_4000"))
+    ]
+    assert chosen == [[".8235", ".8345"]] * 3
+    seed_42 = read("una_table_d7.csv").loc["seed_42"]
+    assert seed_42["SimCSE"] == main.loc["bert_simcse", "Avg."]
+    assert seed_42["Paraphrasing & UNA"] == main.loc["bert_paraphrase_una", "Avg."]
+    assert read("una_table_2.csv").loc["bert_una", "STS Avg."] == main.loc["bert_una", "Avg."]
+
+
+def test_una_replaces_words_one_for_one():
+    for _, row in read("una_table_b2.csv").iterrows():
+        before, after = row["Original"].lower().split(), row["UNA"].split()
+        assert len(before) == len(after)
+        assert before != after
+
+
+def test_sda_tables_agree():
+    main, ablation = read("sda_table_4.csv"), read("sda_table_6.csv")
+    for row_id in ("simcse_roberta", "mv_roberta"):
+        assert list(main.loc[row_id, [*STS, "Avg."]]) == list(ablation.loc[row_id, [*STS, "Avg."]])
+    assert read("sda_table_9.csv").loc["none", "avg. STS"] == main.loc["simcse_roberta", "Avg."]
+    lift = Decimal(ablation.loc["mv_roberta_no_positive", "SICK-R"]) - Decimal(
+        ablation.loc["mv_roberta_no_negation", "SICK-R"]
+    )
+    assert lift == Decimal("3.39")
+
+
+@pytest.mark.parametrize("name", ["sda_table_4.csv", "sda_table_5.csv"])
+def test_sda_spread_is_printed_for_ensembles_alone(name):
+    table = read(name)
+    spreads = table[[column for column in table.columns if column.endswith("_sd")]]
+    ensembles = table.index.str.startswith("ensemble")
+    assert spreads.shape[1] == 8
+    assert (spreads[ensembles] != "").to_numpy().all()
+    assert (spreads[~ensembles] == "").to_numpy().all()
+
+
+def test_sda_quoted_figures():
+    averages = read("sda_table_4.csv")["Avg."]
+    assert averages[["diffcse_bert", "pi_bert", "dn_bert", "diffcse_roberta", "mv_roberta"]].to_list() == [
+        "78.49",
+        "78.86",
+        "78.33",
+        "78.21",
+        "79.60",
+    ]
+    assert read("sda_table_7.csv")["Chinese STS-B"].to_list() == ["68.25", "71.10", "71.98", "72.12", "71.65"]
+    assert read("sda_table_2.csv")["Augmented %"].to_list() == ["98.14%", "88.32%", "87.89%"]
+    assert read("sda_text_jaccard.csv")["Jaccard %"].to_dict() == {"sickr": "57.24%", "sts": "47.39%"}
+    assert read("sda_figure_5.csv")["best δ"].to_dict() == {"pi": "0.5", "mv": "0.5", "dn": "0.3"}
+
+
+def test_consert_extension_tables_agree():
+    for short, long in ((3, 9), (4, 10)):
+        averages, full = read(f"consert_ext_table_{short}.csv")["Avg."], read(f"consert_ext_table_{long}.csv")["Avg."]
+        assert averages.to_dict() == full[averages.index].to_dict()
+    main, views = read("consert_ext_table_1.csv"), read("consert_ext_table_8.csv")
+    tasks = [*STS[:5], "STSb", "SICK-R", "Avg."]
+    for row_id, same in (
+        ("consert_unsup", "consert_unsup"),
+        ("sentence_aug", "shuffle_dropout_0_1"),
+        ("consert_sup",) * 2,
+    ):
+        assert list(main.loc[row_id, tasks]) == list(views.loc[same, tasks])
+
+
+def test_consert_extension_quoted_figures():
+    assert read("consert_ext_table_1.csv")["Avg."].to_list() == ["72.25", "73.13", "75.44", "76.88", "77.31"]
+    assert read("consert_ext_table_6.csv").loc["ours_hidden_600", "Avg."] == "76.87"
+    assert read("consert_ext_table_2.csv")["Number of train samples"].to_list() == ["89192", "11498", "570000"]
+    rates = read("consert_ext_table_5.csv")[["dropout", "feature cutoff", "token cutoff", "span cutoff"]]
+    assert rates.loc["ours"].to_list() == ["0.5", "0.45", "0.1", "0.05"]
+    assert rates.loc["consert"].to_list() == ["0.2", "0.2", "0.15", "Not test"]
+
+
+def test_backbone_averages():
+    averages = {
+        row_id: float(task_mean("backbones_table_1.csv", str(row_id))[0].quantize(Decimal("0.01"), ROUND_HALF_UP))
+        for row_id in read("backbones_table_1.csv").index
+    }
+    assert averages == {
+        "albert_base": 73.02,
+        "bert_base": 75.11,
+        "bert_large": 74.95,
+        "roberta_base": 74.60,
+        "roberta_large": 76.71,
+        "llama2_7b": 64.23,
+        "gemma_7b": 66.31,
+    }
+
+
+def test_roberta_base_has_the_least_printed_deviation_in_every_task():
+    table = read("backbones_table_1.csv")
+    deviations = table[[column for column in table.columns if column.endswith("_sd")]].astype(float)
+    assert deviations.shape == (7, 7)
+    assert set(deviations.idxmin()) == {"roberta_base"}
+
+
+def test_una_test_set_sizes():
+    sizes = in_library_names("una_table_a1.csv")["Test samples"].str.replace(",", "").astype(int)
+    assert sizes.to_list() == [3108, 1500, 3750, 3000, 1186, 1379, 4927]

@@ -1,0 +1,286 @@
+"""Masked-language-model pre-training on a corpus of a few hundred sentences."""
+
+import json
+import lzma
+import math
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import WORDS, tiny_sentences
+from transformers import BertConfig, BertForMaskedLM
+
+from lib import pretrain
+from lib.encoder import Encoder
+from lib.pretrain import CLS, MASK, SEP, Batches, Plan, learning_rate, ppmi_svd, stack, train
+
+PLAN = Plan(
+    tokens=9_000,
+    grow_at=3_000,
+    vocab_size=120,
+    hidden=16,
+    layers=2,
+    heads=2,
+    intermediate=24,
+    max_length=14,
+    tokens_per_batch=256,
+    warmup_tokens=500,
+    lr=5e-3,
+)
+
+
+def write_corpus(folder: Path) -> Path:
+    """A corpus in which a verb is always followed by the same noun."""
+    target = folder / "corpus" / "pretrain"
+    target.mkdir(parents=True)
+    lines = [f"{s[:-2]} sings song ." if i % 2 else f"{s[:-2]} reads book ." for i, s in enumerate(tiny_sentences(900))]
+    with lzma.open(target / "a.txt.xz", "wt") as f:
+        f.write("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def trained(corpus, tmp_path_factory):
+    out = tmp_path_factory.mktemp("pretrain") / "run"
+    return out, train(PLAN, out, str(corpus), progress=False)
+
+
+def rows(n=400, seed=0, shortest=3, longest=12, vocabulary=100):
+    """Random rows [CLS] … [SEP] and their boundaries."""
+    rng = np.random.default_rng(seed)
+    lists = [[CLS, *rng.integers(MASK + 1, vocabulary, rng.integers(shortest, longest)), SEP] for _ in range(n)]
+    return np.concatenate(lists).astype(np.uint16), np.concatenate([[0], np.cumsum([len(r) for r in lists])])
+
+
+def test_a_batch_is_a_function_of_seed_and_step():
+    ids, offsets = rows()
+    plan = replace(PLAN, vocab_size=100)
+    one, two = Batches(ids, offsets, plan), Batches(ids, offsets, plan)
+    for step in (5, 0, 3, 5 + len(one.batches)):
+        for a, b in zip(one(step), two(step), strict=True):
+            assert torch.equal(a, b)
+    again, other = one(2), Batches(ids, offsets, replace(plan, seed=1))(2)
+    assert again[0].shape != other[0].shape or not torch.equal(again[0], other[0])
+    later = one(2 + len(one.batches))
+    assert again[0].shape == later[0].shape and not torch.equal(again[1], later[1])
+
+
+def test_batches_have_one_length_and_no_padding():
+    ids, offsets = rows()
+    batches = Batches(ids, offsets, PLAN)
+    for step in range(len(batches.batches)):
+        inputs, positions, labels = batches(step)
+        assert (inputs[:, 0] == CLS).all() and (inputs[:, -1] == SEP).all()
+        assert 256 - inputs.shape[1] < inputs.numel() <= 256
+        restored = inputs.flatten().clone()
+        restored[positions] = labels
+        original = {tuple(ids[a:b].tolist()) for a, b in pairwise(offsets)}
+        assert all(tuple(r) in original for r in restored.view(inputs.shape).tolist())
+        assert not set(labels.tolist()) & set(range(MASK + 1))
+    assert len({int(r) for b in batches.batches for r in b}) == sum(len(b) for b in batches.batches)
+
+
+def test_masking_shares():
+    ids, offsets = rows(4_000)
+    batches = Batches(ids, offsets, replace(PLAN, vocab_size=100, tokens_per_batch=2_000))
+    masked = kept = changed = words = 0
+    for step in range(len(batches.batches)):
+        inputs, positions, labels = batches(step)
+        found = inputs.flatten()[positions]
+        masked += int((found == MASK).sum())
+        kept += int((found == labels).sum())
+        changed += int(((found != MASK) & (found != labels)).sum())
+        words += inputs.numel() - 2 * len(inputs)
+    chosen = masked + kept + changed
+    assert chosen / words == pytest.approx(0.15, abs=0.002)
+    assert masked / chosen == pytest.approx(0.8, abs=0.03)
+    assert kept / chosen == pytest.approx(0.1, abs=0.02) and changed / chosen == pytest.approx(0.1, abs=0.02)
+
+
+def test_a_corpus_too_small_for_a_batch_is_an_error():
+    ids, offsets = rows(3)
+    with pytest.raises(ValueError, match="fills no batch"):
+        Batches(ids, offsets, PLAN)
+
+
+def slow_ppmi(lists: list[list[int]], window: int) -> dict[tuple[int, int], float]:
+    """PPMI by dictionaries: distance k weighs 1/k, contexts smoothed with exponent 0.75."""
+    counts: Counter = Counter()
+    for row in lists:
+        for i, word in enumerate(row):
+            for k in range(1, window + 1):
+                if i + k < len(row):
+                    counts[word, row[i + k]] += 1 / k
+                    counts[row[i + k], word] += 1 / k
+    total = sum(counts.values())
+    word: Counter = Counter()
+    for (w, _), count in counts.items():
+        word[w] += count
+    smooth = sum(v**0.75 for v in word.values())
+    found = {}
+    for (w, c), count in counts.items():
+        value = math.log(count / total) - math.log(word[w] / total) - math.log(word[c] ** 0.75 / smooth)
+        if value > 0 and min(w, c) > MASK:
+            found[w, c] = value
+    return found
+
+
+def test_ppmi_against_dictionaries(monkeypatch):
+    rng = np.random.default_rng(0)
+    size, window = 20, 3
+    lists = [[CLS, *rng.integers(MASK + 1, size, rng.integers(2, 9)).tolist(), SEP] for _ in range(30)]
+    seen = {}
+    svds = pretrain.svds
+    monkeypatch.setattr(pretrain, "svds", lambda m, **k: seen.setdefault("m", m) is not None and svds(m, **k))
+    vectors = ppmi_svd(np.concatenate(lists).astype(np.uint16), size, 6, window)
+    expected = np.zeros((size, size))
+    for (w, c), value in slow_ppmi(lists, window).items():
+        expected[w, c] = value
+    assert (expected > 0).sum() > 50
+    assert np.allclose(seen["m"].toarray(), expected, atol=1e-4)
+    u, s, _ = np.linalg.svd(expected)
+    assert np.allclose(vectors @ vectors.T, (u[:, :6] * s[:6]) @ u[:, :6].T, atol=1e-3)
+    assert vectors.shape == (size, 6) and vectors.dtype == np.float32
+
+
+def test_stack_copies_the_layers_on_top_of_themselves():
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=30, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+    )  # fmt: skip
+    shallow = BertForMaskedLM(config)
+    deep = stack(shallow)
+    assert deep.config.num_hidden_layers == 4 and shallow.config.num_hidden_layers == 2
+    layers = deep.bert.encoder.layer
+    for number, layer in enumerate(layers):
+        source = shallow.bert.encoder.layer[number % 2].state_dict()
+        assert all(torch.equal(v, source[k]) for k, v in layer.state_dict().items())
+    ids = torch.randint(5, 30, (2, 6))
+    with torch.no_grad():
+        layers[2], layers[3] = torch.nn.Identity(), torch.nn.Identity()
+        deep.bert.encoder.layer = layers[:2]
+        assert torch.allclose(deep.eval()(ids).logits, shallow.eval()(ids).logits, atol=1e-5)
+    first = layers[0].attention.self.query.weight
+    assert first.data_ptr() != shallow.bert.encoder.layer[0].attention.self.query.weight.data_ptr()
+
+
+def test_learning_rate_warms_up_stays_and_decays():
+    plan = replace(PLAN, tokens=1_000, grow_at=0, warmup_tokens=100, decay_fraction=0.4, lr=1.0)
+    found = [learning_rate(plan, seen) for seen in (0, 49, 99, 100, 600, 800, 1_000)]
+    assert found == pytest.approx([0.01, 0.5, 1.0, 1.0, 1.0, 0.5, 0.0])
+
+
+@pytest.mark.parametrize("changes", [{"layers": 3}, {"grow_at": 9_000}])
+def test_a_plan_that_cannot_grow_is_an_error(changes):
+    with pytest.raises(ValueError, match="grow_at"):
+        replace(PLAN, **changes)
+
+
+def test_training_learns_and_grows(trained, corpus):
+    out, model = trained
+    state = pretrain.checkpoint_state(out)
+    assert state["seen"] >= PLAN.tokens and state["layers"] == model.config.num_hidden_layers == 2
+    assert 30 <= state["step"] <= 50
+    ids, offsets, vectors = pretrain.prepare(PLAN, out, None, progress=False)
+    assert ids.dtype == np.uint16 and offsets[-1] == len(ids) and vectors.shape == (120, 16)
+    batches = Batches(ids, offsets, replace(PLAN, seed=99))
+    fresh = pretrain.initial_model(PLAN, vectors, np.bincount(ids, minlength=120), 2)
+    with torch.no_grad():
+        before, after = (np.mean([pretrain.mlm_loss(m, *batches(i)).item() for i in range(8)]) for m in (fresh, model))
+    assert after < before - 0.1 and before < math.log(120)
+    # trained rows are distinct sentences
+    assert len({ids[a:b].tobytes() for a, b in pairwise(offsets)}) == len(offsets) - 1
+
+
+def test_export_is_an_encoder(trained, tmp_path):
+    out, model = trained
+    expected = model.bert.float()
+    pretrain.export(model, out / "tokenizer", tmp_path / "export", dropout=0.2)
+    encoder = Encoder.load(tmp_path / "export", pooling="mean")
+    assert encoder.backbone.config.hidden_dropout_prob == 0.2
+    found = encoder.encode(["a dog sings song .", WORDS[3]])
+    assert found.shape == (2, 16) and np.isfinite(found).all() and not np.allclose(found[0], found[1])
+    ids = encoder.tokenizer("a dog sings song .", return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        z = expected.float().eval()(ids).last_hidden_state.mean(1)[0].numpy()
+    assert np.allclose(found[0], z, atol=1e-2)
+    assert encoder.tokenizer("A DOG")["input_ids"] == encoder.tokenizer("a dog")["input_ids"]
+
+
+RESUME = """
+import json, os, signal, sys
+from pathlib import Path
+import torch
+from test_pretrain import PLAN
+from lib import pretrain
+
+torch.set_num_threads(1)
+out, data, stops = Path(sys.argv[1]), sys.argv[2], [int(s) for s in sys.argv[3].split(",")]
+save = pretrain.save_checkpoint
+
+def train_until(stop):
+    pid = os.fork()
+    if pid == 0:
+        def counted(folder, model, optimizer, state):
+            # at the step `stop` the process dies with half a checkpoint on disk
+            if state["step"] == stop:
+                (folder / "checkpoint.tmp").write_bytes(b"half")
+                os.kill(os.getpid(), signal.SIGKILL)
+            save(folder, model, optimizer, state)
+        pretrain.save_checkpoint = counted
+        model = pretrain.train(PLAN, out, data, every_seconds=0.0, progress=False)
+        torch.save(model.state_dict(), out / "final.pt")
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]
+
+assert [train_until(s) for s in stops] == [signal.SIGKILL] * len(stops)
+assert train_until(-1) == 0
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_training_ends_with_the_same_weights(trained, corpus, tmp_path):
+    """Killed in the shallow phase, right after the growth, and in the deep phase."""
+    out, _ = trained
+    here = Path(__file__).parent
+    shutil.copy(out / "rows.npz", tmp_path)  # training a vocabulary breaks ties at random
+    script = f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n" + RESUME
+    command = [sys.executable, "-c", script, str(tmp_path), str(corpus), "5,13,30"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = torch.load(tmp_path / "final.pt", weights_only=True)
+    model = train(PLAN, out, str(corpus), progress=False)
+    assert all(torch.equal(v, found[k]) for k, v in model.float().state_dict().items())
+
+
+def test_main_reads_every_field_of_the_plan(corpus, tmp_path, capsys):
+    arguments = ["--out", str(tmp_path / "run"), "--data-dir", str(corpus), "--export", str(tmp_path / "export")]
+    small = {**vars(PLAN), "tokens": 600, "grow_at": 0, "layers": 1}
+    for name, value in small.items():
+        arguments += [f"--{name.replace('_', '-')}", str(value)]
+    pretrain.main(arguments)
+    assert "wrote" in capsys.readouterr().out
+    assert json.loads((tmp_path / "export" / "config.json").read_text())["num_hidden_layers"] == 1
+    assert Encoder.load(tmp_path / "export").encode(["a dog"]).shape == (1, 16)
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        pretrain, "mlm_loss", lambda model, *_: model.bert.embeddings.word_embeddings.weight.sum() * math.nan
+    )
+    with pytest.raises(FloatingPointError, match="loss is nan at step 0"):
+        train(PLAN, tmp_path / "run", str(corpus), progress=False)
+    assert not (tmp_path / "run" / "checkpoint.safetensors").exists()

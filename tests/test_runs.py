@@ -1,0 +1,255 @@
+"""Run folders: parameters of a notebook, identities, atomic writes, the table of all runs."""
+
+import doctest
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pandas as pd
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from lib import data, paths, runs
+from lib.runs import Run, collect, environment, parameters, peak_rss_gib, run_id, write_json, write_text
+
+IMPORTS = "import numpy as np\n%matplotlib inline"
+CELL = 'beta: float = 0.5  # share\nradius: int = 4000\nprofile: str = "mini"\nmax_steps: int | None = None'
+CALL = "p = parameters(globals())"
+DEFAULTS = {"beta": 0.5, "radius": 4000, "profile": "mini", "max_steps": None}
+
+
+def test_parameters_without_injection():
+    assert parameters({"In": ["", IMPORTS, CELL, CALL], **DEFAULTS, "other": 1}) == DEFAULTS
+
+
+def test_parameters_with_injection():
+    namespace = {"In": ["", IMPORTS, CELL, "# Parameters\nbeta = 0.3\nmax_steps = 5\n", CALL], **DEFAULTS}
+    namespace.update(beta=0.3, max_steps=5)
+    assert parameters(namespace) == {**DEFAULTS, "beta": 0.3, "max_steps": 5}
+
+
+@pytest.mark.parametrize(
+    ("injected", "message"),
+    [("bata = 0.3", "no parameter 'bata': did you mean 'beta'"), ("zzz = 1", "'zzz': it has beta, radius, profile")],
+)
+def test_a_misspelt_parameter_is_an_error(injected, message):
+    with pytest.raises(ValueError, match=message):
+        parameters({"In": ["", CELL, f"# Parameters\n{injected}", CALL], **DEFAULTS, "bata": 0.3})
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["", CELL, CALL, CALL],
+        ["", CELL, CALL, "x = 3\nprint(x)", "%timeit x", CALL],
+        ["", CELL, "", CALL, "# Parameters of the plot\ncolour = 'red'", CALL],
+        ["", "beta: float = 9.0\nold: int = 1", CALL, CELL, CALL],
+    ],
+)
+def test_cells_may_be_run_again_and_out_of_order(cells):
+    assert parameters({"In": cells, **DEFAULTS}) == DEFAULTS
+
+
+@pytest.mark.parametrize("namespace", [{}, {"In": ["", CALL]}, {"In": ["", "%matplotlib inline", "x = 1", CALL]}])
+def test_outside_a_notebook_is_an_error(namespace):
+    with pytest.raises(ValueError, match="after the parameters cell"):
+        parameters(namespace)
+
+
+@pytest.mark.parametrize(("name", "fails"), [("beta", False), ("bata", True)])
+def test_a_real_papermill_execution(tmp_path, name, fails):
+    papermill = pytest.importorskip("papermill")
+    root = str(Path(runs.__file__).parent.parent)
+    cells = [
+        new_code_cell(f"import sys\nsys.path.insert(0, {root!r})\nfrom lib.runs import parameters"),
+        new_code_cell(CELL, metadata={"tags": ["parameters"]}),
+        new_code_cell(CALL + "\nprint(sorted(p.items()))"),
+    ]
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    nbformat.write(new_notebook(cells=cells, metadata=metadata), tmp_path / "in.ipynb")
+
+    def execute():
+        out = str(tmp_path / "out.ipynb")
+        return papermill.execute_notebook(
+            str(tmp_path / "in.ipynb"), out, {name: 0.25}, kernel_name="python3", progress_bar=False
+        )
+
+    if fails:
+        with pytest.raises(papermill.PapermillExecutionError, match=r"did you mean 'beta'\?"):
+            execute()
+    else:
+        text = execute().cells[-1].outputs[0]["text"]
+        assert "('beta', 0.25)" in text and "('radius', 4000)" in text
+
+
+def test_run_id_is_stable_across_processes():
+    code = "from lib.runs import run_id; print(run_id('r', {'lr': 3e-4, 'b': [1, None], 'a': 'é'}, 7))"
+    root = Path(runs.__file__).parent.parent
+    environment = {**os.environ, "PYTHONHASHSEED": "5"}
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, text=True)
+    mine = run_id("r", {"a": "é", "b": [1, None], "lr": 3e-4}, 7)
+    assert done.stdout.strip() == mine
+    recipe, digits, seed = mine.split("-")
+    assert (recipe, seed, len(digits)) == ("r", "s7", 8) and int(digits, 16) >= 0
+
+
+def test_run_id_depends_on_everything_that_moves_numbers(monkeypatch):
+    def digits(params, data):
+        return Run("n", "r", 1, params, data, "folder").id
+
+    base = digits({"lr": 1.0}, {"corpus": "aa"})
+    monkeypatch.setattr(runs, "RESULTS_VERSION", runs.RESULTS_VERSION + 1)
+    raised = digits({"lr": 1.0}, {"corpus": "aa"})
+    monkeypatch.undo()
+    others = [
+        raised,
+        digits({"lr": 1.1}, {"corpus": "aa"}),
+        digits({"lr": 1.0}, {"corpus": "ab"}),
+        digits({"lr": 1.0, "x": None}, {"corpus": "aa"}),
+        Run("n", "r", 2, {"lr": 1.0}, {"corpus": "aa"}, "folder").id,
+        Run("n", "q", 1, {"lr": 1.0}, {"corpus": "aa"}, "folder").id,
+    ]
+    assert len({base, *others}) == 7
+    assert base == digits({"lr": 1.0}, {"corpus": "aa"})
+
+
+def test_run_folder(tmp_path, monkeypatch):
+    run = Run("nb", "rec", 3, {"lr": 0.1, "steps_": None}, {"corpus": "aa"}, tmp_path)
+    assert run.folder == tmp_path / "nb" / run.id and run.metrics is None
+    run.start()
+    assert run.metrics is None
+    saved = json.loads((run.folder / "params.json").read_text())
+    assert saved == {"run_id": run.id, "recipe": "rec", "seed": 3, "lr": 0.1, "steps_": None, "data": {"corpus": "aa"}}
+    run.finish({"score": np.float32(0.5), "steps": np.int64(4)}, [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}])
+    assert run.metrics == {"score": 0.5, "steps": 4}
+    assert run.history()["loss"].tolist() == [2.0, 1.0]
+    assert sorted(p.name for p in run.folder.iterdir()) == ["env.json", "history.csv", "metrics.json", "params.json"]
+    monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path / "elsewhere"))
+    assert Run("nb", "rec", 3, {}, {}).folder.parent == (tmp_path / "elsewhere").resolve() / "nb"
+
+
+def test_metrics_come_last(tmp_path, monkeypatch):
+    run = Run("nb", "rec", 3, {}, {}, tmp_path)
+    run.start()
+
+    def fail():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runs, "environment", fail)
+    with pytest.raises(KeyboardInterrupt):
+        run.finish({"score": 1.0}, [{"step": 1}])
+    assert run.metrics is None and collect(tmp_path).empty
+
+
+def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a" / "metrics.json"
+    write_json(path, {"old": 1})
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom lib import runs\n"
+        "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "runs.write_json(Path(sys.argv[1]), {'new': list(range(10000))})\n"
+    )
+    root = Path(runs.__file__).parent.parent
+    done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=root, check=False)
+    assert done.returncode == -9
+    assert json.loads(path.read_text()) == {"old": 1}
+    write_json(path, {"new": "é"})
+    assert json.loads(path.read_text(encoding="utf-8")) == {"new": "é"}
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    write_text(tmp_path / "f", "old")
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "f", {"x": object()})
+    assert (tmp_path / "f").read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+def test_collect_nothing(tmp_path, monkeypatch):
+    assert collect(tmp_path).empty and collect(tmp_path / "absent").empty
+    monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path))
+    assert collect().empty
+
+
+def test_collect_finished_runs_only(tmp_path):
+    for seed in (1, 2):
+        run = Run("nb", "rec", seed, {"lr": 0.1}, {"corpus": "aa"}, tmp_path)
+        run.start()
+        run.finish({"score": 10.0 * seed})
+    Run("nb", "rec", 3, {"lr": 0.1}, {}, tmp_path).start()
+    (tmp_path / "nb" / "page.html").write_text("")
+    table = collect(tmp_path)
+    assert len(table) == 2 and "data" not in table
+    assert sorted(zip(table["seed"], table["score"], strict=True)) == [(1, 10.0), (2, 20.0)]
+    assert set(table["notebook"]) == {"nb"} and set(table["lr"]) == {0.1}
+    assert {"run_id", "recipe", "machine", "commit"} <= set(table.columns)
+    assert table["machine"].notna().all()
+
+
+def test_environment_without_git(monkeypatch):
+    found = environment()
+    assert found["versions"]["torch"] and found["python"] and found["cpu"]
+    json.dumps(found)
+    monkeypatch.setenv("PATH", "")
+    assert environment()["commit"] is None
+
+
+def test_peak_rss_is_in_gib():
+    block = np.ones(2**25)  # 256 MiB
+    assert 0.3 < peak_rss_gib() < 64 and block.sum() > 0
+
+
+def test_doctests():
+    result = doctest.testmod(runs)
+    assert result.attempted >= 2 and result.failed == 0
+
+
+def finished(folder: Path, notebook: str, name: str, seed: int, profile: str, score: float) -> runs.Run:
+    record = runs.Run(notebook, name, seed, {"profile": profile, "max_steps": 10}, {}, folder)
+    record.start()
+    record.finish({"stsb_dev_spearman_last": score})
+    return record
+
+
+def test_results_hold_runs_on_real_data_once(tmp_path: Path) -> None:
+    finished(tmp_path / "a", "02_simcse", "mini_simcse", 1, "mini", 50.0)
+    with pytest.raises(FileNotFoundError, match="no finished run of 02_simcse"):
+        runs.save_results("02_simcse", tmp_path / "a", tmp_path)
+    first = finished(tmp_path / "a", "02_simcse", "mini_simcse", 1, "small", 60.0)
+    path = runs.save_results("02_simcse", tmp_path / "a", tmp_path)
+    second = finished(tmp_path / "b", "02_simcse", "mini_simcse", 2, "small", 70.0)
+    runs.save_results("02_simcse", tmp_path / "b", tmp_path)
+    runs.save_results("02_simcse", tmp_path / "a", tmp_path)
+    table = pd.read_csv(path)
+    assert table["run_id"].tolist() == [first.id, second.id]
+    assert table["stsb_dev_spearman_last"].tolist() == [60.0, 70.0]
+    assert {"seed", "profile", "machine", "commit"} <= set(table.columns)
+
+
+def test_fill_replaces_between_the_markers_only(tmp_path: Path) -> None:
+    text = tmp_path / "README.md"
+    text.write_text("before\n<!-- x: begin -->\nold\n<!-- x: end -->\nafter\n")
+    runs.fill(text, "x", "new")
+    runs.fill(text, "x", "newer")
+    assert text.read_text() == "before\n<!-- x: begin -->\nnewer\n<!-- x: end -->\nafter\n"
+    with pytest.raises(ValueError, match="has no lines"):
+        runs.fill(text, "y", "new")
+
+
+def test_committed_tables_are_those_of_the_results() -> None:
+    content = runs.headline(pd.read_csv(paths.RESULTS / "02_simcse.csv"))
+    assert " ± " in content
+    for text in (paths.ROOT / "README.md", paths.MINI_BERT / "README.md"):
+        assert f"<!-- headline: begin -->\n{content}\n<!-- headline: end -->" in text.read_text(encoding="utf-8")
+
+
+def test_committed_checksums_are_those_of_the_files() -> None:
+    text = (paths.DATA / "README.md").read_text(encoding="utf-8")
+    for path in (paths.MINI_BERT / "model.safetensors", paths.MINI / "corpus.txt", paths.MINI / "sts_test.tsv"):
+        assert (
+            f"| {path.relative_to(paths.DATA).as_posix()} | {path.stat().st_size:,} | `{data.sha256(path)}` |" in text
+        )

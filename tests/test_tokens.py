@@ -1,0 +1,278 @@
+"""Token rows on disk and the batches drawn from them."""
+
+import doctest
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tiny import tiny_sentences, tiny_tokenizer
+
+from lib import tokens
+from lib.tokens import BucketBatches, TokenRows, tokenise
+
+few = settings(max_examples=40, deadline=None)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    return tiny_tokenizer(tmp_path_factory.mktemp("tokenizer"))
+
+
+def rows_of(lists: list[list[int]], pad_id: int = 0) -> TokenRows:
+    offsets = np.concatenate([[0], np.cumsum([len(x) for x in lists])])
+    return TokenRows(np.array([i for x in lists for i in x], np.uint16), offsets, pad_id)
+
+
+@few
+@given(
+    lists=st.lists(st.lists(st.integers(1, 65535), max_size=6), min_size=1, max_size=8),
+    pad_id=st.integers(0, 9),
+    data=st.data(),
+)
+def test_rows_are_padded_on_the_right(lists, pad_id, data):
+    rows = rows_of(lists, pad_id)
+    chosen = data.draw(st.lists(st.integers(0, len(lists) - 1), min_size=1, max_size=10))
+    ids, mask = rows[np.array(chosen)]
+    width = max(len(lists[i]) for i in chosen)
+    assert len(rows) == len(lists) and rows.lengths.tolist() == [len(x) for x in lists]
+    assert ids.dtype == mask.dtype == torch.int64 and ids.shape == mask.shape == (len(chosen), width)
+    for row, (i, m) in zip(chosen, zip(ids.tolist(), mask.tolist(), strict=True), strict=True):
+        rest = width - len(lists[row])
+        assert i == lists[row] + [pad_id] * rest
+        assert m == [1] * len(lists[row]) + [0] * rest
+
+
+@pytest.mark.parametrize("offsets", [[], [1, 3], [0, 2]])
+def test_offsets_must_cover_the_ids(offsets):
+    with pytest.raises(ValueError, match="offsets must run from 0 to 3"):
+        TokenRows(np.array([1, 2, 3], np.uint16), np.array(offsets), 0)
+
+
+def test_save_and_load_round_trip(tmp_path):
+    rows = rows_of([[5, 6], [], [65535, 1, 2]], pad_id=3)
+    rows.save(tmp_path / "a" / "rows")
+    loaded = TokenRows.load(tmp_path / "a" / "rows")
+    assert isinstance(loaded.ids, np.memmap) and loaded.ids.dtype == np.uint16 and loaded.pad_id == 3
+    assert all(torch.equal(x, y) for x, y in zip(rows[[2, 0, 1]], loaded[[2, 0, 1]], strict=True))
+    assert [p.name for p in (tmp_path / "a").iterdir()] == ["rows"]
+
+
+def test_saving_again_replaces(tmp_path):
+    rows_of([[1, 2]]).save(tmp_path / "rows")
+    rows_of([[7], [8]]).save(tmp_path / "rows")
+    assert TokenRows.load(tmp_path / "rows").ids.tolist() == [7, 8]
+    assert [p.name for p in tmp_path.iterdir()] == ["rows"]
+
+
+def test_tokenise_is_the_tokenizer_row_by_row(tokenizer):
+    sentences = tiny_sentences(30, seed=3)
+    rows = tokenise(sentences, tokenizer, max_length=8, progress=False)
+    for i, sentence in enumerate(sentences):
+        expected = tokenizer(sentence, truncation=True, max_length=8)["input_ids"]
+        ids, mask = rows[[i]]
+        assert ids[0].tolist() == expected and mask.sum() == len(expected) <= 8
+    assert rows.lengths.max() == 8
+    assert rows.pad_id == tokenizer.pad_token_id
+
+
+def test_tokenise_does_not_depend_on_its_chunks(tokenizer):
+    sentences = tiny_sentences(40) * 260  # more than one chunk of 10,000
+    rows = tokenise(sentences, tokenizer, 12, progress=False)
+    first = tokenise(sentences[:40], tokenizer, 12, progress=False)
+    assert len(rows) == 10_400
+    for start in (0, 9_960, 10_000, 10_360):
+        ids, mask = rows[np.arange(start, start + 40)]
+        expected = first[np.arange(40)]
+        assert torch.equal(ids, expected[0]) and torch.equal(mask, expected[1])
+
+
+def test_tokenise_caches(tokenizer, tmp_path, monkeypatch):
+    cache = tmp_path / "cache" / "rows"
+    rows = tokenise(["a dog .", "the old house ."], tokenizer, 8, cache, progress=False)
+    assert isinstance(rows.ids, np.memmap)
+    again = tokenise(["anything"], None, 8, cache, progress=False)
+    assert torch.equal(again[[0, 1]][0], rows[[0, 1]][0])
+
+
+def test_a_cache_that_another_process_wrote_meanwhile_is_used(tokenizer, tmp_path):
+    class Slow:
+        pad_token_id = 0
+
+        def __len__(self):
+            return len(tokenizer)
+
+        def __call__(self, batch, **options):
+            tokenise(batch, tokenizer, 8, tmp_path / "rows", progress=False)
+            return tokenizer(batch, **options)
+
+    rows = tokenise(["a dog ."], Slow(), 8, tmp_path / "rows", progress=False)
+    assert rows.lengths.tolist() == [5]
+    assert [p.name for p in tmp_path.iterdir()] == ["rows"]
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(100, np.uint16), (65_535, np.uint16), (65_536, np.uint32)])
+def test_ids_take_two_bytes_where_they_fit(size, dtype):
+    class Tokenizer:
+        pad_token_id, eos_token_id = None, 7
+
+        def __len__(self):
+            return size
+
+        def __call__(self, batch, **_):
+            return {"input_ids": [[size - 1, 1] for _ in batch]}
+
+    rows = tokenise(["x"], Tokenizer(), 8, progress=False)
+    assert rows.ids.dtype == dtype and rows[[0]][0].tolist() == [[size - 1, 1]]
+    assert rows.pad_id == 7
+
+
+def test_no_sentence_is_an_error(tokenizer):
+    with pytest.raises(ValueError, match="no sentences"):
+        tokenise([], tokenizer)
+
+
+corpora = given(
+    lengths=st.lists(st.integers(1, 30), min_size=1, max_size=60),
+    batch_size=st.integers(1, 9),
+    seed=st.integers(0, 99),
+    bucket=st.booleans(),
+    pool=st.integers(1, 4),
+)
+
+
+@few
+@corpora
+def test_each_row_comes_once_an_epoch(lengths, batch_size, seed, bucket, pool):
+    batches = BucketBatches(np.array(lengths), batch_size, seed, bucket, drop_last=False, pool=pool)
+    for number in range(2):
+        epoch = batches.epoch(number)
+        assert sorted(np.concatenate(epoch).tolist()) == list(range(len(lengths)))
+        assert len(epoch) == len(batches)
+        assert sorted(len(b) for b in epoch)[1:] == [batch_size] * (len(epoch) - 1)
+
+
+@few
+@corpora
+def test_dropping_the_rest_leaves_full_batches_of_distinct_rows(lengths, batch_size, seed, bucket, pool):
+    if len(lengths) < batch_size:
+        with pytest.raises(ValueError, match="lower batch_size"):
+            BucketBatches(np.array(lengths), batch_size, seed)
+        return
+    batches = BucketBatches(np.array(lengths), batch_size, seed, bucket, pool=pool)
+    rows = np.concatenate(batches.epoch(0))
+    assert all(len(b) == batch_size for b in batches.epoch(0))
+    assert len(set(rows.tolist())) == len(rows) == len(lengths) // batch_size * batch_size
+
+
+@few
+@corpora
+def test_a_batch_is_a_function_of_seed_epoch_and_index(lengths, batch_size, seed, bucket, pool):
+    def make():
+        return BucketBatches(np.array(lengths), batch_size, seed, bucket, drop_last=False, pool=pool)
+
+    walked = make()
+    order = [(2, walked.epoch(2)), (0, walked.epoch(0)), (2, walked.epoch(2))]
+    for number, epoch in order:
+        for mine, theirs in zip(epoch, make().epoch(number), strict=True):
+            assert np.array_equal(mine, theirs)
+
+
+@few
+@corpora
+def test_starting_at_a_step_equals_continuing(lengths, batch_size, seed, bucket, pool):
+    batches = BucketBatches(np.array(lengths), batch_size, seed, bucket, drop_last=False, pool=pool)
+    total = 2 * len(batches) + 3
+    all_steps = list(islice(batches.from_step(0), total))
+    assert [step for step, _ in all_steps] == list(range(total))
+    for start in {0, 1, len(batches) - 1, len(batches), len(batches) + 1, total - 1}:
+        tail = list(islice(batches.from_step(start), total - start))
+        for (s, a), (t, b) in zip(all_steps[start:], tail, strict=True):
+            assert s == t and np.array_equal(a, b)
+
+
+def test_epochs_and_seeds_differ():
+    lengths = np.random.default_rng(0).integers(3, 30, 200)
+    first = np.concatenate(BucketBatches(lengths, 10, 0).epoch(0))
+    assert not np.array_equal(first, np.concatenate(BucketBatches(lengths, 10, 0).epoch(1)))
+    assert not np.array_equal(first, np.concatenate(BucketBatches(lengths, 10, 1).epoch(0)))
+
+
+def padding(batches: BucketBatches) -> float:
+    used = sum(int(batches.lengths[b].sum()) for b in batches.epoch(0))
+    read = sum(int(batches.lengths[b].max()) * len(b) for b in batches.epoch(0))
+    return 1 - used / read
+
+
+def test_buckets_save_padding():
+    lengths = np.random.default_rng(0).integers(4, 33, 6_400)
+    plain, bucketed = (padding(BucketBatches(lengths, 64, 0, bucket)) for bucket in (False, True))
+    assert plain > 0.35 and bucketed < 0.05
+
+
+def test_batches_are_not_sorted_by_length():
+    lengths = np.random.default_rng(0).integers(4, 33, 6_400)
+    means = np.array([lengths[b].mean() for b in BucketBatches(lengths, 64, 0).epoch(0)])
+    assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.4
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_batch_size_must_be_positive(size):
+    with pytest.raises(ValueError, match="batch_size"):
+        BucketBatches(np.ones(4), size)
+
+
+def test_no_rows_is_an_error():
+    with pytest.raises(ValueError, match="no sentences"):
+        BucketBatches(np.ones(0), 4, drop_last=False)
+
+
+MEMORY = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from tiny import WORDS, tiny_tokenizer
+from lib.tokens import BucketBatches, tokenise
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform != "darwin" else 2**30)
+
+def measure(n):
+    words = [WORDS[i] for i in rng.integers(len(WORDS), size=n + 12)]
+    sentences = [" ".join(words[i : i + 2 + i % 10]) for i in range(n)]
+    rows = tokenise(sentences, tokenizer, 32, folder / str(n), progress=False)
+    assert len(rows) == n and isinstance(rows.ids, np.memmap)
+    return rows, peak()
+
+folder, rng = Path(sys.argv[1]), np.random.default_rng(0)
+tokenizer = tiny_tokenizer(folder)
+few, small = measure(10_000)
+many, large = measure(50_000)
+lengths = np.resize(many.lengths, 1_000_000)
+batches = BucketBatches(lengths, 64, 0)
+seen = sum(many[b % len(many)][1].sum().item() for b, _ in zip(batches.epoch(0), range(200)))
+assert len(batches) == 15_625 and seen > 200 * 64 * 4
+print(small, large, peak())
+"""
+
+
+@pytest.mark.slow
+def test_a_million_sentences_stay_under_two_gib(tmp_path):
+    """Batches of a million rows, measured; tokenising them, extrapolated from the growth between two corpora."""
+    here = Path(__file__).parent
+    command = [sys.executable, "-c", f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n" + MEMORY]
+    done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    small, large, with_batches = map(float, done.stdout.split())
+    assert 0.1 < small <= large <= with_batches
+    assert with_batches + (large - small) / 40_000 * 1_000_000 < 2.0
+
+
+def test_doctests():
+    result = doctest.testmod(tokens)
+    assert result.attempted >= 4 and result.failed == 0

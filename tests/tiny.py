@@ -1,0 +1,67 @@
+"""What the tests share: a vocabulary of sixty words, sentences over it, and encoders that train in milliseconds."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import BertConfig, BertModel, BertTokenizerFast
+
+from lib.encoder import Encoder
+from lib.recipes import Recipe, recipe
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+_TEXT = (
+    "a the some every no one two red blue small big old young dog cat bird horse child woman man teacher farmer river "
+    "house garden street market bread apple song book letter boat train sees likes finds buys reads paints follows "
+    "opens sings runs sleeps waits near under behind with and but not today yesterday slowly quickly ."
+)
+WORDS = _TEXT.split()
+
+
+def tiny_tokenizer(folder: Path) -> BertTokenizerFast:
+    """A WordPiece tokenizer over `WORDS`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join(SPECIAL + WORDS) + "\n")
+    return BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=32)
+
+
+def tiny_bert(folder: Path, seed: int = 0, dropout: float = 0.1, layers: int = 2) -> Path:
+    """A BERT of 2 layers × 32 with random weights, written to `folder`."""
+    tokenizer = tiny_tokenizer(folder)
+    torch.manual_seed(seed)
+    config = BertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=48,
+        max_position_embeddings=32,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+        initializer_range=0.3,
+    )
+    BertModel(config, add_pooling_layer=False).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def tiny_encoder(folder: Path, **options) -> Encoder:
+    """`tiny_bert` as an `Encoder`."""
+    if not (folder / "config.json").exists():
+        tiny_bert(folder)
+    return Encoder.load(folder, **options)
+
+
+def tiny_sentences(n: int, seed: int = 0, shortest: int = 2, longest: int = 12) -> list[str]:
+    """`n` distinct random word sequences."""
+    rng = np.random.default_rng(seed)
+    found: dict[str, None] = {}
+    while len(found) < n:
+        found[" ".join(rng.choice(WORDS[:-1], int(rng.integers(shortest, longest + 1)))) + " ."] = None
+    return list(found)
+
+
+def tiny_recipe(**changes) -> Recipe:
+    """`mini_simcse` cut to the tiny encoder: batch 8, 16 tokens, a dev score every 3 steps."""
+    settings = {"batch_size": 8, "max_length": 16, "lr": 1e-3, "eval_every": 3, **changes}
+    return recipe("mini_simcse", **settings)
