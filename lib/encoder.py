@@ -17,6 +17,7 @@ from tqdm import tqdm
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
+from lib.dropout import cheapen
 from lib.tokens import TokenRows, tokenise
 
 POOLINGS = (
@@ -408,7 +409,7 @@ def _load_backbone(name: str, dropout: float | None):
         options = {"add_pooling_layer": False} if unused else {}
         with _quiet():
             backbone = AutoModel.from_pretrained(name, config=config, dtype=torch.float32, **options)
-        return backbone, AutoTokenizer.from_pretrained(name)
+        return cheapen(backbone), AutoTokenizer.from_pretrained(name)
     except OSError as error:
         text = str(error)
         if isinstance(error.__cause__, GatedRepoError) or "gated repo" in text.lower():

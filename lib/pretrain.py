@@ -13,6 +13,7 @@ the learning rate is constant after the warm-up and decays linearly over the las
 import argparse
 import json
 import time
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizer
 
 from lib import paths
 from lib.data import pretrain_corpus
+from lib.dropout import cheapen
 from lib.tokens import tokenise
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -56,6 +58,7 @@ class Plan:
     warmup_tokens: int = 1_000_000
     decay_fraction: float = 0.35
     mask_rate: float = 0.15
+    dropout: float = 0.1
     embedding_std: float = 0.05
     window: int = 5
     seed: int = 0
@@ -65,11 +68,25 @@ class Plan:
             raise ValueError("grow_at needs an even number of layers and a value below tokens: use grow_at=0 otherwise")
 
 
-def train_tokenizer(sentences, folder: Path, vocab_size: int) -> BertTokenizer:
-    """Train a lower-casing WordPiece vocabulary of `vocab_size` entries and save it in `folder`."""
+def train_tokenizer(sentences: list[str], folder: Path, vocab_size: int, limit_alphabet: int = 300) -> BertTokenizer:
+    """Train a lower-casing WordPiece vocabulary of `vocab_size` entries and save it in `folder`.
+
+    The alphabet and its continuations ("##a") get their ids first, in a fixed order: left to
+    the trainer, they come in the order of a hash table, which decides ties between merges.
+    """
     trainer = BertWordPieceTokenizer(lowercase=True)
+    counts = Counter()
+    for sentence in sentences:
+        counts.update(trainer.normalizer.normalize_str(sentence))
+    counts = {c: n for c, n in counts.items() if not c.isspace()}
+    alphabet = sorted(sorted(counts, key=lambda c: (-counts[c], c))[:limit_alphabet])
     trainer.train_from_iterator(
-        sentences, vocab_size=vocab_size, min_frequency=5, special_tokens=SPECIAL, limit_alphabet=300
+        sentences,
+        vocab_size=vocab_size,
+        min_frequency=5,
+        special_tokens=SPECIAL + [f"##{c}" for c in alphabet],
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
     )
     folder.mkdir(parents=True, exist_ok=True)
     trainer.save_model(str(folder))
@@ -111,10 +128,9 @@ def initial_model(plan: Plan, vectors: np.ndarray, unigram: np.ndarray, layers: 
         num_hidden_layers=layers,
         num_attention_heads=plan.heads,
         intermediate_size=plan.intermediate,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
+        hidden_dropout_prob=plan.dropout,
+        attention_probs_dropout_prob=plan.dropout,
     )
-    config._attn_implementation = "sdpa"
     torch.manual_seed(plan.seed)
     model = BertForMaskedLM(config)
     with torch.no_grad():
@@ -132,7 +148,6 @@ def stack(model: BertForMaskedLM) -> BertForMaskedLM:
     """Double the depth by copying the layers on top of themselves (Gong et al. 2019)."""
     config = BertConfig.from_dict(model.config.to_dict())
     config.num_hidden_layers = 2 * model.config.num_hidden_layers
-    config._attn_implementation = "sdpa"
     deep = BertForMaskedLM(config)
     state = model.state_dict()
     half = model.config.num_hidden_layers
@@ -188,6 +203,12 @@ def mlm_loss(model: BertForMaskedLM, ids, positions, labels) -> torch.Tensor:
     """Cross-entropy over the masked positions only: the output layer never sees the others."""
     hidden = model.bert(ids)[0].flatten(0, 1)[positions]  # (m, d)
     return F.cross_entropy(model.cls(hidden).float(), labels)
+
+
+def ready(model: BertForMaskedLM, device: str) -> BertForMaskedLM:
+    """The model on its device, with the dropout of `lib.dropout`."""
+    cheapen(model)
+    return model.to(device)  # type: ignore[arg-type]
 
 
 def save_checkpoint(folder: Path, model, optimizer, state: dict) -> None:
@@ -264,7 +285,7 @@ def train(plan: Plan, out: Path, data_dir: str | None = None, every_seconds: flo
     state = checkpoint_state(out) or {"step": 0, "seen": 0, "seconds": 0.0, "layers": 0}
     shallow = plan.layers // 2 if plan.grow_at else plan.layers
     model = initial_model(plan, vectors, np.bincount(ids, minlength=plan.vocab_size), state["layers"] or shallow)
-    model.to(device)
+    model = ready(model, device)
     optimizer = make_optimizer(model, plan)
     if state["step"]:
         load_checkpoint(out, model, optimizer)
@@ -272,7 +293,7 @@ def train(plan: Plan, out: Path, data_dir: str | None = None, every_seconds: flo
     bar = tqdm(total=plan.tokens, initial=state["seen"], unit="tok", unit_scale=True, disable=not progress)
     while state["seen"] < plan.tokens:
         if state["layers"] < plan.layers and state["seen"] >= plan.grow_at:
-            model = stack(model).to(device)
+            model = ready(stack(model), device)
             optimizer = make_optimizer(model, plan)
             state["layers"] = model.config.num_hidden_layers
         phase_end = plan.tokens if state["layers"] == plan.layers else plan.grow_at
@@ -292,6 +313,7 @@ def run_phase(
         rows, positions, labels = (x.to(device) for x in batches(state["step"]))
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(plan, state["seen"])
+        torch.manual_seed(plan.seed * 2**32 + state["step"])
         with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=bf16):
             loss = loss_of(model, rows, positions, labels)
         loss.backward()
@@ -316,7 +338,7 @@ def run_phase(
 
 
 def export(model: BertForMaskedLM, tokenizer_folder: Path, folder: Path, dropout: float = 0.1) -> None:
-    """Write encoder and tokenizer in `transformers` format, fp16 safetensors, dropout switched on again."""
+    """Write encoder and tokenizer in `transformers` format, fp16 safetensors, with `dropout` in its configuration."""
     encoder: BertModel = model.bert.half()
     encoder.cpu()  # type: ignore[call-arg]
     encoder.config.hidden_dropout_prob = dropout

@@ -228,7 +228,7 @@ from test_pretrain import PLAN
 from lib import pretrain
 
 torch.set_num_threads(1)
-out, data, stops = Path(sys.argv[1]), sys.argv[2], [int(s) for s in sys.argv[3].split(",")]
+out, data, stops = Path(sys.argv[1]), sys.argv[2], [int(s) for s in sys.argv[3].split(",") if s]
 save = pretrain.save_checkpoint
 
 def train_until(stop):
@@ -254,16 +254,32 @@ assert train_until(-1) == 0
 @pytest.mark.slow
 def test_a_killed_training_ends_with_the_same_weights(trained, corpus, tmp_path):
     """Killed in the shallow phase, right after the growth, and in the deep phase."""
-    out, _ = trained
     here = Path(__file__).parent
-    shutil.copy(out / "rows.npz", tmp_path)  # training a vocabulary breaks ties at random
     script = f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n" + RESUME
-    command = [sys.executable, "-c", script, str(tmp_path), str(corpus), "5,13,30"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = torch.load(tmp_path / "final.pt", weights_only=True)
-    model = train(PLAN, out, str(corpus), progress=False)
-    assert all(torch.equal(v, found[k]) for k, v in model.float().state_dict().items())
+    final = []
+    for name, stops in (("whole", ""), ("killed", "5,13,30")):
+        (tmp_path / name).mkdir()
+        shutil.copy(trained[0] / "rows.npz", tmp_path / name)
+        command = [sys.executable, "-c", script, str(tmp_path / name), str(corpus), stops]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        final.append(torch.load(tmp_path / name / "final.pt", weights_only=True))
+    whole, killed = final
+    assert whole.keys() == killed.keys() and all(torch.equal(v, killed[k]) for k, v in whole.items())
+
+
+def test_the_vocabulary_repeats(corpus, tmp_path):
+    """Two processes with different hash seeds train the same vocabulary, ties between merges included."""
+    script = (
+        "import sys; from pathlib import Path; from lib import pretrain; from lib.data import pretrain_corpus\n"
+        "pretrain.train_tokenizer(list(pretrain_corpus(sys.argv[1], progress=False)), Path(sys.argv[2]), 110)"
+    )
+    for name in "ab":
+        command = [sys.executable, "-c", script, str(corpus), str(tmp_path / name)]
+        subprocess.run(command, check=True, cwd=Path(__file__).parent.parent)
+    a, b = ((tmp_path / name / "vocab.txt").read_text() for name in "ab")
+    assert a == b and len(a.split()) == 110
+    assert set(pretrain.SPECIAL) <= set(a.split())
 
 
 def test_main_reads_every_field_of_the_plan(corpus, tmp_path, capsys):

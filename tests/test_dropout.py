@@ -1,0 +1,144 @@
+"""The CPU's dropout against torch's own, and the models that draw with it."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import tiny_encoder
+from torch import nn
+from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
+
+from lib.dropout import ATTENTION, Dropout, cheapen, dropout
+
+BERT = BertConfig(
+    vocab_size=50,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=48,
+    attn_implementation="sdpa",
+)
+IDS = torch.arange(5, 29).view(2, 12)
+MASK = torch.tensor([[1] * 12, [1] * 7 + [0] * 5])
+
+
+@given(
+    st.lists(st.integers(0, 7), min_size=1, max_size=3),
+    st.floats(0, 0.99),
+    st.sampled_from([torch.float32, torch.bfloat16]),
+)
+def test_every_element_is_zero_or_scaled(shape, p, dtype):
+    x = torch.full(shape, 2.0, dtype=dtype)
+    y = dropout(x, p)
+    assert y.shape == x.shape and y.dtype == dtype
+    kept = y[y != 0].float()
+    assert torch.allclose(kept, torch.full_like(kept, 2 / (1 - p)), rtol=1e-2)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.9, 1e-9])
+def test_share_mean_and_gradient(p):
+    torch.manual_seed(0)
+    x = torch.ones(1_000_000, requires_grad=True)
+    y = dropout(x, p)
+    assert (y == 0).float().mean().item() == pytest.approx(p, abs=4 * (p * (1 - p) / 1e6) ** 0.5 + 2**-17)
+    assert y.mean().item() == pytest.approx(1, abs=4 * (p / (1 - p) / 1e6) ** 0.5 + 1e-9)
+    y.sum().backward()
+    assert torch.equal(x.grad, y.detach())
+
+
+def test_neighbours_are_dropped_independently():
+    torch.manual_seed(1)
+    zero = (dropout(torch.ones(4_000_000), 0.5) == 0).float()
+    for lag in (1, 2, 3, 4, 5, 8):
+        together = (zero[:-lag] * zero[lag:]).mean().item()
+        assert together == pytest.approx(0.25, abs=0.0015)
+
+
+def test_the_generator_decides():
+    x = torch.ones(999)
+    torch.manual_seed(3)
+    first, second = dropout(x, 0.3), dropout(x, 0.3)
+    torch.manual_seed(3)
+    assert torch.equal(first, dropout(x, 0.3)) and not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("p", [-0.1, 1.0, 2.0])
+def test_a_probability_outside_the_range_is_refused(p):
+    with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\)"):
+        dropout(torch.ones(3), p)
+
+
+def test_the_module_is_the_identity_in_evaluation():
+    module = Dropout(0.4)
+    x = torch.ones(1000)
+    assert torch.equal(module.eval()(x), x)
+    assert (module.train()(x) == 0).float().mean().item() == pytest.approx(0.4, abs=0.06)
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("mask", [MASK, torch.ones_like(MASK), None])
+def test_without_dropout_the_model_is_the_same(training, mask):
+    torch.manual_seed(0)
+    config = BertConfig(**{**BERT.to_dict(), "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})
+    model = BertModel(config).train(training)
+    before = model(IDS, attention_mask=mask).last_hidden_state
+    cheapen(model)
+    assert model.config._attn_implementation == ATTENTION
+    assert torch.equal(model(IDS, attention_mask=mask).last_hidden_state, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_with_a_vanishing_dropout_equals_torchs(dtype):
+    """p = 2^-17 drops nothing but takes our own attention's path: padding is masked the same way."""
+    torch.manual_seed(0)
+    config = BertConfig(**{**BERT.to_dict(), "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 2**-18})
+    model = BertModel(config).train().to(dtype)
+    expected = model.eval()(IDS, attention_mask=MASK).last_hidden_state
+    cheapen(model).train()
+    found = model(IDS, attention_mask=MASK).last_hidden_state
+    assert torch.allclose(
+        found[MASK == 1].float(), expected[MASK == 1].float(), atol=1e-5 if dtype == torch.float32 else 0.06
+    )
+
+
+def test_dropout_noise_has_the_size_of_torchs():
+    """Mean and standard deviation over many passes agree with nn.Dropout and torch's attention."""
+    torch.manual_seed(0)
+    model = BertModel(BertConfig(**{**BERT.to_dict(), "initializer_range": 0.3})).train()
+
+    def statistics():
+        with torch.no_grad():
+            z = torch.stack([model(IDS, attention_mask=MASK).last_hidden_state[:, 0] for _ in range(600)])
+        return z.mean(0), z.std(0)
+
+    mean, std = statistics()
+    cheapen(model)
+    new_mean, new_std = statistics()
+    assert (new_mean - mean).abs().max() < 6 * std.max() * (2 / 600) ** 0.5
+    assert (new_std / std).mean().item() == pytest.approx(1, abs=0.03)
+
+
+def test_other_architectures():
+    torch.manual_seed(0)
+    bert = DistilBertModel(DistilBertConfig(vocab_size=50, dim=32, n_layers=1, n_heads=2, hidden_dim=48))
+    gpt = GPT2Model(GPT2Config(vocab_size=50, n_embd=32, n_layer=1, n_head=2))
+    for model in (bert, gpt):
+        expected = model.eval()(IDS, attention_mask=MASK).last_hidden_state
+        cheapen(model)
+        assert torch.equal(model.eval()(IDS, attention_mask=MASK).last_hidden_state, expected)
+        one, two = (model.train()(IDS, attention_mask=MASK).last_hidden_state for _ in range(2))
+        assert not torch.allclose(one, two)
+    # a causal model stays causal in training
+    for dropped in [m for m in gpt.modules() if isinstance(m, nn.Dropout)]:
+        dropped.p = 0.0
+    changed = IDS.clone()
+    changed[:, -1] = 3
+    one, two = (gpt.eval()(i).last_hidden_state[:, :-1] for i in (IDS, changed))
+    assert torch.allclose(one, two, atol=1e-6)
+
+
+def test_the_encoder_uses_it_and_saves_a_plain_model(tmp_path):
+    encoder = tiny_encoder(tmp_path / "model")
+    assert any(isinstance(m, Dropout) for m in encoder.backbone.modules())
+    encoder.save(tmp_path / "saved")
+    assert ATTENTION not in (tmp_path / "saved" / "config.json").read_text()
