@@ -59,8 +59,7 @@ bench-gpu: setup  ## side-by-side timings on a GPU
 	$(BIN)/python -m benchmarks --gpu
 
 notebooks: setup  ## execute the notebooks in place, for a commit
-	HF_HUB_OFFLINE=1 $(BIN)/jupyter nbconvert --to notebook --execute --inplace \
-	    --ExecutePreprocessor.record_timing=False --ExecutePreprocessor.store_widget_state=False $(NOTEBOOKS)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m lib.course refresh
 
 strip: setup  ## clear the notebooks' outputs
 	$(BIN)/jupyter nbconvert --clear-output --inplace $(NOTEBOOKS)

@@ -14,6 +14,11 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 
 
+def is_main_process() -> bool:
+    """True in the process that writes files: rank 0, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 class _Gather(torch.autograd.Function):
     """All-gather along the batch whose backward hands every process the gradient of its own rows."""
 

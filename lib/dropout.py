@@ -74,7 +74,7 @@ AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
 def cheapen(model: nn.Module) -> nn.Module:
-    """Let a `transformers` model draw its dropout with `dropout`, in place: hidden states, and attention if it is sdpa."""
+    """Let a `transformers` model draw its dropout with `dropout`, in place: on hidden states, and in sdpa attention."""
     for module in model.modules():
         for name, child in module.named_children():
             if type(child) is nn.Dropout:

@@ -11,6 +11,7 @@ import yaml
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from lib import data, evaluate, paths, runs, train
+from lib.distributed import is_main_process
 from lib.encoder import Encoder, resolve_device
 from lib.profiles import Profile, profile
 from lib.recipes import RECIPES, Recipe, recipe
@@ -108,7 +109,8 @@ def run(
 ) -> runs.Run:
     """Train once and evaluate the best and the last checkpoint; a run that is finished is not done again.
 
-    An interrupted run is taken up where its checkpoint stands.
+    An interrupted run is taken up where its checkpoint stands. Of several processes (`torchrun`) the first
+    evaluates and writes.
 
     Args:
         notebook: the folder's name under `outputs/`.
@@ -137,7 +139,10 @@ def run(
     record = runs.Run(notebook, wanted.name, seed, params, hashes, output_dir)
     if record.metrics is not None and not force:
         return record
-    record.start()
+    if is_main_process():
+        record.start()
+        if force:
+            train.discard_checkpoint(record.folder)
     encoder = Encoder.load(
         model_path(wanted.backbone),
         pooling=wanted.pooling,
@@ -148,7 +153,9 @@ def run(
         seed=seed,
     )
     result = _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, data_dir, progress)
-    record.finish(_metrics(encoder, result, chosen, data_dir, precision), result.history)
+    if is_main_process():
+        record.finish(_metrics(encoder, result, chosen, data_dir, precision), result.history)
+        train.discard_checkpoint(record.folder)
     return record
 
 
@@ -284,6 +291,8 @@ def main(arguments: list[str] | None = None) -> None:
     common = {"data_dir": chosen.data_dir, "progress": True, **changes}
     for seed in chosen.seeds:
         record = run(chosen.notebook, chosen.method, chosen.profile, seed=seed, **common)
+        if not is_main_process():
+            continue
         scores = {k: round(v, 2) for k, v in (record.metrics or {}).items() if "spearman" in k or "avg" in k}
         print(record.id, {k: v for k, v in scores.items() if "dev" in k or "avg" in k or "mini" in k}, flush=True)
 

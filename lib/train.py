@@ -146,8 +146,9 @@ def fit(
         seed: of batches and dropout.
         max_steps: optimiser steps; None is the recipe's epochs.
         dev: score of an encoder, higher is better; called every `eval_every` steps and at the end.
-        out: folder for `checkpoint.safetensors` (while running), `best/` and `last/`; None keeps all in memory.
-        resume: continue from `out`'s checkpoint; the result equals an uninterrupted run's bit for bit on a CPU.
+        out: folder for `checkpoint.safetensors`, `best/` and `last/`; None keeps all in memory.
+        resume: continue from `out`'s checkpoint; the result equals an uninterrupted run's bit for bit on a CPU. A
+            finished training is not done again: its result comes back, until `discard_checkpoint(out)`.
         device, precision: as `lib.encoder`; bucket: batches of similar length; compile: `torch.compile`.
 
     Raises:
@@ -170,9 +171,13 @@ def fit(
     loop.run(progress)
     if out is not None and group.is_main:
         encoder.save(out / "last")
-        (out / "checkpoint.safetensors").unlink(missing_ok=True)
     group.wait()
     return loop.result
+
+
+def discard_checkpoint(out: Path) -> None:
+    """Remove what `fit` needs to go on in `out`; `best/` and `last/` stay."""
+    (out / "checkpoint.safetensors").unlink(missing_ok=True)
 
 
 def _check(views: Sequence[TokenRows], recipe: Recipe) -> None:
@@ -274,7 +279,7 @@ class _Loop:
             else:
                 self.stale += 1
         result.stopped_early = self._agree(bool(self.recipe.patience) and self.stale >= self.recipe.patience)
-        if self.out is not None and self.group.is_main and result.steps < self.total:
+        if self.out is not None and self.group.is_main:
             self.save()
 
     def _agree(self, stop: bool) -> bool:

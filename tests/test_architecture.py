@@ -17,7 +17,7 @@ from lib import paths
 LAYERS = (
     {"paths"},
     {"profiles", "recipes", "readers"},
-    {"data", "tokens", "losses", "augment", "distributed", "plots"},
+    {"data", "tokens", "losses", "augment", "distributed", "dropout", "plots"},
     {"encoder", "pretrain"},
     {"evaluate", "runs"},
     {"train"},

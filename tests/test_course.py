@@ -262,3 +262,38 @@ def test_progress_on_a_terminal_is_one_line() -> None:
         progress(nbformat.v4.new_code_cell("1"), 0)
         assert progress.line() == "02_simcse: cell 1 of 12, 0:00"
     assert "\n" not in stream.getvalue() and stream.getvalue().endswith("\r\x1b[2K")
+
+
+NOISY = """
+import sys, matplotlib.pyplot as plt, ipywidgets
+from IPython.display import display
+print("to stderr", file=sys.stderr)
+display(ipywidgets.IntSlider())
+plt.plot(range(5))
+plt.show()
+"""
+
+
+def test_refresh_executes_in_place_and_leaves_out_what_differs(tmp_path: Path, outputs: Path) -> None:
+    path = write(
+        tmp_path / "01_a.ipynb", markdown("# 01 · A"), code("x: int = 3", "parameters"), code(NOISY), code("x")
+    )
+    ids = [cell.id for cell in nbformat.read(path, 4).cells]
+    assert course.main(["--notebooks", str(tmp_path), "refresh", "01"]) == 0
+    once = path.read_text()
+    node = nbformat.read(path, 4)
+    assert [cell.id for cell in node.cells] == ids
+    assert "papermill" not in once and 'execution":' not in once and course.WIDGET not in once and "stderr" not in once
+    assert [cell.execution_count for cell in node.cells if cell.cell_type == "code"] == [1, 2, 3]
+    (figure,) = node.cells[2].outputs
+    assert figure.data["image/png"] and node.cells[3].outputs[0].data["text/plain"] == "3"
+    assert course.main(["--notebooks", str(tmp_path), "refresh"]) == 0
+    assert path.read_text() == once
+    assert not list(outputs.rglob("*.ipynb"))
+
+
+def test_refresh_leaves_a_failing_notebook_as_it_was(tmp_path: Path, outputs: Path) -> None:
+    path = write(tmp_path / "01_a.ipynb", markdown("# 01 · A"), code("print('again')"), code("1 / 0"))
+    before = path.read_text()
+    assert course.main(["--notebooks", str(tmp_path), "refresh", "01"]) == 1
+    assert path.read_text() == before

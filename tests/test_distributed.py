@@ -124,7 +124,7 @@ def test_only_the_first_process_scores_and_writes(outcome):
 
     second = json.loads((outcome / "two" / "1.json").read_text())
     assert second[1:] == [9, True, 0] and not any("dev_score" in h for h in second[0])
-    assert sorted(p.name for p in (outcome / "two" / "run").iterdir()) == ["best", "last"]
+    assert sorted(p.name for p in (outcome / "two" / "run").iterdir()) == ["best", "checkpoint.safetensors", "last"]
 
 
 def test_alone_everything_is_the_identity(monkeypatch):

@@ -407,7 +407,15 @@ def test_a_checkpoint_is_complete_or_absent(folder, tmp_path, monkeypatch):
     monkeypatch.undo()
     _, result = quick(folder, steps=9, eval_every=3, out=tmp_path / "run")
     assert result.steps == len(result.history) == 9
-    assert [p.name for p in (tmp_path / "run").iterdir()] == ["last"]
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["checkpoint.safetensors", "last"]
+
+
+def test_a_finished_training_comes_back_until_its_checkpoint_is_discarded(folder, tmp_path):
+    first, expected = interrupted(folder, tmp_path / "run", 99, steps=9)
+    again, result = interrupted(folder, tmp_path / "run", 0, steps=9)  # no dev score is asked for again
+    assert result.history == expected.history and same(weights(again), weights(first))
+    train.discard_checkpoint(tmp_path / "run")
+    assert interrupted(folder, tmp_path / "run", 0, steps=9) is None
 
 
 KILLS = """
