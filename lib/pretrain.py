@@ -206,7 +206,7 @@ def mlm_loss(model: BertForMaskedLM, ids, positions, labels) -> torch.Tensor:
 
 
 def ready(model: BertForMaskedLM, device: str, bf16: bool) -> BertForMaskedLM:
-    """The model on its device with the dropout of `lib.dropout`; under bf16 autocast the residual stream is bf16 too."""
+    """The model on its device with `lib.dropout`; under bf16 autocast the residual stream is bf16 too."""
     cheapen(model)
     if bf16:
         model.bert.embeddings.register_forward_hook(lambda _module, _inputs, output: output.bfloat16())
