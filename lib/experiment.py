@@ -41,9 +41,9 @@ def resolve(
 
 
 def model_path(name: str) -> str:
-    """`name` itself, or the folder of that name in the project."""
+    """`name` itself, or the file or folder of that name in the project."""
     inside = paths.ROOT / name
-    return str(inside) if not Path(name).exists() and inside.is_dir() else name
+    return str(inside) if not Path(name).exists() and inside.exists() else name
 
 
 def sentences_of(chosen: Profile, data_dir: str | None = None) -> list[str]:
@@ -54,6 +54,24 @@ def sentences_of(chosen: Profile, data_dir: str | None = None) -> list[str]:
 @lru_cache(maxsize=1)
 def _corpus(name: str, data_dir: str | None, n: int | None) -> tuple[str, ...]:
     return tuple(data.corpus(name, data_dir, n, seed=0))
+
+
+def positives_of(wanted: Recipe, sentences: list[str], chosen: Profile) -> list[str]:
+    """The lines of the recipe's `positive_file`, which must be as many as the profile's training text has.
+
+    Raises:
+        ValueError: no file is named, or the numbers differ.
+        FileNotFoundError: the file is not there.
+    """
+    if not wanted.positive_file:
+        raise ValueError("positive='file' needs positive_file, a text aligned with the training text line by line")
+    lines = data.read_lines(Path(model_path(wanted.positive_file)))
+    if len(lines) != len(sentences):
+        raise ValueError(
+            f"{wanted.positive_file} has {len(lines):,} lines, the training text ({chosen.corpus}) {len(sentences):,}: "
+            "write one positive for each sentence, `python -m lib.augment paraphrase` does"
+        )
+    return lines
 
 
 def dev_pairs(chosen: Profile, data_dir: str | None = None) -> data.Pairs:
@@ -132,10 +150,13 @@ def run(
         "dev": chosen.dev,
         "test": chosen.test,
         "precision": precision,
-        **{k: getattr(wanted, k) for k in wanted.__dataclass_fields__ if k not in ("name", "source")},
+        **wanted.parameters(),
     }
     params["backbone"] = _portable(str(params["backbone"]))
     hashes = {"corpus": text_hash(sentences), "model": model_hash(model_path(wanted.backbone))}
+    for name in ("positive_file", "synonyms"):
+        if Path(model_path(str(params.get(name, "")))).is_file():
+            hashes[name] = data.sha256(Path(model_path(str(params[name]))))
     record = runs.Run(notebook, wanted.name, seed, params, hashes, output_dir)
     if record.metrics is not None and not force:
         return record
@@ -163,11 +184,14 @@ def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, prec
     if steps == 0:
         score = dev_score(chosen, data_dir, precision)(encoder.to(resolve_device(device)))
         return train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
-    views = train.make_views(sentences, wanted, encoder.tokenizer, seed, progress=progress)
+    aligned = positives_of(wanted, sentences, chosen) if wanted.positive == "file" else None
+    views = train.make_views(sentences, wanted, encoder.tokenizer, seed, progress=progress, aligned=aligned)
+    negatives = train.make_negatives(sentences, wanted, encoder.tokenizer, seed, aligned or ())
     return train.fit(
         encoder,
         views,
         wanted,
+        negatives=negatives,
         seed=seed,
         max_steps=steps,
         dev=dev_score(chosen, data_dir, precision),

@@ -13,7 +13,8 @@ class Recipe:
         source: paper and section the numbers come from.
         backbone: Hugging Face id or folder the row was published with.
         positive: how the second view is made: `dropout` encodes the sentence twice, `identical` uses one
-            encoding for both views, any other name is a text augmentation of `lib.augment`.
+            encoding for both views, `file` reads it from `positive_file`, any other name is a text augmentation
+            of `lib.augment`.
         positive_rate: share of the words the text augmentation concerns, in [0, 1].
         head, pooling: training time; eval_pooling, eval_head: evaluation time (`lib.encoder`).
         loss: `info_nce` (one direction) or `nt_xent` (both); temperature: τ.
@@ -22,6 +23,13 @@ class Recipe:
         weight_decay, adam_eps, grad_clip: AdamW and the gradient's largest norm (0: not clipped).
         dropout: probability inside the backbone, in [0, 1).
         eval_every: steps between dev scores; patience: dev scores without a new best before stopping (0: never).
+        positive_file: text file aligned with the training text line by line, e.g. paraphrases.
+        synonyms: where synonym augmentations look: `wordnet` or a tab-separated file.
+        negative: hard negatives: `none` or `una`; `every`: on every α-th step, from step 0.
+        negative_mode: `doubled` makes each negative an anchor with itself as positive, `extra` a candidate only.
+        beta, radius, negative_select, negative_replace: β, r, and what UNA draws by (`lib.augment.una.UNA`).
+        representation: augmentation of the second view's embeddings (`lib.augment.representations`) or `none`;
+            representation_strength: its λ.
     """
 
     name: str
@@ -47,6 +55,37 @@ class Recipe:
     dropout: float = 0.1
     eval_every: int = 125
     patience: int = 0
+    positive_file: str = ""
+    synonyms: str = "wordnet"
+    negative: str = "none"
+    negative_mode: str = "doubled"
+    every: int = 5
+    beta: float = 0.5
+    radius: int = 4000
+    negative_select: str = "tfidf"
+    negative_replace: str = "window"
+    representation: str = "none"
+    representation_strength: float = 0.1
+
+    def parameters(self) -> dict[str, object]:
+        """What a run is recorded by: all fields but the name, the source, and those of parts that are not in use.
+
+        A recipe without hard negatives has no β: a field added for one method leaves the runs of others alone.
+
+        Example:
+            >>> recipe("mini_simcse").parameters().get("beta"), recipe("mini_una").parameters()["beta"]
+            (None, 0.5)
+        """
+        unused = {"name", "source"}
+        if self.negative == "none":
+            unused |= {"negative", "negative_mode", "every", "beta", "radius", "negative_select", "negative_replace"}
+        if self.representation == "none":
+            unused |= {"representation", "representation_strength"}
+        if self.positive != "file":
+            unused.add("positive_file")
+        if not self.positive.endswith("_synonyms"):
+            unused.add("synonyms")
+        return {name: value for name, value in asdict(self).items() if name not in unused}
 
     def changed(self, **changes) -> "Recipe":
         """A copy with some fields changed; an unknown field is an error that names the closest one.
@@ -62,7 +101,18 @@ class Recipe:
         return replace(self, **changes)
 
 
+_UNA = "Shu & Lampos 2024, UNA: §4 and Table 1"
 _SIMCSE = "Gao et al. 2021, SimCSE: appendix A and Table 5"
+
+_MINI: dict = {
+    "backbone": "data/mini-bert",
+    "eval_pooling": "mean",
+    "lr": 3e-4,
+    "temperature": 0.1,
+    "eval_every": 25,
+    "synonyms": "data/mini/thesaurus.tsv",
+}
+_MINI_UNA: dict = {"negative": "una", "radius": 80}
 
 RECIPES: dict[str, Recipe] = {
     r.name: r
@@ -77,24 +127,43 @@ RECIPES: dict[str, Recipe] = {
             schedule="constant",
             eval_every=100,
         ),
+        Recipe("paper_una_bert", _UNA, negative="una", loss="nt_xent", eval_every=100),
         Recipe(
-            "mini_simcse",
-            "this course, chosen on dev scores only",
-            backbone="data/mini-bert",
-            eval_pooling="mean",
-            lr=3e-4,
-            temperature=0.1,
-            eval_every=25,
+            "paper_una_roberta",
+            _UNA,
+            backbone="roberta-base",
+            lr=5e-6,
+            schedule="constant",
+            negative="una",
+            loss="nt_xent",
+            eval_every=100,
         ),
+        Recipe("mini_simcse", "this course, chosen on dev scores only", **_MINI),
         Recipe(
             "mini_simcse_mean",
-            "this course: mean pooling in training too, the better of the two on STS-B dev",
-            backbone="data/mini-bert",
-            pooling="mean",
-            eval_pooling="mean",
-            lr=1e-3,
-            temperature=0.1,
-            eval_every=25,
+            "this course: mean pooling in training too",
+            **{**_MINI, "pooling": "mean", "lr": 1e-3},
+        ),
+        Recipe(
+            "mini_una",
+            "this course: UNA on mini_simcse, r as the paper's share of the vocabulary",
+            **_MINI,
+            **_MINI_UNA,
+        ),
+        Recipe(
+            "mini_paraphrase",
+            "this course: the project's own paraphrases as positives",
+            **_MINI,
+            positive="file",
+            positive_file="data/mini/paraphrase.txt",
+        ),
+        Recipe(
+            "mini_paraphrase_una",
+            "this course: both",
+            **_MINI,
+            **_MINI_UNA,
+            positive="file",
+            positive_file="data/mini/paraphrase.txt",
         ),
     )
 }

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,9 @@ from tqdm import tqdm
 from lib import losses
 from lib.augment import augment
 from lib.augment.discrete import MASK_TOKEN
+from lib.augment.representations import REPRESENTATIONS
+from lib.augment.tfidf import TfidfModel
+from lib.augment.una import UNA, PieceTable
 from lib.distributed import Group
 from lib.encoder import Encoder, recover_folder, resolve_device, resolve_precision
 from lib.recipes import Recipe
@@ -58,11 +62,18 @@ def make_views(
     seed: int = 0,
     cache: Path | None = None,
     progress: bool = False,
+    aligned: Sequence[str] | None = None,
 ) -> list[TokenRows]:
     """Token rows of the views that `recipe` asks for, aligned row by row.
 
     One entry for `positive="identical"` (one encoding serves as both views), else two; with dropout as the
     only augmentation both entries are the same rows.
+
+    Args:
+        aligned: the positives of `positive="file"`, line i belonging to sentence i.
+
+    Raises:
+        ValueError: `aligned` is missing or has another number of lines.
     """
 
     def rows_of(text: Sequence[str], name: str) -> TokenRows:
@@ -74,10 +85,65 @@ def make_views(
         return [first]
     if recipe.positive == "dropout":
         return [first, first]
-    changed = augment(recipe.positive, sentences, recipe.positive_rate, seed)
+    if recipe.positive == "file":
+        if aligned is None or len(aligned) != len(sentences):
+            found = "none was given" if aligned is None else f"{len(aligned):,} lines"
+            raise ValueError(f"positive='file' needs one line for each of {len(sentences):,} sentences: {found}")
+        return [first, rows_of(aligned, "positives")]
+    changed = augment(recipe.positive, sentences, recipe.positive_rate, seed, recipe.synonyms)
     if tokenizer.mask_token not in (None, MASK_TOKEN):
         changed = [s.replace(MASK_TOKEN, tokenizer.mask_token) for s in changed]
     return [first, rows_of(changed, f"{recipe.positive}-{recipe.positive_rate}-s{seed}")]
+
+
+class Negatives:
+    """Hard negatives of a corpus as model input, drawn afresh for every step.
+
+    Args:
+        sentences: the training text, whose rows are asked for.
+        recipe: β, r and the two ways to draw.
+        seed: of the draws.
+        more: further text that the TF-IDF model is fitted on, e.g. the paraphrases.
+
+    Source: Shu & Lampos 2024 (UNA), Algorithm 1.
+    """
+
+    def __init__(self, sentences: Sequence[str], recipe: Recipe, tokenizer, seed: int = 0, more: Sequence[str] = ()):
+        self.model = TfidfModel.fit(chain(sentences, more))
+        self.terms = self.model.encode(sentences)
+        self.una = UNA(
+            self.model,
+            recipe.beta,
+            recipe.radius,
+            select=recipe.negative_select,
+            replace=recipe.negative_replace,
+            seed=seed,
+        )
+        self.table = PieceTable(tokenizer, self.model.terms)
+        self.max_length = recipe.max_length
+
+    def __call__(self, rows: np.ndarray, step: int) -> tuple[Tensor, Tensor]:
+        """Padded ids and mask `(n, t)` of the negatives of the sentences `rows`."""
+        return self.table(self.una(self.terms[rows], rows, epoch=step), self.max_length)
+
+    def strings(self, rows: np.ndarray, step: int) -> list[str]:
+        """The same negatives as text."""
+        return self.model.strings(self.una(self.terms[rows], rows, epoch=step))
+
+
+def make_negatives(
+    sentences: Sequence[str], recipe: Recipe, tokenizer, seed: int = 0, more: Sequence[str] = ()
+) -> Negatives | None:
+    """The hard negatives that `recipe` asks for, or None.
+
+    Raises:
+        ValueError: unknown kind of negative.
+    """
+    if recipe.negative == "none":
+        return None
+    if recipe.negative != "una":
+        raise ValueError(f"negative must be 'none' or 'una', got {recipe.negative!r}")
+    return Negatives(sentences, recipe, tokenizer, seed, more)
 
 
 def learning_rate(recipe: Recipe, step: int, total: int) -> float:
@@ -110,16 +176,21 @@ def make_optimizer(model: torch.nn.Module, recipe: Recipe) -> torch.optim.AdamW:
 
 def encode_views(model, views: Sequence[TokenRows], rows: np.ndarray, device: torch.device) -> list[Tensor]:
     """Embeddings `(n, d)` of each view, all in ONE forward pass; a single view is returned twice."""
-    batches = [view[rows] for view in views]
+    parts = encode_batches(model, [view[rows] for view in views], device, views[0].pad_id)
+    return parts if len(parts) > 1 else parts * 2
+
+
+def encode_batches(
+    model, batches: Sequence[tuple[Tensor, Tensor]], device: torch.device, pad_id: int = 0
+) -> list[Tensor]:
+    """Embeddings `(n, d)` of each batch of ids and masks `(n, t)`, all padded to one width and in ONE forward pass."""
     width = max(ids.shape[1] for ids, _ in batches)
-    pad_id = views[0].pad_id
     ids = torch.cat([F.pad(i, (0, width - i.shape[1]), value=pad_id) for i, _ in batches])  # (v·n, t)
     mask = torch.cat([F.pad(m, (0, width - m.shape[1])) for _, m in batches])
     if device.type == "cuda":
         ids, mask = ids.pin_memory(), mask.pin_memory()
     z = model(ids.to(device, non_blocking=True), mask.to(device, non_blocking=True)).float()
-    parts = list(z.chunk(len(views)))
-    return parts if len(parts) > 1 else parts * 2
+    return list(z.split([len(i) for i, _ in batches]))
 
 
 def fit(
@@ -127,6 +198,7 @@ def fit(
     views: Sequence[TokenRows],
     recipe: Recipe,
     *,
+    negatives: Callable[[np.ndarray, int], tuple[Tensor, Tensor]] | None = None,
     seed: int = 42,
     max_steps: int | None = None,
     dev: Callable[[Encoder], float] | None = None,
@@ -143,6 +215,7 @@ def fit(
 
     Args:
         views: as `make_views`.
+        negatives: as `make_negatives`; called with the rows of a batch and the step, on every `recipe.every`-th.
         seed: of batches and dropout.
         max_steps: optimiser steps; None is the recipe's epochs.
         dev: score of an encoder, higher is better; called every `eval_every` steps and at the end.
@@ -157,11 +230,12 @@ def fit(
 
     Source: the loop of SimCSE (Gao et al. 2021); checkpoint selection by dev score as in their §6.
     """
-    _check(views, recipe)
+    _check(views, recipe, negatives)
     group = Group(resolve_device(device))
     torch.manual_seed(seed + group.rank)
     loop = _Loop(encoder, views, recipe, group, seed, bucket, max_steps, compile)
     loop.bf16 = resolve_precision(precision, group.device) == "bf16"
+    loop.negatives = negatives
     loop.dev, loop.eval_every = dev, eval_every or recipe.eval_every
     loop.out = out
     if out is not None:
@@ -180,17 +254,25 @@ def discard_checkpoint(out: Path) -> None:
     (out / "checkpoint.safetensors").unlink(missing_ok=True)
 
 
-def _check(views: Sequence[TokenRows], recipe: Recipe) -> None:
+def _check(views: Sequence[TokenRows], recipe: Recipe, negatives) -> None:
     if len({len(v) for v in views}) != 1:
         raise ValueError(f"views must be aligned row by row, got {[len(v) for v in views]} rows")
     if recipe.loss not in LOSSES:
         raise ValueError(f"unknown loss {recipe.loss!r}: choose one of {', '.join(LOSSES)}")
+    if (recipe.negative != "none") != (negatives is not None):
+        raise ValueError(f"the recipe's negative is {recipe.negative!r}: pass negatives=make_negatives(…) accordingly")
+    if recipe.negative_mode not in ("doubled", "extra"):
+        raise ValueError(f"negative_mode must be 'doubled' or 'extra', got {recipe.negative_mode!r}")
+    if recipe.representation not in ("none", *REPRESENTATIONS):
+        known = ", ".join(REPRESENTATIONS)
+        raise ValueError(f"representation must be none or one of {known}, got {recipe.representation!r}")
 
 
 class _Loop:
     """State of one training; `run` is the loop."""
 
     dev: Callable[[Encoder], float] | None = None
+    negatives: Callable[[np.ndarray, int], tuple[Tensor, Tensor]] | None = None
     out: Path | None = None
     eval_every = 0
     bf16 = False
@@ -236,17 +318,31 @@ class _Loop:
         lr = learning_rate(self.recipe, step, self.total)
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = lr
-        device = self.group.device
-        with torch.autocast(device.type, torch.bfloat16, enabled=self.bf16):
-            views = encode_views(self.model, self.views, self.group.share(rows), device)
-        z1, z2 = self.group.gather(views)
-        loss = self.objective(z1, z2, self.recipe.temperature)
+        with torch.autocast(self.group.device.type, torch.bfloat16, enabled=self.bf16):
+            z1, z2, *negatives = self.group.gather(self.encode(step, self.group.share(rows)))
+        loss = self.loss(z1, z2, negatives)
         self.group.backward(loss)
         if self.recipe.grad_clip:
             torch.nn.utils.clip_grad_norm_(self.encoder.parameters(), self.recipe.grad_clip)
         self.optimizer.step()
         self.optimizer.zero_grad()
         self.pending.append((step, loss.detach(), losses.in_batch_accuracy(z1, z2), lr))
+
+    def encode(self, step: int, rows: np.ndarray) -> list[Tensor]:
+        """Embeddings of both views and, on every `every`-th step, of the hard negatives (twice for `doubled`)."""
+        batches = [view[rows] for view in self.views]
+        if self.negatives is not None and self.recipe.every and step % self.recipe.every == 0:
+            batches += [self.negatives(rows, step)] * (2 if self.recipe.negative_mode == "doubled" else 1)
+        parts = encode_batches(self.model, batches, self.group.device, self.views[0].pad_id)
+        return parts if len(self.views) > 1 else [parts[0], *parts]
+
+    def loss(self, z1: Tensor, z2: Tensor, negatives: Sequence[Tensor]) -> Tensor:
+        """The objective; `doubled` negatives are anchors with their second encoding as positive."""
+        if self.recipe.representation != "none":
+            z2 = REPRESENTATIONS[self.recipe.representation](z2, self.recipe.representation_strength, None)
+        if len(negatives) == 2:
+            z1, z2, negatives = torch.cat([z1, negatives[0]]), torch.cat([z2, negatives[1]]), ()
+        return self.objective(z1, z2, self.recipe.temperature, *negatives)
 
     def flush(self, bar: tqdm) -> None:
         """Move the steps' losses from the device into the history; a loss that is not finite ends the run."""

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+settings.register_profile("course", deadline=None)
+settings.load_profile("course")
 
 OUTPUTS = pytest.StashKey[str]()
 REAL_DATA = "real_data"

@@ -4,17 +4,24 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from lib.augment import discrete
+from lib.augment import discrete, eda
 
-AUGMENTATIONS: dict[str, Callable[[list[str], float, np.random.Generator], list[str]]] = {
+AUGMENTATIONS: dict[str, Callable[..., list[str]]] = {
     "crop": discrete.crop,
     "delete": discrete.delete,
     "mask": discrete.mask,
     "repeat": discrete.repeat,
+    "punctuate": discrete.punctuate,
+    "swap": eda.swap,
+    "replace_synonyms": eda.replace_synonyms,
+    "insert_synonyms": eda.insert_synonyms,
 }
+NEED_SYNONYMS = ("replace_synonyms", "insert_synonyms")
 
 
-def augment(name: str, sentences: Sequence[str], rate: float, seed: int = 0) -> list[str]:
+def augment(
+    name: str, sentences: Sequence[str], rate: float, seed: int = 0, synonyms: str = "wordnet", first: int = 0
+) -> list[str]:
     """Apply augmentation `name` to every sentence; line i of the result belongs to sentence i.
 
     Each sentence has its own generator, seeded by (seed, i): the result does not depend on how a corpus
@@ -22,6 +29,8 @@ def augment(name: str, sentences: Sequence[str], rate: float, seed: int = 0) -> 
 
     Args:
         rate: share of the words concerned, in [0, 1].
+        synonyms: source of `replace_synonyms` and `insert_synonyms`, as `eda.load_synonyms`.
+        first: number of `sentences[0]` in its corpus.
 
     Raises:
         ValueError: unknown name or a rate outside [0, 1].
@@ -35,4 +44,6 @@ def augment(name: str, sentences: Sequence[str], rate: float, seed: int = 0) -> 
     if not 0 <= rate <= 1:
         raise ValueError(f"rate must be in [0, 1], got {rate}")
     change = AUGMENTATIONS[name]
-    return [" ".join(change(s.split(), rate, np.random.default_rng((seed, i)))) for i, s in enumerate(sentences)]
+    more = (eda.load_synonyms(synonyms),) if name in NEED_SYNONYMS else ()
+    numbered = enumerate(sentences, first)
+    return [" ".join(change(s.split(), rate, np.random.default_rng((seed, i)), *more)) for i, s in numbered]

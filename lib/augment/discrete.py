@@ -60,3 +60,21 @@ def repeat(words: list[str], rate: float, rng: np.random.Generator) -> list[str]
     most = min(len(words), max(2, int(rate * len(words))))
     doubled = set(rng.choice(len(words), int(rng.integers(0, most + 1)), replace=False).tolist()) if words else set()
     return [w for i, word in enumerate(words) for w in [word] * (1 + (i in doubled))]
+
+
+MARKS = (".", ";", "?", ":", "!", ",")
+
+
+def punctuate(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
+    """Insert k random punctuation marks at random places, k uniform in 1 … max(1, int(rate·n)).
+
+    Example:
+        >>> punctuate("a b c".split(), 0.3, np.random.default_rng(0))
+        ['a', 'b', ':', 'c']
+
+    Source: Karimi et al. 2021 (AEDA).
+    """
+    result = list(words)
+    for _ in range(int(rng.integers(1, max(1, int(rate * len(words))) + 1)) if rate > 0 and words else 0):
+        result.insert(int(rng.integers(len(result) + 1)), MARKS[int(rng.integers(len(MARKS)))])
+    return result

@@ -1,0 +1,107 @@
+"""`python -m lib.augment METHOD IN.txt OUT.txt`: augment a text file line by line."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from lib.augment import AUGMENTATIONS, NEED_SYNONYMS, augment, eda
+from lib.augment.files import read_aligned, write_aligned
+from lib.augment.generate import CHAINS, Generator
+from lib.augment.tfidf import TfidfModel
+from lib.augment.una import UNA
+
+Change = Callable[[list[str], int], list[str]]
+EDA = ("replace_synonyms", "insert_synonyms", "swap", "delete")
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m lib.augment",
+        description="Augment a text file: line i of OUT belongs to line i of IN. OUT appears only when complete; "
+        "interrupted, the same command goes on.",
+    )
+    verbs = parser.add_subparsers(dest="method", required=True, metavar="METHOD")
+    for name in ("una", "eda", *AUGMENTATIONS, *CHAINS):
+        verb = verbs.add_parser(name)
+        verb.add_argument("source", type=Path, metavar="IN")
+        verb.add_argument("target", type=Path, metavar="OUT")
+        verb.add_argument("--seed", type=int, default=0)
+        verb.add_argument("--quiet", action="store_true", help="no progress bar")
+        if name == "una":
+            verb.add_argument("--beta", type=float, default=0.5, help="β: mean share of terms replaced")
+            verb.add_argument("--radius", type=int, default=4000, help="r: terms on either side (about 1%% of all)")
+            verb.add_argument("--fit-on", type=Path, metavar="CORPUS", help="text to count (default: IN)")
+            verb.add_argument("--workers", type=int, default=1, help="processes that count")
+        elif name in CHAINS:
+            verb.add_argument("--model", action="append", help="id or folder in place of the usual one, once per step")
+            verb.add_argument("--beams", type=int)
+            verb.add_argument("--device", default="auto")
+            verb.add_argument("--batch-tokens", type=int, default=4096)
+        else:
+            verb.add_argument("--rate", type=float, default=0.1, help="share of the words concerned")
+            if name in ("eda", *NEED_SYNONYMS):
+                verb.add_argument("--synonyms", default="wordnet", help="'wordnet' or a tab-separated file")
+    return parser.parse_args(argv)
+
+
+def change_of(chosen: argparse.Namespace, lines: list[str]) -> Change:
+    """The function that `chosen` asks for."""
+    if chosen.method == "una":
+        fit_on = read_aligned(chosen.fit_on) if chosen.fit_on else lines
+        model = TfidfModel.fit(fit_on, chosen.workers, not chosen.quiet)
+        una = UNA(model, chosen.beta, chosen.radius, seed=chosen.seed)
+        return lambda part, first: model.strings(una(model.encode(part), range(first, first + len(part))))
+    if chosen.method in CHAINS:
+        return _generator(chosen)
+    if chosen.method == "eda":
+        return lambda part, first: _any_of_eda(part, first, chosen)
+    source = getattr(chosen, "synonyms", "wordnet")
+    if chosen.method in NEED_SYNONYMS:
+        eda.load_synonyms(source)
+    return lambda part, first: augment(chosen.method, part, chosen.rate, chosen.seed, source, first)
+
+
+def _any_of_eda(part: list[str], first: int, chosen: argparse.Namespace) -> list[str]:
+    """One of EDA's four operations on each line, in turn over the lines' numbers."""
+    versions = [augment(name, part, chosen.rate, chosen.seed, chosen.synonyms, first) for name in EDA]
+    return [versions[(first + i) % len(versions)][i] for i in range(len(part))]
+
+
+def _generator(chosen: argparse.Namespace) -> Change:
+    from lib.encoder import resolve_device
+
+    steps = CHAINS[chosen.method]
+    models = chosen.model or [s.model for s in steps]
+    if len(models) != len(steps):
+        raise ValueError(f"{chosen.method} has {len(steps)} step(s): name --model as often, got {len(models)}")
+    beams = {"beams": chosen.beams} if chosen.beams else {}
+    steps = tuple(replace(s, model=m, **beams) for s, m in zip(steps, models, strict=True))
+    generator = Generator(steps, resolve_device(chosen.device), chosen.batch_tokens)
+    return lambda part, first: generator(part)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit status: 0, or 1 with one sentence on stderr."""
+    chosen = arguments(argv)
+    unrecorded = ("source", "target", "quiet", "device", "workers", "batch_tokens", "fit_on")
+    identity = {k: v for k, v in vars(chosen).items() if k not in unrecorded}
+    if getattr(chosen, "fit_on", None):
+        identity["fit_on"] = str(chosen.fit_on)
+    try:
+        lines = read_aligned(chosen.source)
+        if not any(lines):
+            raise ValueError(f"{chosen.source} holds no sentence")
+        change = change_of(chosen, lines)
+        chunk = 200 if chosen.method in CHAINS else 10_000
+        write_aligned(lines, chosen.target, change, identity, chunk, not chosen.quiet)
+    except (OSError, ValueError, ImportError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Augmentations of sentence embeddings: functions `(z, strength, generator) → z` on a batch `(n, d)`.
+
+Source: MODALS, Cheung & Yeung 2021, §3.2; PCA jitter, Ye et al. 2021 (EfficientCL). UNA (Shu & Lampos 2024, appendix
+C.2) compares them and prints neither formulas nor strengths.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from lib.losses import cosine_matrix
+
+
+def interpolate(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
+    """Towards the nearest other sample q of the batch: z + λ (q − z), nearest by cosine.
+
+    Raises:
+        ValueError: a batch of one has no other sample.
+
+    Example:
+        >>> interpolate(torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), 0.5)[0]
+        tensor([1.0000, 0.0500])
+    """
+    _at_least(z, 2, "interpolate")
+    with torch.no_grad():
+        sim = cosine_matrix(z, z).fill_diagonal_(-torch.inf)  # (n, n)
+    return z + strength * (z[sim.argmax(1)] - z)
+
+
+def extrapolate(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
+    """Away from the batch's centre μ: z + λ (z − μ).
+
+    Example:
+        >>> extrapolate(torch.tensor([[0.0], [2.0]]), 0.5).tolist()
+        [[-0.5], [2.5]]
+    """
+    return z + strength * (z - z.mean(0))
+
+
+def sample_linearly(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
+    """Along the direction between two random samples of the batch: z + λ (z_b − z_c).
+
+    Example:
+        >>> z = torch.eye(3)
+        >>> sample_linearly(z, 0.0).equal(z)
+        True
+    """
+    b, c = (torch.randint(len(z), (len(z),), generator=generator, device=z.device) for _ in range(2))
+    return z + strength * (z[b] - z[c])
+
+
+def add_gaussian(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
+    """Noise of each feature's own size: z + λ ε ⊙ σ, ε ~ N(0, I), σ the batch's standard deviation per feature.
+
+    Example:
+        >>> z = torch.ones(4, 2)
+        >>> add_gaussian(z, 0.3).equal(z)
+        True
+    """
+    noise = torch.randn(z.shape, generator=generator, device=z.device, dtype=z.dtype)
+    return z + strength * noise * z.std(0, correction=0).detach()
+
+
+def jitter_pca(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
+    """Noise along the batch's principal axes: z + λ V (ε ⊙ √eigenvalues), V and eigenvalues of the covariance.
+
+    Its covariance is λ² times that of the batch.
+
+    Example:
+        >>> z = torch.tensor([[0.0, 5.0], [2.0, 5.0]])
+        >>> bool((jitter_pca(z, 0.5)[:, 1] == 5).all())
+        True
+    """
+    with torch.no_grad():
+        centred = (z - z.mean(0)).float()
+        _, singular, axes = torch.linalg.svd(centred, full_matrices=False)  # (k,), (k, d)
+        roots = singular / len(z) ** 0.5
+        noise = torch.randn(len(z), len(roots), generator=generator, device=z.device)
+        shift = (noise * roots) @ axes  # (n, d)
+    return z + strength * shift.to(z.dtype)
+
+
+REPRESENTATIONS: dict[str, Callable[[Tensor, float, torch.Generator | None], Tensor]] = {
+    "interpolate": interpolate,
+    "extrapolate": extrapolate,
+    "sample_linearly": sample_linearly,
+    "add_gaussian": add_gaussian,
+    "jitter_pca": jitter_pca,
+}
+
+
+def _at_least(z: Tensor, n: int, name: str) -> None:
+    if len(z) < n:
+        raise ValueError(f"{name} needs a batch of at least {n} sentences, got {len(z)}")

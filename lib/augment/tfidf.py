@@ -1,0 +1,244 @@
+"""TF-IDF over a corpus of sentences as ragged arrays of term numbers: fitted in chunks, saved without pickle."""
+
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+from nltk.tokenize import NLTKWordTokenizer
+from tqdm import tqdm
+
+from lib.data import write_bytes
+
+CHUNK = 10_000
+_TOKENIZER = NLTKWordTokenizer()
+
+
+def terms_of(sentence: str) -> list[str]:
+    """Lower-cased words and punctuation marks, as NLTK's word tokenizer cuts them.
+
+    Example:
+        >>> terms_of("He hasn't sold it, yet.")
+        ['he', 'has', "n't", 'sold', 'it', ',', 'yet', '.']
+    """
+    return _TOKENIZER.tokenize(sentence.lower())
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Sentences as term numbers: sentence i is `ids[offsets[i]:offsets[i + 1]]`.
+
+    Attributes:
+        ids: (tokens,) int32; `offsets`: (n + 1,) int64.
+        unseen: terms that the model's vocabulary lacks; the k-th of them has the number `len(model.terms) + k`.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+    unseen: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of every sentence, (n,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Sentence of every token, (tokens,)."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    def __getitem__(self, rows: Sequence[int] | np.ndarray) -> "Terms":
+        """The sentences `rows`, in that order."""
+        rows = np.asarray(rows, np.int64)
+        return Terms(*ragged_take(self.ids, self.offsets, rows), self.unseen)
+
+    def counts(self) -> np.ndarray:
+        """How often each token's term occurs in its sentence, (tokens,)."""
+        key = self.rows * (int(self.ids.max(initial=0)) + 1) + self.ids
+        order = np.argsort(key)
+        ordered = key[order]
+        begins = np.ones(len(key), bool)
+        begins[1:] = ordered[1:] != ordered[:-1]
+        group = np.cumsum(begins) - 1
+        counts = np.empty(len(key), np.int64)
+        counts[order] = np.bincount(group)[group] if len(group) else 0
+        return counts
+
+
+def ragged_take(flat: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of a ragged array end to end, and their boundaries.
+
+    Example:
+        >>> flat, offsets = ragged_take(np.array([5, 6, 7]), np.array([0, 1, 3]), np.array([1, 0, 1]))
+        >>> flat.tolist(), offsets.tolist()
+        ([6, 7, 5, 6, 7], [0, 2, 3, 5])
+    """
+    lengths = offsets[rows + 1] - offsets[rows]
+    bounds = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(lengths, out=bounds[1:])
+    where = np.arange(bounds[-1]) + np.repeat(offsets[rows] - bounds[:-1], lengths)
+    return flat[where], bounds
+
+
+@dataclass(frozen=True)
+class TfidfModel:
+    """Inverse document frequencies and highest TF-IDF scores of a corpus's terms.
+
+    tf(t, d) = ln(1 + n_t / n),  idf(t) = −ln(N_t / N),  z = tf · idf,  s_t = max_d z(t, d)
+
+    with n_t of the n tokens of sentence d being term t, and N_t of N sentences containing it.
+
+    Attributes:
+        terms: the vocabulary, in order of first occurrence.
+        idf, s: (V,) float64, in nats; s is what "relevance" is sorted by.
+        n_sentences: N.
+
+    Example:
+        >>> model = TfidfModel.fit(["a cat", "a dog", "a dog sat"])
+        >>> model.terms, model.idf.round(3).tolist()
+        (['a', 'cat', 'dog', 'sat'], [0.0, 1.099, 0.405, 1.099])
+
+    Source: Shu & Lampos 2024 (UNA), Eq. 2 and step 3.
+    """
+
+    terms: list[str]
+    idf: np.ndarray
+    s: np.ndarray
+    n_sentences: int
+
+    @classmethod
+    def fit(cls, corpus: Iterable[str], workers: int = 1, progress: bool = False) -> "TfidfModel":
+        """Count a corpus, read once, in chunks; the result does not depend on `workers` (processes).
+
+        Raises:
+            ValueError: the corpus has no term.
+        """
+        index: dict[str, int] = {}
+        documents, highest, n = np.zeros(0, np.int64), np.zeros(0), 0
+        for terms, found, ratio, rows in _in_processes(_count, corpus, workers, progress, "TF-IDF"):
+            numbers = np.fromiter((index.setdefault(t, len(index)) for t in terms), np.int64, len(terms))
+            if len(index) > len(documents):
+                room = max(len(index), 2 * len(documents)) - len(documents)
+                documents, highest = np.pad(documents, (0, room)), np.pad(highest, (0, room))
+            documents[numbers] += found
+            highest[numbers] = np.maximum(highest[numbers], ratio)
+            n += rows
+        if not index:
+            raise ValueError("no terms to count: the corpus is empty")
+        idf = np.maximum(-np.log(documents[: len(index)] / n), 0.0)
+        return cls(list(index), idf, np.log1p(highest[: len(index)]) * idf, n)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Term → number."""
+        return {term: i for i, term in enumerate(self.terms)}
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Term numbers by ascending s; equal scores stay in vocabulary order. (V,)"""
+        return np.argsort(self.s, kind="stable")
+
+    @cached_property
+    def rank(self) -> np.ndarray:
+        """Place of every term in `order`, (V,)."""
+        rank = np.empty(len(self.terms), np.int64)
+        rank[self.order] = np.arange(len(self.terms))
+        return rank
+
+    def encode(self, sentences: Iterable[str], workers: int = 1, progress: bool = False) -> Terms:
+        """Term numbers of sentences, those of the vocabulary and new ones for unseen terms."""
+        index, unseen = self.index, dict[str, int]()
+        ids, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
+        for terms, local, offsets in _in_processes(_number, sentences, workers, progress, "terms"):
+            for term in terms:
+                if term not in index:
+                    unseen.setdefault(term, len(self.terms) + len(unseen))
+            numbers = np.fromiter((index.get(t, unseen.get(t)) for t in terms), np.int32, len(terms))
+            ids.append(numbers[local])
+            lengths.append(np.diff(offsets))
+        return Terms(np.concatenate(ids), np.cumsum(np.concatenate(lengths)), list(unseen))
+
+    def strings(self, terms: Terms) -> list[str]:
+        """The sentences, terms joined by single blanks."""
+        known, seen = self.terms, len(self.terms)
+        words = [known[i] if i < seen else terms.unseen[i - seen] for i in terms.ids.tolist()]
+        return [" ".join(words[a:b]) for a, b in zip(terms.offsets[:-1], terms.offsets[1:], strict=True)]
+
+    def scores(self, terms: Terms) -> np.ndarray:
+        """z of every token in its sentence, (tokens,) float64; an unseen term has the largest idf."""
+        idf = np.append(self.idf, self.idf.max())[np.minimum(terms.ids, len(self.idf))]
+        return np.log1p(terms.counts() / np.repeat(terms.lengths, terms.lengths)) * idf
+
+    def save(self, path: str | Path) -> None:
+        """Write one `.npz` file, complete or not at all."""
+        buffer = io.BytesIO()
+        text = np.frombuffer("\n".join(self.terms).encode(), np.uint8)
+        np.savez_compressed(buffer, terms=text, idf=self.idf, s=self.s, n_sentences=np.int64(self.n_sentences))
+        write_bytes(Path(path), buffer.getvalue())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "TfidfModel":
+        """Read what `save` wrote.
+
+        Raises:
+            ValueError: the file is none of `save`'s.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as f:
+                terms = f["terms"].tobytes().decode().split("\n")
+                model = cls(terms, f["idf"], f["s"], int(f["n_sentences"]))
+        except (KeyError, OSError, ValueError) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise ValueError(f"{path} is not a TF-IDF model written by TfidfModel.save") from error
+        if not len(terms) == len(model.idf) == len(model.s):
+            raise ValueError(f"{path} is damaged: {len(terms)} terms, {len(model.idf)} frequencies")
+        return model
+
+
+def _number(sentences: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Distinct terms of a chunk, their numbers end to end, and the sentences' boundaries."""
+    index: dict[str, int] = {}
+    lists = [terms_of(s) for s in sentences]
+    ids = np.fromiter((index.setdefault(t, len(index)) for t in chain.from_iterable(lists)), np.int32)
+    return list(index), ids, np.cumsum([0, *map(len, lists)])
+
+
+def _count(sentences: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray, int]:
+    """Distinct terms of a chunk, in how many sentences each occurs, its largest n_t/n, and the chunk's sentences."""
+    names, ids, offsets = _number(sentences)
+    terms = Terms(ids, offsets)
+    counts = terms.counts()
+    documents = np.rint(np.bincount(ids, 1 / counts, len(names))).astype(np.int64)
+    ratio = np.zeros(len(names))
+    np.maximum.at(ratio, ids, counts / np.repeat(terms.lengths, terms.lengths))
+    return names, documents, ratio, len(sentences)
+
+
+def _in_processes(function, corpus: Iterable[str], workers: int, progress: bool, label: str) -> Iterator:
+    """`function` of every chunk of the corpus, in order; each process is given a few chunks ahead."""
+    source = iter(corpus)
+    chunks = iter(lambda: list(islice(source, CHUNK)), [])
+    with tqdm(desc=label, unit=" chunks", disable=not progress) as bar:
+        if workers <= 1:
+            for chunk in chunks:
+                yield function(chunk)
+                bar.update()
+            return
+        with ProcessPoolExecutor(workers) as pool:
+            waiting = []
+            for chunk in chunks:
+                waiting.append(pool.submit(function, chunk))
+                if len(waiting) > 2 * workers:
+                    yield waiting.pop(0).result()
+                    bar.update()
+            for job in waiting:
+                yield job.result()
+                bar.update()

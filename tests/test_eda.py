@@ -1,0 +1,108 @@
+"""EDA's operations, AEDA's punctuation and the sources of synonyms."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lib import paths
+from lib.augment import augment, discrete, eda
+
+SENTENCE = "the big dog quickly chased a small cat through our old garden".split()
+words = st.lists(st.sampled_from(["the", "big", "dog", "runs", "home", "Rex", "3", ","]), max_size=20)
+rates = st.floats(0, 1)
+
+
+def two_synonyms(word: str) -> list[str]:
+    return [f"{word}one", f"{word} two"] if word in ("big", "dog", "runs") else []
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@given(words, rates, st.integers(0, 1000))
+def test_swap_permutes(given_words, rate, seed):
+    assert sorted(eda.swap(given_words, rate, rng(seed))) == sorted(given_words)
+
+
+def test_swap_exchanges_two_words_a_time():
+    for seed in range(50):
+        moved = sum(a != b for a, b in zip(SENTENCE, eda.swap(SENTENCE, 0.1, rng(seed)), strict=True))
+        assert moved == 2
+
+
+@given(words, rates, st.integers(0, 1000))
+def test_insertion_keeps_the_words_in_order(given_words, rate, seed):
+    result = eda.insert_synonyms(given_words, rate, rng(seed), two_synonyms)
+    rest = iter(result)
+    assert all(w in rest for w in given_words)
+    possible = any(two_synonyms(w) for w in given_words) and rate > 0
+    assert (len(result) > len(given_words)) == possible
+
+
+@given(words, rates, st.integers(0, 1000))
+def test_replacement_concerns_at_most_n_distinct_words(given_words, rate, seed):
+    result = eda.replace_synonyms(given_words, rate, rng(seed), two_synonyms)
+    known = {w for w in given_words if two_synonyms(w)}
+    gone = {w for w in known if w not in result}
+    assert len(gone) == (min(len(known), max(1, int(rate * len(given_words)))) if rate and given_words else 0)
+    assert [w for w in given_words if w not in known] == [w for w in result if w in given_words and w not in known]
+
+
+@given(words, rates, st.integers(0, 1000))
+def test_punctuation_only_adds_marks(given_words, rate, seed):
+    result = discrete.punctuate(given_words, rate, rng(seed))
+    added = len(result) - len(given_words)
+    assert (1 if rate and given_words else 0) <= added <= max(1, int(rate * len(given_words)))
+    rest = iter(result)
+    assert all(w in rest for w in given_words)
+
+
+def test_punctuation_counts_are_uniform():
+    counts = np.bincount([len(discrete.punctuate(SENTENCE, 0.34, rng(s))) - 12 for s in range(3000)])
+    assert counts[0] == 0 and len(counts) == 5 and (abs(counts[1:] / 3000 - 0.25) < 0.04).all()
+
+
+def test_the_thesaurus_of_the_course():
+    synonyms = eda.load_synonyms("data/mini/thesaurus.tsv")
+    lines = (paths.MINI / "thesaurus.tsv").read_text().splitlines()
+    word, _, found = lines[0].split("\t")
+    assert set(found.split(", ")) <= set(synonyms(word)) and synonyms("zzz") == []
+    assert synonyms(word.capitalize())[0][0].isupper()
+    changed = augment("replace_synonyms", ["The attack was abrupt ."], 0.3, synonyms="data/mini/thesaurus.tsv")
+    assert changed != ["The attack was abrupt ."] and changed[0].startswith("The ")
+
+
+def test_a_thesaurus_that_is_missing_or_malformed(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no thesaurus"):
+        eda.load_synonyms("nowhere.tsv")
+    (tmp_path / "bad.tsv").write_text("# synonyms\nbig\tlarge, huge\nsmall\n")
+    with pytest.raises(ValueError, match=r"bad\.tsv:3"):
+        eda.load_synonyms(str(tmp_path / "bad.tsv"))
+
+
+def test_wordnets_real_files_are_read():
+    """`wordnet-base` of Debian, or NLTK's download."""
+    try:
+        eda.wordnet_folder()
+    except FileNotFoundError:
+        pytest.skip("WordNet is not installed")
+    synonyms = eda.load_synonyms("wordnet")
+    assert {"automobile", "machine"} <= set(synonyms("car")) and "car" not in synonyms("car")
+    assert "physician" in synonyms("doctor") and "Physician" in synonyms("Doctor") and synonyms("qqqq") == []
+    (changed,) = augment("replace_synonyms", ["the doctor bought a car"], 0.4, seed=1)
+    assert changed != "the doctor bought a car" and changed.startswith("the ")
+
+
+def test_without_wordnet_one_sentence_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(eda, "nltk_path", [])
+    monkeypatch.setattr(eda, "_DIRECTORIES", ())
+    with pytest.raises(FileNotFoundError, match=r"nltk\.downloader wordnet.*thesaurus"):
+        eda.wordnet_folder()
+
+
+def test_ci_installs_wordnet():
+    assert "wordnet-base" in (Path(paths.ROOT) / ".ci" / "run").read_text()
