@@ -142,21 +142,7 @@ def run(
     """
     chosen, wanted, steps = resolve(profile_name, method, model, max_steps, **changes)
     sentences = sentences_of(chosen, data_dir) if steps != 0 else []
-    params = {
-        "profile": chosen.name,
-        "max_steps": steps,
-        "corpus": chosen.corpus,
-        "n_sentences": len(sentences),
-        "dev": chosen.dev,
-        "test": chosen.test,
-        "precision": precision,
-        **wanted.parameters(),
-    }
-    params["backbone"] = _portable(str(params["backbone"]))
-    hashes = {"corpus": text_hash(sentences), "model": model_hash(model_path(wanted.backbone))}
-    for name in ("positive_file", "synonyms"):
-        if Path(model_path(str(params.get(name, "")))).is_file():
-            hashes[name] = data.sha256(Path(model_path(str(params[name]))))
+    params, hashes = _identity(chosen, wanted, steps, sentences, precision)
     record = runs.Run(notebook, wanted.name, seed, params, hashes, output_dir)
     if record.metrics is not None and not force:
         return record
@@ -178,6 +164,26 @@ def run(
         record.finish(_metrics(encoder, result, chosen, data_dir, precision), result.history)
         train.discard_checkpoint(record.folder)
     return record
+
+
+def _identity(chosen: Profile, wanted: Recipe, steps, sentences: list[str], precision: str) -> tuple[dict, dict]:
+    """Parameters and file hashes that a run's id is made of."""
+    params = {
+        "profile": chosen.name,
+        "max_steps": steps,
+        "corpus": chosen.corpus,
+        "n_sentences": len(sentences),
+        "dev": chosen.dev,
+        "test": chosen.test,
+        "precision": precision,
+        **wanted.parameters(),
+    }
+    params["backbone"] = _portable(str(params["backbone"]))
+    hashes = {"corpus": text_hash(sentences), "model": model_hash(model_path(wanted.backbone))}
+    for name in ("positive_file", "synonyms"):
+        if Path(model_path(str(params.get(name, "")))).is_file():
+            hashes[name] = data.sha256(Path(model_path(str(params[name]))))
+    return params, hashes
 
 
 def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, data_dir, progress):

@@ -75,11 +75,11 @@ def train_tokenizer(sentences: list[str], folder: Path, vocab_size: int, limit_a
     the trainer, they come in the order of a hash table, which decides ties between merges.
     """
     trainer = BertWordPieceTokenizer(lowercase=True)
-    counts = Counter()
+    counts: Counter[str] = Counter()
     for sentence in sentences:
         counts.update(trainer.normalizer.normalize_str(sentence))
-    counts = {c: n for c, n in counts.items() if not c.isspace()}
-    alphabet = sorted(sorted(counts, key=lambda c: (-counts[c], c))[:limit_alphabet])
+    frequent = sorted((c for c in counts if not c.isspace()), key=lambda c: (-counts[c], c))
+    alphabet = sorted(frequent[:limit_alphabet])
     trainer.train_from_iterator(
         sentences,
         vocab_size=vocab_size,

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from lib import paths
 from lib.augment import augment, discrete, eda
 
-SENTENCE = "the big dog quickly chased a small cat through our old garden".split()
+SENTENCE = ["the", "big", "dog", "quickly", "chased", "a", "small", "cat", "through", "our", "old", "garden"]
 words = st.lists(st.sampled_from(["the", "big", "dog", "runs", "home", "Rex", "3", ","]), max_size=20)
 rates = st.floats(0, 1)
 
 
 def two_synonyms(word: str) -> list[str]:
-    return [f"{word}one", f"{word} two"] if word in ("big", "dog", "runs") else []
+    return [f"{word}one", f"x {word}two"] if word in ("big", "dog", "runs") else []
 
 
 def rng(seed: int = 0) -> np.random.Generator:

@@ -548,3 +548,89 @@ def test_rows_of_unlike_width_share_a_batch(folder):
     z1, z2 = encode_views(encoder, [narrow, wide], np.arange(8), torch.device("cpu"))
     assert torch.allclose(z1, encoder(*narrow[np.arange(8)]), atol=1e-6)
     assert torch.allclose(z2, encoder(*wide[np.arange(8)]), atol=1e-6)
+
+
+# --- hard negatives and augmented embeddings ---------------------------------------------------------------
+
+
+def with_negatives(folder, steps=1, **changes):
+    """`fit` without dropout and learning on UNA negatives; the losses and which steps asked for negatives."""
+    recipe = tiny_recipe(
+        negative="una", radius=5, dropout=0.0, lr=0.0, temperature=0.3, positive="delete", positive_rate=0.3, **changes
+    )
+    encoder = Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean", dropout=0.0)
+    views = make_views(SENTENCES, recipe, encoder.tokenizer)
+    negatives = train.make_negatives(SENTENCES, recipe, encoder.tokenizer, seed=1)
+    asked = []
+
+    def counted(rows, step):
+        asked.append((step, rows))
+        return negatives(rows, step)
+
+    result = fit(encoder, views, recipe, negatives=counted, max_steps=steps, device="cpu", precision="fp32")
+    return encoder.train(), views, negatives, asked, [h["loss"] for h in result.history]
+
+
+@pytest.mark.parametrize("objective", ["info_nce", "nt_xent"])
+@pytest.mark.parametrize("mode", ["doubled", "extra"])
+def test_negatives_enter_the_loss_as_the_mode_says(folder, mode, objective):
+    encoder, views, negatives, asked, found = with_negatives(folder, negative_mode=mode, loss=objective)
+    ((step, rows),) = asked
+    z1, z2 = train.encode_views(encoder, views, rows, torch.device("cpu"))
+    text = negatives.strings(rows, step)
+    assert all(a != b for a, b in zip(text, [SENTENCES[i] for i in rows], strict=True))
+    batch = encoder.tokenizer(text, padding=True, truncation=True, max_length=16, return_tensors="pt")
+    zn = encoder(batch["input_ids"], batch["attention_mask"])
+    function = train.LOSSES[objective]
+    if mode == "doubled":  # without dropout a negative's two encodings are equal
+        expected = function(torch.cat([z1, zn]), torch.cat([z2, zn]), 0.3)
+    else:
+        expected = function(z1, z2, 0.3, zn)
+    assert found[0] == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_every_names_the_steps(folder):
+    assert [s for s, _ in with_negatives(folder, 11, every=5)[3]] == [0, 5, 10]
+    assert [s for s, _ in with_negatives(folder, 4, every=1)[3]] == [0, 1, 2, 3]
+    assert with_negatives(folder, 4, every=0)[3] == []
+
+
+def test_negatives_are_drawn_afresh(folder):
+    negatives = with_negatives(folder)[2]
+    rows = np.arange(8)
+    assert negatives.strings(rows, 0) == negatives.strings(rows, 0) != negatives.strings(rows, 5)
+
+
+def test_a_recipe_and_its_negatives_must_agree(folder):
+    encoder = Encoder.load(folder)
+    recipe = tiny_recipe(negative="una", radius=5)
+    views = make_views(SENTENCES, recipe, encoder.tokenizer)
+    with pytest.raises(ValueError, match="pass negatives="):
+        fit(encoder, views, recipe, max_steps=1)
+    with pytest.raises(ValueError, match="negative must be 'none' or 'una'"):
+        train.make_negatives(SENTENCES, tiny_recipe(negative="unna"), encoder.tokenizer)
+    with pytest.raises(ValueError, match="negative_mode must be"):
+        fit(encoder, views, tiny_recipe(negative_mode="twice"), max_steps=1)
+    with pytest.raises(ValueError, match="representation must be"):
+        fit(encoder, views, tiny_recipe(representation="blur"), max_steps=1)
+
+
+def test_augmented_embeddings_enter_the_loss(folder):
+    recipe = tiny_recipe(
+        representation="extrapolate", representation_strength=0.5, dropout=0.0, lr=0.0, temperature=0.3
+    )
+    encoder = Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean", dropout=0.0)
+    views = make_views(SENTENCES, recipe, encoder.tokenizer)
+    loss = fit(encoder, views, recipe, max_steps=1, device="cpu", precision="fp32").history[0]["loss"]
+    rows = next(iter(train.BucketBatches(views[0].lengths, recipe.batch_size, 42).epoch(0)))
+    z, _ = train.encode_views(encoder.train(), views, rows, torch.device("cpu"))
+    assert loss == pytest.approx(losses.info_nce(z, z + 0.5 * (z - z.mean(0)), 0.3).item(), abs=1e-5)
+
+
+def test_positives_of_a_file_must_be_aligned(folder):
+    encoder, recipe = Encoder.load(folder), tiny_recipe(positive="file")
+    first, second = make_views(SENTENCES, recipe, encoder.tokenizer, aligned=SENTENCES[::-1])
+    assert first[[0]][0].tolist() == second[[len(SENTENCES) - 1]][0].tolist()
+    for wrong in (None, SENTENCES[1:]):
+        with pytest.raises(ValueError, match="one line for each of"):
+            make_views(SENTENCES, recipe, encoder.tokenizer, aligned=wrong)

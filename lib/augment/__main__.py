@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from lib.augment import AUGMENTATIONS, NEED_SYNONYMS, augment, eda
 from lib.augment.files import read_aligned, write_aligned
 from lib.augment.generate import CHAINS, Generator
@@ -47,15 +49,15 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def change_of(chosen: argparse.Namespace, lines: list[str]) -> Change:
-    """The function that `chosen` asks for."""
+def change_of(chosen: argparse.Namespace, lines: list[str], device: torch.device) -> Change:
+    """The function that `chosen` asks for; `device` is where models generate."""
     if chosen.method == "una":
         fit_on = read_aligned(chosen.fit_on) if chosen.fit_on else lines
         model = TfidfModel.fit(fit_on, chosen.workers, not chosen.quiet)
         una = UNA(model, chosen.beta, chosen.radius, seed=chosen.seed)
         return lambda part, first: model.strings(una(model.encode(part), range(first, first + len(part))))
     if chosen.method in CHAINS:
-        return _generator(chosen)
+        return _generator(chosen, device)
     if chosen.method == "eda":
         return lambda part, first: _any_of_eda(part, first, chosen)
     source = getattr(chosen, "synonyms", "wordnet")
@@ -70,21 +72,21 @@ def _any_of_eda(part: list[str], first: int, chosen: argparse.Namespace) -> list
     return [versions[(first + i) % len(versions)][i] for i in range(len(part))]
 
 
-def _generator(chosen: argparse.Namespace) -> Change:
-    from lib.encoder import resolve_device
-
+def _generator(chosen: argparse.Namespace, device: torch.device) -> Change:
     steps = CHAINS[chosen.method]
     models = chosen.model or [s.model for s in steps]
     if len(models) != len(steps):
         raise ValueError(f"{chosen.method} has {len(steps)} step(s): name --model as often, got {len(models)}")
     beams = {"beams": chosen.beams} if chosen.beams else {}
     steps = tuple(replace(s, model=m, **beams) for s, m in zip(steps, models, strict=True))
-    generator = Generator(steps, resolve_device(chosen.device), chosen.batch_tokens)
+    generator = Generator(steps, device, chosen.batch_tokens)
     return lambda part, first: generator(part)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status: 0, or 1 with one sentence on stderr."""
+    from lib.encoder import resolve_device
+
     chosen = arguments(argv)
     unrecorded = ("source", "target", "quiet", "device", "workers", "batch_tokens", "fit_on")
     identity = {k: v for k, v in vars(chosen).items() if k not in unrecorded}
@@ -94,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
         lines = read_aligned(chosen.source)
         if not any(lines):
             raise ValueError(f"{chosen.source} holds no sentence")
-        change = change_of(chosen, lines)
+        change = change_of(chosen, lines, resolve_device(getattr(chosen, "device", "cpu")))
         chunk = 200 if chosen.method in CHAINS else 10_000
         write_aligned(lines, chosen.target, change, identity, chunk, not chosen.quiet)
     except (OSError, ValueError, ImportError) as error:

@@ -70,7 +70,7 @@ def punctuate(words: list[str], rate: float, rng: np.random.Generator) -> list[s
 
     Example:
         >>> punctuate("a b c".split(), 0.3, np.random.default_rng(0))
-        ['a', 'b', ':', 'c']
+        ['a', 'b', 'c', ':']
 
     Source: Karimi et al. 2021 (AEDA).
     """

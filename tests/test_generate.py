@@ -1,0 +1,130 @@
+"""Generation through tiny sequence-to-sequence models, saved to folders and loaded as any other."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import tiny_sentences, tiny_tokenizer
+from transformers import (
+    MarianConfig,
+    MarianMTModel,
+    PegasusConfig,
+    PegasusForConditionalGeneration,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from lib.augment import generate
+from lib.augment.__main__ import main
+from lib.augment.files import read_aligned
+from lib.augment.generate import Generator, Step
+
+CPU = torch.device("cpu")
+SENTENCES = [*tiny_sentences(13), "a cat ."]
+SHAPE = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24}
+
+
+def build(kind: str, folder: Path) -> Path:
+    """A 2-layer model with random weights."""
+    tokenizer = tiny_tokenizer(folder)
+    ends = {"pad_token_id": 0, "eos_token_id": 3, "decoder_start_token_id": 0, "bos_token_id": 2}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 256}
+    torch.manual_seed(0)
+    size = len(tokenizer)
+    if kind == "t5":
+        model = T5ForConditionalGeneration(
+            T5Config(vocab_size=size, d_model=16, d_kv=8, d_ff=24, num_layers=2, num_heads=2, **ends)
+        )
+    elif kind == "marian":
+        model = MarianMTModel(
+            MarianConfig(vocab_size=size, **SHAPE, **heads, **ends, init_std=0.5, forced_eos_token_id=3)
+        )
+    else:
+        model = PegasusForConditionalGeneration(
+            PegasusConfig(vocab_size=size, **SHAPE, **heads, **ends, init_std=0.5, forced_eos_token_id=3)
+        )
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> dict[str, str]:
+    base = tmp_path_factory.mktemp("models")
+    return {kind: str(build(kind, base / kind)) for kind in ("pegasus", "t5", "marian")}
+
+
+@pytest.mark.parametrize("kind", ["pegasus", "t5", "marian"])
+def test_batches_give_what_single_sentences_give(models, kind):
+    step = Step(models[kind], prefix="the " if kind == "t5" else "", beams=3, max_length=14)
+    small, one = Generator([step], CPU, batch_tokens=60), Generator([step], CPU, batch_tokens=1)
+    written = small(SENTENCES)
+    assert len(written) == len(SENTENCES) and all(written) and written == one(SENTENCES)
+    assert len(set(written)) > 1 and not any("[PAD]" in w or "[SEP]" in w for w in written)
+
+
+def test_the_beam_is_transformers_own(models):
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+    model, tokenizer = (
+        AutoModelForSeq2SeqLM.from_pretrained(models["marian"]),
+        AutoTokenizer.from_pretrained(models["marian"]),
+    )
+    given = tokenizer(SENTENCES[0], return_tensors="pt", return_token_type_ids=False)
+    best = model.generate(**given, num_beams=4, max_length=14, do_sample=False, early_stopping=True)
+    expected = " ".join(tokenizer.decode(best[0], skip_special_tokens=True).split())
+    assert Generator([Step(models["marian"], beams=4, max_length=14)], CPU)(SENTENCES[:1]) == [expected or SENTENCES[0]]
+
+
+def test_a_chain_feeds_one_model_with_the_other(models):
+    first, second = Step(models["marian"], beams=2, max_length=12), Step(models["pegasus"], beams=2, max_length=12)
+    middle = Generator([first], CPU)(SENTENCES)
+    assert Generator([first, second], CPU)(SENTENCES) == Generator([second], CPU)(middle)
+
+
+def test_nothing_written_keeps_the_sentence(models, monkeypatch):
+    monkeypatch.setattr(Generator, "_apply", lambda self, step, model, tokenizer, sentences: ["", *sentences[1:]])
+    assert Generator([Step(models["t5"])], CPU)(["a", "b"]) == ["a", "b"]
+
+
+def test_the_longest_batch_comes_first_and_fits():
+    lengths = torch.randint(1, 30, (100,), generator=torch.Generator().manual_seed(0)).numpy()
+    batches = list(generate._batches(lengths, 64))
+    assert sorted(i for b in batches for i in b) == list(range(100)) and lengths[batches[0][0]] == lengths.max()
+    assert all(len(b) * lengths[b].max() <= 64 for b in batches)
+
+
+@pytest.mark.parametrize(
+    ("method", "kinds"),
+    [("paraphrase", ["pegasus"]), ("paraphrase-t5", ["t5"]), ("back-translate", ["marian", "marian"])],
+)
+def test_command_line(models, method, kinds, tmp_path):
+    (tmp_path / "in.txt").write_text("\n".join([*SENTENCES, "", "a dog ."]) + "\n")
+    chosen = [argument for kind in kinds for argument in ("--model", models[kind])]
+    assert (
+        main(
+            [
+                method,
+                str(tmp_path / "in.txt"),
+                str(tmp_path / "out.txt"),
+                "--beams",
+                "2",
+                "--quiet",
+                "--device",
+                "cpu",
+                *chosen,
+            ]
+        )
+        == 0
+    )
+    found = read_aligned(tmp_path / "out.txt")
+    assert len(found) == 16 and found[14] == "" and all(found[:14])
+
+
+def test_the_chains_are_the_papers():
+    assert {name: [s.model for s in steps] for name, steps in generate.CHAINS.items()} == {
+        "paraphrase": ["tuner007/pegasus_paraphrase"],
+        "paraphrase-t5": ["Vamsi/T5_Paraphrase_Paws"],
+        "back-translate": ["Helsinki-NLP/opus-mt-en-fr", "Helsinki-NLP/opus-mt-fr-en"],
+    }
+    assert generate.CHAINS["paraphrase"][0].beams == 10

@@ -1,0 +1,59 @@
+"""Augmentations of embeddings against closed forms and their moments."""
+
+import pytest
+import torch
+
+from lib.augment import representations
+from lib.augment.representations import REPRESENTATIONS
+
+Z = torch.randn(40, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * torch.arange(1, 7)
+
+
+@pytest.mark.parametrize("name", REPRESENTATIONS)
+def test_strength_zero_is_the_identity_and_seeds_decide(name):
+    change = REPRESENTATIONS[name]
+    assert torch.allclose(change(Z, 0.0, None), Z)
+    one, two, other = (change(Z, 0.3, torch.Generator().manual_seed(s)) for s in (1, 1, 2))
+    assert torch.equal(one, two) and one.shape == Z.shape and one.dtype == Z.dtype
+    assert torch.equal(one, other) == (name in ("interpolate", "extrapolate"))
+
+
+@pytest.mark.parametrize("name", REPRESENTATIONS)
+def test_the_gradient_reaches_every_embedding(name):
+    z = Z.clone().requires_grad_()
+    REPRESENTATIONS[name](z, 0.3, torch.Generator().manual_seed(0)).square().sum().backward()
+    assert (z.grad.abs().sum(1) > 0).all()
+
+
+def test_interpolation_goes_towards_the_nearest_other_sample():
+    moved = representations.interpolate(Z, 0.25)
+    for i, z in enumerate(Z):
+        others = [j for j in range(len(Z)) if j != i]
+        q = Z[max(others, key=lambda j: torch.cosine_similarity(z, Z[j], 0).item())]
+        assert torch.allclose(moved[i], 0.75 * z + 0.25 * q)
+    with pytest.raises(ValueError, match="at least 2"):
+        representations.interpolate(Z[:1], 0.1)
+
+
+def test_extrapolation_stretches_about_the_centre():
+    moved = representations.extrapolate(Z, 0.5)
+    assert torch.allclose(moved.mean(0), Z.mean(0)) and torch.allclose(moved - Z.mean(0), 1.5 * (Z - Z.mean(0)))
+
+
+def test_linear_sampling_adds_a_difference_of_two_samples():
+    shift = representations.sample_linearly(Z, 1.0, torch.Generator().manual_seed(0)) - Z
+    differences = Z[:, None] - Z[None]
+    assert all((differences - s).abs().amax(-1).min() < 1e-9 for s in shift)
+
+
+def test_gaussian_noise_has_each_features_size():
+    z = Z.repeat(500, 1)
+    shift = representations.add_gaussian(z, 0.2, torch.Generator().manual_seed(0)) - z
+    assert torch.allclose(shift.std(0), 0.2 * Z.std(0, correction=0), rtol=0.03)
+
+
+def test_pca_jitter_has_the_batchs_covariance():
+    z = Z.repeat(500, 1)
+    shift = representations.jitter_pca(z, 0.5, torch.Generator().manual_seed(0)) - z
+    expected = 0.25 * torch.cov(Z.T, correction=0)
+    assert (torch.cov(shift.T) - expected).abs().max() < 0.05 * expected.abs().max()
