@@ -323,5 +323,5 @@ def tasks(names: Sequence[str], methods: Mapping[str, np.ndarray], ylabel: str, 
     for edge in range(len(names) - 1):
         axis.axvline(edge + 0.5, color="0.9", lw=0.8)
     axis.set(ylabel=ylabel, title=title)
-    axis.legend(ncols=len(methods), loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    axis.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure

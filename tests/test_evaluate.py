@@ -393,6 +393,29 @@ def test_sif_against_the_algorithm_step_by_step():
     assert np.abs(found @ u).max() < 1e-12
 
 
+def test_whitening_gives_the_identity_as_covariance():
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((300, 5)) @ rng.standard_normal((5, 5)) + 3
+    encode = lambda sentences: np.array([vectors[int(s)] for s in sentences])  # noqa: E731
+    sentences = [str(i) for i in range(300)]
+    white = evaluate.whitened_encode(encode)(sentences)
+    assert np.allclose(white.mean(0), 0, atol=1e-9) and np.allclose(np.cov(white.T, bias=True), np.eye(5), atol=1e-8)
+    # Mahalanobis distances are what remains
+    inverse = np.linalg.inv(np.cov(vectors.T, bias=True))
+    difference = vectors[0] - vectors[1]
+    assert ((white[0] - white[1]) ** 2).sum() == pytest.approx(difference @ inverse @ difference)
+    fitted = evaluate.whitened_encode(encode, sentences, dim=2)
+    assert np.allclose(fitted(sentences), white[:, :2]) and np.allclose(fitted(sentences[:3]), white[:3, :2])
+    with pytest.raises(ValueError, match="dim must be between 1 and 5"):
+        evaluate.whitened_encode(encode, sentences, dim=6)
+
+
+def test_whitening_leaves_directions_without_variance_at_zero():
+    vectors = np.array([[1.0, 0, 2], [0, 1, 2], [1, 1, 2], [0, 0, 2]])
+    white = evaluate.whitened_encode(lambda s: vectors[: len(s)])(["a", "b", "c", "d"])
+    assert np.isfinite(white).all() and np.allclose(white[:, 2], 0)
+
+
 def test_sif_refuses_other_vocabularies():
     with pytest.raises(ValueError, match="sif has 3 frequencies, the matrix 4 rows"):
         evaluate.word_vectors_encode(np.ones((4, 2)), Words(), sif=np.ones(3))

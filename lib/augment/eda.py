@@ -43,7 +43,7 @@ def insert_synonyms(words: list[str], rate: float, rng: np.random.Generator, syn
 
     Example:
         >>> insert_synonyms("a dog".split(), 0.1, np.random.default_rng(0), lambda w: ["hound"] * (w == "dog"))
-        ['a', 'hound', 'dog']
+        ['a', 'dog', 'hound']
     """
     known = [found for w in words if w.lower() not in ENGLISH_STOP_WORDS and (found := synonyms(w))]
     result = list(words)
