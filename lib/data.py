@@ -105,6 +105,10 @@ def pretrain_corpus(data_dir: str | Path | None = None, progress: bool = True) -
 
 
 def _wikipedia(data_dir: str | Path | None) -> list[str]:
+    try:
+        _find(f"corpus/pretrain/{WIKIPEDIA_FILES[0]}", data_dir)
+    except FileNotFoundError:
+        return read_lines(_find(WIKI1M, data_dir, WIKI1M_ROOTS))
     files = [_find(f"corpus/pretrain/{name}", data_dir, fetched=False) for name in WIKIPEDIA_FILES]
     sentences = (s for path in files for s in read_lines(path) if len(s.split(maxsplit=MIN_WORDS - 1)) == MIN_WORDS)
     return list(dict.fromkeys(sentences))
@@ -140,8 +144,8 @@ def corpus(
 
     Args:
         name: `mini` (the shipped corpus), `wikipedia` (the distinct sentences of at least three words of two
-            Wikipedia dumps), `wiki1m` (SimCSE's 1,000,000 sentences), `wiki_slice` (their beginning),
-            `sts_unlabelled` (ConSERT's sentences), or a path.
+            Wikipedia dumps; `wiki1m` where they are not at hand), `wiki1m` (SimCSE's 1,000,000 sentences),
+            `wiki_slice` (their beginning), `sts_unlabelled` (ConSERT's sentences), or a path.
         n: sentences wanted, drawn without replacement and in random order by `seed`, so that a smaller sample is the
             beginning of a larger one; None is all of them in file order.
         column: of a CSV or TSV path.

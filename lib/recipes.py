@@ -108,8 +108,10 @@ _MINI: dict = {
     "backbone": "data/mini-bert",
     "eval_pooling": "mean",
     "lr": 3e-4,
-    "temperature": 0.1,
-    "eval_every": 25,
+    "temperature": 0.07,
+    "batch_size": 128,
+    "max_length": 64,
+    "eval_every": 20,
     "synonyms": "data/mini/thesaurus.tsv",
 }
 _MINI_UNA: dict = {"negative": "una", "radius": 80}
@@ -121,12 +123,14 @@ RECIPES: dict[str, Recipe] = {
         Recipe("paper_simcse_roberta", _SIMCSE, backbone="roberta-base", lr=1e-5, batch_size=512),
         Recipe(
             "paper_simcse_roberta_una",
-            "Shu et al. 2024, UNA: the SimCSE baseline of Table 1",
+            f"{_UNA}: its baseline, with its code's loss",
             backbone="roberta-base",
             lr=5e-6,
             schedule="constant",
+            loss="nt_xent",
             eval_every=100,
         ),
+        Recipe("paper_simcse_bert_una", f"{_UNA}: its baseline, with its code's loss", loss="nt_xent", eval_every=100),
         Recipe("paper_una_bert", _UNA, negative="una", loss="nt_xent", eval_every=100),
         Recipe(
             "paper_una_roberta",
@@ -141,8 +145,8 @@ RECIPES: dict[str, Recipe] = {
         Recipe("mini_simcse", "this course, chosen on dev scores only", **_MINI),
         Recipe(
             "mini_simcse_mean",
-            "this course: mean pooling in training too",
-            **{**_MINI, "pooling": "mean", "lr": 1e-3},
+            "this course: mini_simcse with mean pooling in training too",
+            **{**_MINI, "pooling": "mean"},
         ),
         Recipe(
             "mini_una",

@@ -320,7 +320,7 @@ class _Loop:
             parameters["lr"] = lr
         with torch.autocast(self.group.device.type, torch.bfloat16, enabled=self.bf16):
             z1, z2, *negatives = self.group.gather(self.encode(step, self.group.share(rows)))
-        loss = self.loss(z1, z2, negatives)
+        loss = self.loss(step, z1, z2, negatives)
         self.group.backward(loss)
         if self.recipe.grad_clip:
             torch.nn.utils.clip_grad_norm_(self.encoder.parameters(), self.recipe.grad_clip)
@@ -336,10 +336,11 @@ class _Loop:
         parts = encode_batches(self.model, batches, self.group.device, self.views[0].pad_id)
         return parts if len(self.views) > 1 else [parts[0], *parts]
 
-    def loss(self, z1: Tensor, z2: Tensor, negatives: Sequence[Tensor]) -> Tensor:
+    def loss(self, step: int, z1: Tensor, z2: Tensor, negatives: Sequence[Tensor]) -> Tensor:
         """The objective; `doubled` negatives are anchors with their second encoding as positive."""
         if self.recipe.representation != "none":
-            z2 = REPRESENTATIONS[self.recipe.representation](z2, self.recipe.representation_strength, None)
+            generator = torch.Generator(z2.device).manual_seed(self.seed * 2**32 + step)  # the same in every process
+            z2 = REPRESENTATIONS[self.recipe.representation](z2, self.recipe.representation_strength, generator)
         if len(negatives) == 2:
             z1, z2, negatives = torch.cat([z1, negatives[0]]), torch.cat([z2, negatives[1]]), ()
         return self.objective(z1, z2, self.recipe.temperature, *negatives)

@@ -109,3 +109,18 @@ def test_wrong_requests_are_one_sentence(arguments, message, tmp_path, monkeypat
     assert main([*arguments, "--quiet"]) == 1
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1 and not (tmp_path / "o.txt").exists()
+
+
+def test_another_thesaurus_under_the_same_name_is_noticed(tmp_path, monkeypatch):
+    from lib.augment import __main__ as command
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("a big dog\n" * 5)
+    (tmp_path / "t.tsv").write_text("big\tlarge\n")
+    request = ["replace_synonyms", "in.txt", "o.txt", "--synonyms", "t.tsv", "--quiet"]
+    with monkeypatch.context() as patch:
+        patch.setattr(command, "augment", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            main(request)
+    (tmp_path / "t.tsv").write_text("big\thuge\n")
+    assert main(request) == 1 and not (tmp_path / "o.txt").exists()

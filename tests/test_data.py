@@ -333,6 +333,11 @@ def test_wikipedia_is_distinct_and_drops_fragments(tmp_path):
     assert data.corpus("wikipedia", tmp_path) == ["one two three", "all of them", "four words and more"]
 
 
+def test_without_the_dumps_wikipedia_is_what_fetch_brings(tmp_path):
+    write(tmp_path / data.WIKI1M, "one two three\nfour five six\n")
+    assert data.corpus("wikipedia", tmp_path) == ["one two three", "four five six"]
+
+
 def test_corpus_sample(tmp_path):
     lines = [f"sentence {i}" for i in range(200)]
     path = write(tmp_path / "a.txt", "\n".join(lines))

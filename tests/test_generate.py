@@ -87,6 +87,12 @@ def test_nothing_written_keeps_the_sentence(models, monkeypatch):
     assert Generator([Step(models["t5"])], CPU)(["a", "b"]) == ["a", "b"]
 
 
+def test_nothing_written_on_the_way_keeps_the_sentence_too(models, monkeypatch):
+    answers = iter([["", "z"], ["invented", "y"]])
+    monkeypatch.setattr(Generator, "_apply", lambda self, step, model, tokenizer, sentences: next(answers))
+    assert Generator([Step(models["t5"])] * 2, CPU)(["a", "b"]) == ["a", "y"]
+
+
 def test_the_longest_batch_comes_first_and_fits():
     lengths = torch.randint(1, 30, (100,), generator=torch.Generator().manual_seed(0)).numpy()
     batches = list(generate._batches(lengths, 64))

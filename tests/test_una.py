@@ -103,6 +103,19 @@ def test_an_unseen_term_has_the_largest_idf():
     assert len(model.strings(negative)) == 2
 
 
+@pytest.mark.parametrize("radius", [1, 2, 50])
+def test_an_unseen_terms_window_is_r_below_and_r_above_its_score(radius):
+    model = TfidfModel.fit(CORPUS)
+    n = 4000
+    terms = Terms(np.full(n, 7, np.int32), np.arange(n + 1), ["zebra"])
+    place = int(np.searchsorted(np.sort(model.s), model.scores(terms)[0]))
+    assert place == 7  # alone in its sentence it is heavier than every term
+    drawn = np.bincount(UNA(model, radius=radius)(terms).ids, minlength=8)
+    expected = np.sort(model.s)[max(0, 7 - radius) :]
+    assert drawn[7] == 0 and (drawn[model.order[max(0, 7 - radius) :]] > 0).tolist() == (expected > 0).tolist()
+    assert drawn[model.order[: max(0, 7 - radius)]].sum() == 0
+
+
 @pytest.mark.parametrize("radius", [1, 3, 50])
 @pytest.mark.parametrize("include_self", [False, True])
 @pytest.mark.parametrize("replace", ["window", "uniform"])
@@ -213,9 +226,11 @@ def test_save_and_load(tmp_path):
     assert again.terms == model.terms and again.n_sentences == 5
     assert (again.idf == model.idf).all() and (again.s == model.s).all()
     assert [p.name for p in tmp_path.iterdir()] == ["model.npz"]
-    (tmp_path / "other.npz").write_bytes(b"no archive")
-    with pytest.raises(ValueError, match="not a TF-IDF model"):
-        TfidfModel.load(tmp_path / "other.npz")
+    whole = (tmp_path / "model.npz").read_bytes()
+    for content in (b"no archive", b"", whole[: len(whole) // 2]):
+        (tmp_path / "other.npz").write_bytes(content)
+        with pytest.raises(ValueError, match="not a TF-IDF model"):
+            TfidfModel.load(tmp_path / "other.npz")
     with pytest.raises(FileNotFoundError):
         TfidfModel.load(tmp_path / "none.npz")
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import torch
 
+from lib import paths
 from lib.augment import AUGMENTATIONS, NEED_SYNONYMS, augment, eda
 from lib.augment.files import read_aligned, write_aligned
 from lib.augment.generate import CHAINS, Generator
 from lib.augment.tfidf import TfidfModel
 from lib.augment.una import UNA
+from lib.data import sha256
 
 Change = Callable[[list[str], int], list[str]]
 EDA = ("replace_synonyms", "insert_synonyms", "swap", "delete")
@@ -53,7 +55,7 @@ def change_of(chosen: argparse.Namespace, lines: list[str], device: torch.device
     """The function that `chosen` asks for; `device` is where models generate."""
     if chosen.method == "una":
         fit_on = read_aligned(chosen.fit_on) if chosen.fit_on else lines
-        model = TfidfModel.fit(fit_on, chosen.workers, not chosen.quiet)
+        model = TfidfModel.fit([line for line in fit_on if line], chosen.workers, not chosen.quiet)
         una = UNA(model, chosen.beta, chosen.radius, seed=chosen.seed)
         return lambda part, first: model.strings(una(model.encode(part), range(first, first + len(part))))
     if chosen.method in CHAINS:
@@ -83,6 +85,13 @@ def _generator(chosen: argparse.Namespace, device: torch.device) -> Change:
     return lambda part, first: generator(part)
 
 
+def _digest(path: str | Path | None) -> list[str]:
+    """sha256 of a file, or of the weights in a folder; nothing for a name that is neither."""
+    found = Path(path) if path and Path(path).exists() else paths.ROOT / (path or "none")
+    files = sorted(found.glob("*.safetensors")) if found.is_dir() and path else [found]
+    return [sha256(file) for file in files if file.is_file()]
+
+
 def main(argv: list[str] | None = None) -> int:
     """Exit status: 0, or 1 with one sentence on stderr."""
     from lib.encoder import resolve_device
@@ -90,12 +99,16 @@ def main(argv: list[str] | None = None) -> int:
     chosen = arguments(argv)
     unrecorded = ("source", "target", "quiet", "device", "workers", "batch_tokens", "fit_on")
     identity = {k: v for k, v in vars(chosen).items() if k not in unrecorded}
-    if getattr(chosen, "fit_on", None):
-        identity["fit_on"] = str(chosen.fit_on)
     try:
         lines = read_aligned(chosen.source)
         if not any(lines):
             raise ValueError(f"{chosen.source} holds no sentence")
+        for path in (
+            getattr(chosen, "fit_on", None),
+            getattr(chosen, "synonyms", None),
+            *(getattr(chosen, "model", None) or ()),
+        ):
+            identity[f"files of {path}"] = _digest(path)
         change = change_of(chosen, lines, resolve_device(getattr(chosen, "device", "cpu")))
         chunk = 200 if chosen.method in CHAINS else 10_000
         write_aligned(lines, chosen.target, change, identity, chunk, not chosen.quiet)

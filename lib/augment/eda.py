@@ -1,6 +1,9 @@
 """EDA, "easy data augmentation": functions `(words, rate, generator[, synonyms]) → words`.
 
-Source: Wei & Zou 2019, §2; n = max(1, int(rate · words)) words are concerned.
+n = max(1, int(rate · words)) words are concerned. A word that punctuation touches ("dog.") has no synonyms: give
+tokenised text, or accept that it stays.
+
+Source: Wei & Zou 2019, §2.
 """
 
 import io

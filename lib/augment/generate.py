@@ -60,10 +60,11 @@ class Generator:
 
     def __call__(self, sentences: Sequence[str]) -> list[str]:
         """One output a sentence, in order; where a model writes nothing, the sentence itself."""
-        texts = list(sentences)
+        texts, written = list(sentences), [True] * len(sentences)
         for step, (model, tokenizer) in zip(self.steps, self.loaded, strict=True):
             texts = self._apply(step, model, tokenizer, texts)
-        return [text or sentence for text, sentence in zip(texts, sentences, strict=True)]
+            written = [before and bool(text) for before, text in zip(written, texts, strict=True)]
+        return [text if ok else s for text, ok, s in zip(texts, written, sentences, strict=True)]
 
     @torch.inference_mode()
     def _apply(self, step: Step, model, tokenizer, sentences: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from nltk.tokenize import NLTKWordTokenizer
@@ -117,6 +118,8 @@ class TfidfModel:
     def fit(cls, corpus: Iterable[str], workers: int = 1, progress: bool = False) -> "TfidfModel":
         """Count a corpus, read once, in chunks; the result does not depend on `workers` (processes).
 
+        An empty sentence counts as one of the N.
+
         Raises:
             ValueError: the corpus has no term.
         """
@@ -152,6 +155,11 @@ class TfidfModel:
         rank[self.order] = np.arange(len(self.terms))
         return rank
 
+    @cached_property
+    def _idf(self) -> np.ndarray:
+        """idf, and behind it that of an unseen term, (V + 1,)."""
+        return np.append(self.idf, self.idf.max())
+
     def encode(self, sentences: Iterable[str], workers: int = 1, progress: bool = False) -> Terms:
         """Term numbers of sentences, those of the vocabulary and new ones for unseen terms."""
         index, unseen = self.index, dict[str, int]()
@@ -173,7 +181,7 @@ class TfidfModel:
 
     def scores(self, terms: Terms) -> np.ndarray:
         """z of every token in its sentence, (tokens,) float64; an unseen term has the largest idf."""
-        idf = np.append(self.idf, self.idf.max())[np.minimum(terms.ids, len(self.idf))]
+        idf = self._idf[np.minimum(terms.ids, len(self.idf))]
         return np.log1p(terms.counts() / np.repeat(terms.lengths, terms.lengths)) * idf
 
     def save(self, path: str | Path) -> None:
@@ -194,7 +202,7 @@ class TfidfModel:
             with np.load(path, allow_pickle=False) as f:
                 terms = f["terms"].tobytes().decode().split("\n")
                 model = cls(terms, f["idf"], f["s"], int(f["n_sentences"]))
-        except (KeyError, OSError, ValueError) as error:
+        except (KeyError, OSError, ValueError, EOFError, TypeError, BadZipFile) as error:
             if isinstance(error, FileNotFoundError):
                 raise
             raise ValueError(f"{path} is not a TF-IDF model written by TfidfModel.save") from error

@@ -94,7 +94,7 @@ class UNA:
         if not self.include_self:
             weights[candidates == term] = 0
         if not weights.sum():
-            weights = (candidates != term).astype(float)
+            weights = np.ones(len(candidates)) if self.include_self else (candidates != term).astype(float)
         return candidates, weights / max(weights.sum(), 1e-300)
 
     def __call__(self, terms: Terms, rows: Sequence[int] | np.ndarray | None = None, epoch: int = 0) -> Terms:
@@ -150,7 +150,7 @@ class UNA:
             first, last, total = np.zeros_like(place), np.full_like(place, size), np.zeros(len(place))
         else:
             first, last = self._bounds(place)
-            last = np.where(known, last, np.minimum(last - 1, size))
+            last = np.where(known, last, np.minimum(place + self.radius, size))
             total = self._cumulative[last] - self._cumulative[first]
         skip = known & (not self.include_self)
         own = np.where(skip, self._weights[np.minimum(place, size - 1)], 0.0)
@@ -202,20 +202,32 @@ class PieceTable:
     and a first word differently (byte-level BPE) get two tables.
 
     Args:
-        tokenizer: a fast `transformers` tokenizer.
+        tokenizer: a fast `transformers` tokenizer that truncates at the right.
         terms: strings by term number, e.g. `model.terms + terms.unseen`.
+
+    Raises:
+        ValueError: truncation at the left, or a `max_length` without room for a word.
     """
 
     def __init__(self, tokenizer, terms: Sequence[str]):
-        self.pad_id = tokenizer.pad_token_id
+        if tokenizer.truncation_side != "right":
+            raise ValueError("sentences are cut at the right: a tokenizer with truncation_side='left' is not served")
+        self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
         self.before, self.after = _frame(tokenizer)
         marker = _marker(tokenizer)
         self.flat, self.offsets = _pieces(tokenizer, [marker + " " + t for t in terms], 1 if marker else 0)
-        self.first = _pieces(tokenizer, list(terms), 0) if marker else None
+        self.size = len(self.offsets) - 1
+        self.two_tables = bool(marker)
+        if marker:  # the pieces of a first word stand behind those of later ones
+            first, bounds = _pieces(tokenizer, list(terms), 0)
+            self.offsets = np.concatenate([self.offsets, bounds[1:] + len(self.flat)])
+            self.flat = np.concatenate([self.flat, first])
 
     def __call__(self, terms: Terms, max_length: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Padded ids `(n, t)` int64 and mask `(n, t)` int64, t ≤ `max_length`, special tokens included."""
         room = max_length - len(self.before) - len(self.after)
+        if room < 1:
+            raise ValueError(f"max_length {max_length} leaves no room beside the special tokens")
         flat, bounds = self._concatenated(terms)
         lengths = np.minimum(np.diff(bounds), room)
         begin, width = len(self.before), int(lengths.max(initial=0)) + max_length - room
@@ -232,14 +244,10 @@ class PieceTable:
 
     def _concatenated(self, terms: Terms) -> tuple[np.ndarray, np.ndarray]:
         """Token ids of whole sentences end to end, and the sentences' boundaries."""
-        flat, offsets = ragged_take(self.flat, self.offsets, terms.ids.astype(np.int64))
-        if self.first is not None:
-            firsts = np.zeros(len(terms.ids), bool)
-            firsts[terms.offsets[:-1][terms.lengths > 0]] = True
-            size = len(self.offsets) - 1
-            both = np.concatenate([self.flat, self.first[0]])
-            bounds = np.concatenate([self.offsets, self.first[1][1:] + len(self.flat)])
-            flat, offsets = ragged_take(both, bounds, np.where(firsts, terms.ids + size, terms.ids).astype(np.int64))
+        numbers = terms.ids.astype(np.int64)
+        if self.two_tables:
+            numbers[terms.offsets[:-1][terms.lengths > 0]] += self.size
+        flat, offsets = ragged_take(self.flat, self.offsets, numbers)
         return flat, offsets[terms.offsets]
 
 
