@@ -129,7 +129,7 @@ def test_encode_keeps_the_order_and_encodes_each_distinct_sentence_once(encoder,
         "forward",
         lambda self, input_ids, **k: seen.append(tuple(input_ids.shape)) or forward(self, input_ids=input_ids, **k),
     )
-    found = encoder.encode(repeated, batch_tokens=100)
+    found = encoder.encode(repeated, batch_tokens=100, precision="fp32")
     assert sum(n for n, _ in seen) == len(set(repeated))
     assert len(seen) > 3 and all(n * t <= 100 for n, t in seen)
     assert found.shape == (130, 32) and found.dtype == np.float32
@@ -424,7 +424,7 @@ def test_other_families_load_encode_and_change_dropout(family, tmp_path):
     assert encoder.longest_input() == longest
     sentences = [*SENTENCES, " ".join(WORDS * 2)]
     for pooling in ("mean", "last2_mean", "first_last_mean_embeddings", "last_token"):
-        found = encoder.encode(sentences, pooling=pooling)
+        found = encoder.encode(sentences, pooling=pooling, precision="fp32")
         expected = [alone(encoder, s, pooling) for s in SENTENCES]
         assert np.allclose(found[:4], expected, atol=1e-5) and np.isfinite(found).all()
     without = Encoder.load(tmp_path / family, pooling="mean", dropout=0.0).train()

@@ -120,7 +120,10 @@ def test_a_parameter_given_explicitly_wins(tiny, trained, tmp_path):
     assert history["lr"].tolist() == [2e-3, 1.5e-3, 1e-3, 5e-4]
     assert history["dev_score"].notna().tolist() == [False, True, False, True]
     params = json.loads((record.folder / "params.json").read_text())
-    assert params["backbone"] == str(tmp_path / "other") and params["temperature"] == 0.1
+    assert (
+        params["backbone"] == str(tmp_path / "other")
+        and params["temperature"] == recipes.recipe("mini_simcse").temperature
+    )
     assert params["batch_size"] == 4 and Encoder.load(record.folder / "last").settings["eval_pooling"] == "cls"
 
 

@@ -196,7 +196,7 @@ def test_nt_xent_is_the_loss_the_recipe_names(folder):
     rows = BucketBatches(np.maximum(views[0].lengths, views[1].lengths), 8, 42).epoch(0)[0]
     with torch.no_grad():
         z = encode_views(encoder.train(), views, rows, torch.device("cpu"))
-        expected = losses.nt_xent(*z, 0.1).item()
+        expected = losses.nt_xent(*z, recipe.temperature).item()
     result = fit(encoder, views, recipe, max_steps=1, device="cpu", precision="fp32")
     assert result.history[0]["loss"] == pytest.approx(expected, abs=1e-5)
 
@@ -246,7 +246,7 @@ def test_best_and_last_weights_are_both_kept(folder, tmp_path):
     assert same(result.best_state, seen[1]) and same(weights(encoder), seen[3]) and not same(seen[1], seen[3])
     assert same(weights(Encoder.load(tmp_path / "run" / "best")), seen[1])
     assert same(weights(Encoder.load(tmp_path / "run" / "last")), seen[3])
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["best", "last"]
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["best", "checkpoint.safetensors", "last"]
 
 
 def test_a_score_that_is_not_a_number_is_no_best(folder):
@@ -536,7 +536,7 @@ def test_a_killed_process_ends_with_the_same_bits(tmp_path):
     for out in found:
         assert (out / "result.json").read_text() == expected, out.name
         assert (out / "weights.safetensors").read_bytes() == bits, out.name
-        names = {"best", "last", "result.json", "weights.safetensors"}
+        names = {"best", "last", "checkpoint.safetensors", "result.json", "weights.safetensors"}
         assert {p.name for p in out.iterdir()} == names, out.name
 
 
