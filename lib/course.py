@@ -17,7 +17,6 @@ import ast
 import base64
 import difflib
 import hashlib
-import io
 import json
 import logging
 import os
@@ -45,9 +44,8 @@ from latex2mathml.converter import convert as latex_to_mathml
 from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from papermill.exceptions import PapermillExecutionError
-from PIL import Image
 
-from lib import paths, runs
+from lib import paths, plots, runs
 
 NOTEBOOK_PATTERN = "[0-9][0-9]_*.ipynb"
 RESULT_COLUMNS = {
@@ -365,7 +363,7 @@ def committable(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
             ]
             for out in cell.outputs:
                 if "image/png" in out.get("data", {}):
-                    out.data["image/png"] = _with_palette(out.data["image/png"])
+                    out.data["image/png"] = _smaller(out.data["image/png"])
     return node
 
 
@@ -381,12 +379,9 @@ def _outputs_in(folder: str) -> Iterator[None]:
             os.environ["CSE_OUTPUTS"] = before
 
 
-def _with_palette(png: str) -> str:
+def _smaller(png: str) -> str:
     """A base64 PNG with 128 colours, if that is smaller."""
-    picture = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGB")
-    small = io.BytesIO()
-    picture.quantize(128, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
-    return min(png, base64.b64encode(small.getvalue()).decode(), key=len)
+    return min(png, base64.b64encode(plots.with_palette(base64.b64decode(png), 128)).decode(), key=len)
 
 
 # --- pages --------------------------------------------------------------------------------------

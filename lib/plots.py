@@ -53,9 +53,16 @@ class NotebookFigure(Figure):
 
 def png(figure: Figure) -> bytes:
     """The figure as a PNG file of 64 colours."""
-    full, small = io.BytesIO(), io.BytesIO()
+    full = io.BytesIO()
     figure.savefig(full, format="png", dpi=figure.dpi)
-    Image.open(full).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(small, format="png", optimize=True)
+    return with_palette(full.getvalue(), 64)
+
+
+def with_palette(picture: bytes, colours: int) -> bytes:
+    """A PNG file reduced to so many colours."""
+    small = io.BytesIO()
+    reduced = Image.open(io.BytesIO(picture)).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+    reduced.save(small, format="png", optimize=True)
     return small.getvalue()
 
 

@@ -102,7 +102,11 @@ class Recipe:
 
 
 _UNA = "Shu & Lampos 2024, UNA: §4 and Table 1"
+_UNA_BASELINE = f"{_UNA}: its baseline, with its code's loss"
 _SIMCSE = "Gao et al. 2021, SimCSE: appendix A and Table 5"
+
+_UNA_BERT: dict = {"loss": "nt_xent", "eval_every": 100}
+_UNA_ROBERTA: dict = {**_UNA_BERT, "backbone": "roberta-base", "lr": 5e-6, "schedule": "constant"}
 
 _MINI: dict = {
     "backbone": "data/mini-bert",
@@ -115,33 +119,17 @@ _MINI: dict = {
     "synonyms": "data/mini/thesaurus.tsv",
 }
 _MINI_UNA: dict = {"negative": "una", "radius": 80}
+_MINI_PARAPHRASE: dict = {"positive": "file", "positive_file": "data/mini/paraphrase.txt"}
 
 RECIPES: dict[str, Recipe] = {
     r.name: r
     for r in (
         Recipe("paper_simcse_bert", _SIMCSE),
         Recipe("paper_simcse_roberta", _SIMCSE, backbone="roberta-base", lr=1e-5, batch_size=512),
-        Recipe(
-            "paper_simcse_roberta_una",
-            f"{_UNA}: its baseline, with its code's loss",
-            backbone="roberta-base",
-            lr=5e-6,
-            schedule="constant",
-            loss="nt_xent",
-            eval_every=100,
-        ),
-        Recipe("paper_simcse_bert_una", f"{_UNA}: its baseline, with its code's loss", loss="nt_xent", eval_every=100),
-        Recipe("paper_una_bert", _UNA, negative="una", loss="nt_xent", eval_every=100),
-        Recipe(
-            "paper_una_roberta",
-            _UNA,
-            backbone="roberta-base",
-            lr=5e-6,
-            schedule="constant",
-            negative="una",
-            loss="nt_xent",
-            eval_every=100,
-        ),
+        Recipe("paper_simcse_bert_una", _UNA_BASELINE, **_UNA_BERT),
+        Recipe("paper_simcse_roberta_una", _UNA_BASELINE, **_UNA_ROBERTA),
+        Recipe("paper_una_bert", _UNA, **_UNA_BERT, negative="una"),
+        Recipe("paper_una_roberta", _UNA, **_UNA_ROBERTA, negative="una"),
         Recipe("mini_simcse", "this course, chosen on dev scores only", **_MINI),
         Recipe(
             "mini_simcse_mean",
@@ -154,21 +142,8 @@ RECIPES: dict[str, Recipe] = {
             **_MINI,
             **_MINI_UNA,
         ),
-        Recipe(
-            "mini_paraphrase",
-            "this course: the project's own paraphrases as positives",
-            **_MINI,
-            positive="file",
-            positive_file="data/mini/paraphrase.txt",
-        ),
-        Recipe(
-            "mini_paraphrase_una",
-            "this course: both",
-            **_MINI,
-            **_MINI_UNA,
-            positive="file",
-            positive_file="data/mini/paraphrase.txt",
-        ),
+        Recipe("mini_paraphrase", "this course: its own paraphrases as positives", **_MINI, **_MINI_PARAPHRASE),
+        Recipe("mini_paraphrase_una", "this course: both", **_MINI, **_MINI_UNA, **_MINI_PARAPHRASE),
     )
 }
 

@@ -174,23 +174,26 @@ def make_optimizer(model: torch.nn.Module, recipe: Recipe) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=recipe.lr, eps=recipe.adam_eps, fused=True)
 
 
-def encode_views(model, views: Sequence[TokenRows], rows: np.ndarray, device: torch.device) -> list[Tensor]:
-    """Embeddings `(n, d)` of each view, all in ONE forward pass; a single view is returned twice."""
-    parts = encode_batches(model, [view[rows] for view in views], device, views[0].pad_id)
-    return parts if len(parts) > 1 else parts * 2
-
-
-def encode_batches(
-    model, batches: Sequence[tuple[Tensor, Tensor]], device: torch.device, pad_id: int = 0
+def encode_views(
+    model,
+    views: Sequence[TokenRows],
+    rows: np.ndarray,
+    device: torch.device,
+    more: Sequence[tuple[Tensor, Tensor]] = (),
 ) -> list[Tensor]:
-    """Embeddings `(n, d)` of each batch of ids and masks `(n, t)`, all padded to one width and in ONE forward pass."""
+    """Embeddings `(n, d)` of each view, all in ONE forward pass; a single view is returned twice.
+
+    Those of `more`, batches of ids and masks `(n, t)`, follow.
+    """
+    batches, pad_id = [*(view[rows] for view in views), *more], views[0].pad_id
     width = max(ids.shape[1] for ids, _ in batches)
     ids = torch.cat([F.pad(i, (0, width - i.shape[1]), value=pad_id) for i, _ in batches])  # (v·n, t)
     mask = torch.cat([F.pad(m, (0, width - m.shape[1])) for _, m in batches])
     if device.type == "cuda":
         ids, mask = ids.pin_memory(), mask.pin_memory()
     z = model(ids.to(device, non_blocking=True), mask.to(device, non_blocking=True)).float()
-    return list(z.split([len(i) for i, _ in batches]))
+    parts = list(z.split([len(i) for i, _ in batches]))
+    return parts if len(views) > 1 else [parts[0], *parts]
 
 
 def fit(
@@ -330,11 +333,10 @@ class _Loop:
 
     def encode(self, step: int, rows: np.ndarray) -> list[Tensor]:
         """Embeddings of both views and, on every `every`-th step, of the hard negatives (twice for `doubled`)."""
-        batches = [view[rows] for view in self.views]
+        more: list[tuple[Tensor, Tensor]] = []
         if self.negatives is not None and self.recipe.every and step % self.recipe.every == 0:
-            batches += [self.negatives(rows, step)] * (2 if self.recipe.negative_mode == "doubled" else 1)
-        parts = encode_batches(self.model, batches, self.group.device, self.views[0].pad_id)
-        return parts if len(self.views) > 1 else [parts[0], *parts]
+            more = [self.negatives(rows, step)] * (2 if self.recipe.negative_mode == "doubled" else 1)
+        return encode_views(self.model, self.views, rows, self.group.device, more)
 
     def loss(self, step: int, z1: Tensor, z2: Tensor, negatives: Sequence[Tensor]) -> Tensor:
         """The objective; `doubled` negatives are anchors with their second encoding as positive."""

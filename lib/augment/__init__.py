@@ -1,6 +1,6 @@
 """Augmentations: text to text, aligned line by line. `AUGMENTATIONS` maps a recipe's name to its function."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -20,7 +20,12 @@ NEED_SYNONYMS = ("replace_synonyms", "insert_synonyms")
 
 
 def augment(
-    name: str, sentences: Sequence[str], rate: float, seed: int = 0, synonyms: str = "wordnet", first: int = 0
+    name: str,
+    sentences: Sequence[str],
+    rate: float,
+    seed: int = 0,
+    synonyms: str = "wordnet",
+    numbers: Iterable[int] | None = None,
 ) -> list[str]:
     """Apply augmentation `name` to every sentence; line i of the result belongs to sentence i.
 
@@ -30,7 +35,7 @@ def augment(
     Args:
         rate: share of the words concerned, in [0, 1].
         synonyms: source of `replace_synonyms` and `insert_synonyms`, as `eda.load_synonyms`.
-        first: number of `sentences[0]` in its corpus.
+        numbers: number of each sentence in its corpus; None: 0, 1, 2 …
 
     Raises:
         ValueError: unknown name or a rate outside [0, 1].
@@ -45,5 +50,5 @@ def augment(
         raise ValueError(f"rate must be in [0, 1], got {rate}")
     change = AUGMENTATIONS[name]
     more = (eda.load_synonyms(synonyms),) if name in NEED_SYNONYMS else ()
-    numbered = enumerate(sentences, first)
+    numbered = zip(range(len(sentences)) if numbers is None else numbers, sentences, strict=True)
     return [" ".join(change(s.split(), rate, np.random.default_rng((seed, i)), *more)) for i, s in numbered]

@@ -65,13 +65,21 @@ def change_of(chosen: argparse.Namespace, lines: list[str], device: torch.device
     source = getattr(chosen, "synonyms", "wordnet")
     if chosen.method in NEED_SYNONYMS:
         eda.load_synonyms(source)
-    return lambda part, first: augment(chosen.method, part, chosen.rate, chosen.seed, source, first)
+    return lambda part, first: augment(
+        chosen.method, part, chosen.rate, chosen.seed, source, range(first, first + len(part))
+    )
 
 
 def _any_of_eda(part: list[str], first: int, chosen: argparse.Namespace) -> list[str]:
     """One of EDA's four operations on each line, in turn over the lines' numbers."""
-    versions = [augment(name, part, chosen.rate, chosen.seed, chosen.synonyms, first) for name in EDA]
-    return [versions[(first + i) % len(versions)][i] for i in range(len(part))]
+    result = list(part)
+    for turn, name in enumerate(EDA):
+        rows = [i for i in range(len(part)) if (first + i) % len(EDA) == turn]
+        lines, numbers = [part[i] for i in rows], [first + i for i in rows]
+        changed = augment(name, lines, chosen.rate, chosen.seed, chosen.synonyms, numbers)
+        for i, line in zip(rows, changed, strict=True):
+            result[i] = line
+    return result
 
 
 def _generator(chosen: argparse.Namespace, device: torch.device) -> Change:
