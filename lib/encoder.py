@@ -161,6 +161,9 @@ class Encoder(nn.Module):
             "eval_head": eval_head,
         }
         config = backbone.config
+        self._first_token_only = False
+        if output := _last_attention_output(backbone):
+            output.register_forward_pre_hook(self._keep_needed_tokens)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             self.head = build_head(head, config.hidden_size, getattr(config, "initializer_range", 0.02))
@@ -221,8 +224,14 @@ class Encoder(nn.Module):
 
     def _layers(self, input_ids: Tensor, attention_mask: Tensor, pooling: str) -> Sequence[Tensor]:
         every = pooling not in ("cls", "mean", "last_token")
+        self._first_token_only = pooling == "cls"
         output = self.backbone(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=every)
+        self._first_token_only = False
         return output.hidden_states if every else (output.last_hidden_state,)
+
+    def _keep_needed_tokens(self, _module: nn.Module, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Of the last layer's rows after attention, [CLS] pooling reads the first: the others are not computed."""
+        return tuple(s[:, :1] for s in states) if self._first_token_only else states
 
     def encode(
         self,
@@ -351,6 +360,26 @@ class Encoder(nn.Module):
         replace_folder(temporary, folder)
 
 
+def _last_attention_output(backbone: nn.Module) -> nn.Module | None:
+    """What follows the attention in the last layer of a BERT-like backbone; None for another architecture."""
+    layers = getattr(getattr(backbone, "encoder", None), "layer", None)
+    return getattr(getattr(layers[-1], "attention", None), "output", None) if layers else None
+
+
+def keep_bf16(backbone: nn.Module) -> nn.Module:
+    """Let the residual stream be bf16 too while a BERT-like `backbone` trains under bf16 autocast, in place.
+
+    Autocast itself adds in fp32 what its matrix products return in bf16, and converts again for each of them.
+    """
+
+    def lower(module: nn.Module, _inputs, output: Tensor) -> Tensor:
+        return output.bfloat16() if module.training and torch.is_autocast_enabled(output.device.type) else output
+
+    if isinstance(embeddings := getattr(backbone, "embeddings", None), nn.Module):
+        embeddings.register_forward_hook(lower)
+    return backbone
+
+
 def replace_folder(temporary: Path, folder: Path) -> None:
     """Move a finished folder to its name; what stood there is removed only after the new one is in place."""
     if folder.exists():
@@ -409,7 +438,7 @@ def _load_backbone(name: str, dropout: float | None):
         options = {"add_pooling_layer": False} if unused else {}
         with _quiet():
             backbone = AutoModel.from_pretrained(name, config=config, dtype=torch.float32, **options)
-        return cheapen(backbone), AutoTokenizer.from_pretrained(name)
+        return keep_bf16(cheapen(backbone)), AutoTokenizer.from_pretrained(name)
     except OSError as error:
         text = str(error)
         if isinstance(error.__cause__, GatedRepoError) or "gated repo" in text.lower():

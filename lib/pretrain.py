@@ -30,6 +30,7 @@ from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizer
 from lib import paths
 from lib.data import pretrain_corpus
 from lib.dropout import cheapen
+from lib.encoder import keep_bf16
 from lib.tokens import tokenise
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -205,11 +206,10 @@ def mlm_loss(model: BertForMaskedLM, ids, positions, labels) -> torch.Tensor:
     return F.cross_entropy(model.cls(hidden).float(), labels)
 
 
-def ready(model: BertForMaskedLM, device: str, bf16: bool) -> BertForMaskedLM:
-    """The model on its device with `lib.dropout`; under bf16 autocast the residual stream is bf16 too."""
+def ready(model: BertForMaskedLM, device: str) -> BertForMaskedLM:
+    """The model on its device, with `lib.dropout` and, under bf16 autocast, a bf16 residual stream."""
     cheapen(model)
-    if bf16:
-        model.bert.embeddings.register_forward_hook(lambda _module, _inputs, output: output.bfloat16())
+    keep_bf16(model.bert)
     return model.to(device)  # type: ignore[arg-type]
 
 
@@ -280,14 +280,14 @@ def train(plan: Plan, out: Path, data_dir: str | None = None, every_seconds: flo
         every_seconds: time between checkpoints.
         options: `device="cpu"`, `compile=False`, `bf16=False`, `progress=True`.
     """
-    device, progress, bf16 = options.get("device", "cpu"), options.get("progress", True), options.get("bf16", False)
+    device, progress = options.get("device", "cpu"), options.get("progress", True)
     out.mkdir(parents=True, exist_ok=True)
     ids, offsets, vectors = prepare(plan, out, data_dir, progress)
     batches = Batches(ids, offsets, plan)
     state = checkpoint_state(out) or {"step": 0, "seen": 0, "seconds": 0.0, "layers": 0}
     shallow = plan.layers // 2 if plan.grow_at else plan.layers
     model = initial_model(plan, vectors, np.bincount(ids, minlength=plan.vocab_size), state["layers"] or shallow)
-    model = ready(model, device, bf16)
+    model = ready(model, device)
     optimizer = make_optimizer(model, plan)
     if state["step"]:
         load_checkpoint(out, model, optimizer)
@@ -295,7 +295,7 @@ def train(plan: Plan, out: Path, data_dir: str | None = None, every_seconds: flo
     bar = tqdm(total=plan.tokens, initial=state["seen"], unit="tok", unit_scale=True, disable=not progress)
     while state["seen"] < plan.tokens:
         if state["layers"] < plan.layers and state["seen"] >= plan.grow_at:
-            model = ready(stack(model), device, bf16)
+            model = ready(stack(model), device)
             optimizer = make_optimizer(model, plan)
             state["layers"] = model.config.num_hidden_layers
         phase_end = plan.tokens if state["layers"] == plan.layers else plan.grow_at

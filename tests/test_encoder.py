@@ -178,6 +178,37 @@ def test_bf16_is_close_to_fp32(encoder):
     assert cosine.min() > 0.999
 
 
+def test_cls_pooling_leaves_out_what_nobody_reads_and_nothing_else(folder):
+    """In training, [CLS] embeddings and all gradients equal those of the whole last layer."""
+    encoder = Encoder.load(folder, pooling="cls", dropout=0.0).train()
+    batch = encoder.tokenizer(SENTENCES, return_tensors="pt", padding=True)
+    seen = []
+    encoder.backbone.encoder.layer[-1].output.register_forward_hook(lambda *a: seen.append(a[-1].shape[1]))
+    z = encoder(batch["input_ids"], batch["attention_mask"])
+    z.square().sum().backward()
+    found = {n: p.grad.clone() for n, p in encoder.named_parameters()}
+    encoder.zero_grad()
+    whole = encoder.backbone(**batch).last_hidden_state[:, 0]
+    whole.square().sum().backward()
+    assert seen == [1, batch["input_ids"].shape[1]]
+    assert torch.allclose(z, whole, atol=1e-5)
+    for name, p in encoder.named_parameters():
+        assert torch.allclose(found[name], p.grad, atol=1e-5, rtol=1e-4), name
+
+
+def test_the_residual_stream_is_bf16_in_training_under_autocast_only(folder):
+    encoder = Encoder.load(folder, pooling="mean")
+    kinds = []
+    encoder.backbone.encoder.layer[0].register_forward_pre_hook(lambda _, inputs: kinds.append(inputs[0].dtype))
+    batch = encoder.tokenizer(SENTENCES, return_tensors="pt", padding=True)
+    for training in (True, False):
+        for autocast in (True, False):
+            encoder.train(training)
+            with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                encoder(batch["input_ids"], batch["attention_mask"])
+    assert kinds == [torch.bfloat16, torch.float32, torch.float32, torch.float32]
+
+
 def test_hidden_states_are_those_of_the_backbone(encoder):
     encoder.train()
     states = encoder.hidden_states(SENTENCES[1])
@@ -423,7 +454,7 @@ def test_other_families_load_encode_and_change_dropout(family, tmp_path):
     encoder = Encoder.load(tmp_path / family)
     assert encoder.longest_input() == longest
     sentences = [*SENTENCES, " ".join(WORDS * 2)]
-    for pooling in ("mean", "last2_mean", "first_last_mean_embeddings", "last_token"):
+    for pooling in ("cls", "mean", "last2_mean", "first_last_mean_embeddings", "last_token"):
         found = encoder.encode(sentences, pooling=pooling, precision="fp32")
         expected = [alone(encoder, s, pooling) for s in SENTENCES]
         assert np.allclose(found[:4], expected, atol=1e-5) and np.isfinite(found).all()
