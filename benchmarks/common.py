@@ -348,7 +348,7 @@ def markdown(content: Mapping) -> str:
     lines += _table(keys, [[_cell(row.get(k, "")) for k in keys] for row in table])
     ratios = [[r["what"], f"**{r['ratio']:.2f}×**", f"{r['lowest']:.2f}–{r['highest']:.2f}"] for r in content["ratios"]]
     lines += ["", *_table(["our rate / theirs", "ratio of medians", "single repetitions"], ratios)]
-    for heading in ("scores", "floor"):
+    for heading in ("scores", "floor", "counting", "targets"):
         part = content.get(heading)
         if part:
             keys = list(part[0])

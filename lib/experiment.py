@@ -178,7 +178,7 @@ def _identity(chosen: Profile, wanted: Recipe, steps, sentences: list[str], prec
         "precision": precision,
         **wanted.parameters(),
     }
-    params["backbone"] = _portable(str(params["backbone"]))
+    params["backbone"] = portable(str(params["backbone"]))
     hashes = {"corpus": text_hash(sentences), "model": model_hash(model_path(wanted.backbone))}
     for name in ("positive_file", "synonyms"):
         if Path(model_path(str(params.get(name, "")))).is_file():
@@ -295,7 +295,8 @@ def model_hash(name: str) -> str:
     return digest.hexdigest()
 
 
-def _portable(name: str) -> str:
+def portable(name: str) -> str:
+    """A path inside the project without the project's own; any other name as it is."""
     path = Path(name)
     return str(path.relative_to(paths.ROOT)) if path.is_absolute() and path.is_relative_to(paths.ROOT) else name
 

@@ -15,6 +15,7 @@ MINI_BERT = DATA / "mini-bert"
 PAPERS = DATA / "papers"
 RESULTS = ROOT / "results"
 BENCHMARKS = ROOT / "benchmarks"
+GRIDS = ROOT / "workflow" / "grids"
 
 
 def outputs() -> Path:

@@ -332,3 +332,101 @@ def tasks(names: Sequence[str], methods: Mapping[str, np.ndarray], ylabel: str, 
     axis.set(ylabel=ylabel, title=title)
     axis.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure
+
+
+# --- 04: UNA -----------------------------------------------------------------------------------------------
+
+
+def words(names: Sequence[str], panels: Mapping[str, Sequence[float]], title: str = "") -> Figure:
+    """Bars over the words of a sentence, one panel a quantity; the first word with the largest value is hatched."""
+    figure, axes = new_figure(len(panels), 3.9 * len(panels), 0.9 + 0.21 * len(names), sharey=True)
+    for i, (axis, (label, values)) in enumerate(zip(axes, panels.items(), strict=True)):
+        bars = axis.barh(range(len(names)), values, color=COLOURS[i % len(COLOURS)])
+        bars[int(np.argmax(values))].set_hatch("//")
+        axis.set(xlabel=label)
+        for place, value in enumerate(values):
+            axis.text(value, place, f" {value:.2f}", va="center", fontsize=8)
+        axis.margins(x=0.15)
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].invert_yaxis()
+    axes[0].set_title(title)
+    return figure
+
+
+def relevance(s: np.ndarray, place: int, radius: int, term: str, title: str = "") -> Figure:
+    """Left: the sorted relevance s with the window of a term; right: the probabilities of what may replace it.
+
+    Args:
+        s: ascending, (V,).
+        place: the term's place in `s`; radius: r terms on either side.
+    """
+    figure, (left, right) = new_figure(2, 8.0, 2.7)
+    first, last = max(place - radius, 0), min(place + radius + 1, len(s))
+    left.plot(np.arange(len(s)), s, lw=1.5)
+    left.axvspan(first, last - 1, color=COLOURS[1], alpha=0.35, lw=0)
+    left.annotate(term, (place, s[place]), xytext=(-14, 14), textcoords="offset points", arrowprops={"arrowstyle": "-"})
+    left.set(xlabel="terms, sorted by s", ylabel="s, highest TF-IDF (nats)", title=title)
+    weights = s[first:last] * (np.arange(first, last) != place)
+    right.plot(np.arange(first, last) - place, weights / max(weights.sum(), 1e-12), ".", ms=4, color=COLOURS[1])
+    right.set(xlabel=f"places from “{term}”", ylabel="probability", ylim=(0, None))
+    return figure
+
+
+def histograms(groups: Mapping[str, np.ndarray], bins: Sequence[float], xlabel: str, title: str = "") -> Figure:
+    """Outlined histograms over each other, told apart by colour and line style; shares, not counts."""
+    figure, (axis,) = new_figure(width=5.6, height=2.6)
+    for i, (name, values) in enumerate(groups.items()):
+        weights = np.full(len(values), 1 / max(len(values), 1))
+        colour, line = COLOURS[i % len(COLOURS)], LINES[i % len(LINES)]
+        axis.hist(values, bins=list(bins), weights=weights, histtype="step", color=colour, ls=line, lw=1.8, label=name)
+    axis.set(xlabel=xlabel, ylabel="share of the sentences", title=title)
+    axis.legend()
+    return figure
+
+
+def roles(panels: Mapping[str, tuple[Sequence[str], Sequence[str], Sequence[str]]]) -> Figure:
+    """Who is what to whom in a loss: a grid of letters for each panel.
+
+    Args:
+        panels: title → (names of the rows, names of the columns, one string a row with a letter for each column):
+            `+` positive, `-` negative, `h` hard negative, `.` not in the sum.
+    """
+    looks = {
+        "+": ("#009E73", "positive"),
+        "-": ("#D9D9D9", "negative"),
+        "h": ("#D55E00", "hard negative"),
+        ".": ("white", ""),
+    }
+    figure, axes = new_figure(len(panels), 3.3 * len(panels), 3.4)
+    for axis, (title, (rows, columns, letters)) in zip(axes, panels.items(), strict=True):
+        for i, line in enumerate(letters):
+            for j, letter in enumerate(line):
+                box = mpl.patches.Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, fc=looks[letter][0], ec="0.6", lw=0.5)
+                axis.add_patch(box)
+                axis.text(j, i, letter.replace(".", "").replace("-", "–"), ha="center", va="center")
+        axis.set(xlim=(-0.6, len(columns) - 0.4), ylim=(len(rows) - 0.4, -0.6), aspect="equal", title=title)
+        axis.set_xticks(range(len(columns)), columns)
+        axis.set_yticks(range(len(rows)), rows)
+        axis.spines[:].set_visible(False)
+        axis.tick_params(length=0)
+    return figure
+
+
+def dots(names: Sequence[str], groups: Mapping[str, tuple], xlabel: str, title: str = "", zero: str = "") -> Figure:
+    """Differences by name: one marker a group, with a bar of ± its half-width where there is one.
+
+    Args:
+        groups: label → (values, half-widths or None), each as long as `names`; NaN leaves a place empty.
+        zero: what the line at 0 is.
+    """
+    figure, (axis,) = new_figure(width=7.0, height=0.9 + 0.24 * len(names))
+    for i, (label, (values, half)) in enumerate(groups.items()):
+        place = np.arange(len(names)) + 0.18 * (i - (len(groups) - 1) / 2)
+        axis.errorbar(values, place, xerr=half, fmt=MARKERS[i], color=COLOURS[i], ms=5, capsize=2, label=label)
+    axis.axvline(0, color="0.4", ls=":", lw=1)
+    axis.text(0, -0.75, zero, ha="center", va="bottom", fontsize=8, color="0.3")
+    axis.set_yticks(range(len(names)), names)
+    axis.set(xlabel=xlabel, title=title)
+    axis.invert_yaxis()
+    axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+    return figure

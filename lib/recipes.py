@@ -27,7 +27,8 @@ class Recipe:
         synonyms: where synonym augmentations look: `wordnet` or a tab-separated file.
         negative: hard negatives: `none` or `una`; `every`: on every α-th step, from step 0.
         negative_mode: `doubled` makes each negative an anchor with itself as positive, `extra` a candidate only.
-        beta, radius, negative_select, negative_replace: β, r, and what UNA draws by (`lib.augment.una.UNA`).
+        beta, radius, negative_select, negative_replace: β, r, and what UNA draws by (`lib.augment.una.UNA`); a radius
+            below 1 is that share of the vocabulary (UNA's 4,000 of 451,691 terms are 0.0089 of it).
         representation: augmentation of the second view's embeddings (`lib.augment.representations`) or `none`;
             representation_strength: its λ.
     """
@@ -61,7 +62,7 @@ class Recipe:
     negative_mode: str = "doubled"
     every: int = 5
     beta: float = 0.5
-    radius: int = 4000
+    radius: float = 4000
     negative_select: str = "tfidf"
     negative_replace: str = "window"
     representation: str = "none"
@@ -107,6 +108,7 @@ _SIMCSE = "Gao et al. 2021, SimCSE: appendix A and Table 5"
 
 _UNA_BERT: dict = {"loss": "nt_xent", "eval_every": 100}
 _UNA_ROBERTA: dict = {**_UNA_BERT, "backbone": "roberta-base", "lr": 5e-6, "schedule": "constant"}
+_PARAPHRASE: dict = {"positive": "file", "positive_file": "data/wiki1m_paraphrases.txt"}
 
 _MINI: dict = {
     "backbone": "data/mini-bert",
@@ -118,7 +120,7 @@ _MINI: dict = {
     "eval_every": 20,
     "synonyms": "data/mini/thesaurus.tsv",
 }
-_MINI_UNA: dict = {"negative": "una", "radius": 80}
+_MINI_UNA: dict = {"negative": "una", "radius": 0.0089}
 _MINI_PARAPHRASE: dict = {"positive": "file", "positive_file": "data/mini/paraphrase.txt"}
 
 RECIPES: dict[str, Recipe] = {
@@ -130,6 +132,10 @@ RECIPES: dict[str, Recipe] = {
         Recipe("paper_simcse_roberta_una", _UNA_BASELINE, **_UNA_ROBERTA),
         Recipe("paper_una_bert", _UNA, **_UNA_BERT, negative="una"),
         Recipe("paper_una_roberta", _UNA, **_UNA_ROBERTA, negative="una"),
+        Recipe("paper_paraphrase_bert", _UNA, **_UNA_BERT, **_PARAPHRASE),
+        Recipe("paper_paraphrase_roberta", _UNA, **_UNA_ROBERTA, **_PARAPHRASE),
+        Recipe("paper_paraphrase_una_bert", _UNA, **_UNA_BERT, **_PARAPHRASE, negative="una"),
+        Recipe("paper_paraphrase_una_roberta", _UNA, **_UNA_ROBERTA, **_PARAPHRASE, negative="una"),
         Recipe("mini_simcse", "this course, chosen on dev scores only", **_MINI),
         Recipe(
             "mini_simcse_mean",

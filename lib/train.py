@@ -111,10 +111,11 @@ class Negatives:
     def __init__(self, sentences: Sequence[str], recipe: Recipe, tokenizer, seed: int = 0, more: Sequence[str] = ()):
         self.model = TfidfModel.fit(chain(sentences, more))
         self.terms = self.model.encode(sentences)
+        radius = recipe.radius * (len(self.model.terms) if 0 < recipe.radius < 1 else 1)
         self.una = UNA(
             self.model,
             recipe.beta,
-            recipe.radius,
+            math.ceil(radius),
             select=recipe.negative_select,
             replace=recipe.negative_replace,
             seed=seed,

@@ -22,6 +22,7 @@ LAYERS = (
     {"evaluate", "runs"},
     {"train"},
     {"experiment"},
+    {"grids"},
     {"course"},
 )
 # The command line of a module may reach up for what only it needs.

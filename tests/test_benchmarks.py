@@ -5,11 +5,17 @@ import json
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
+from tiny import tiny_sentences, tiny_tokenizer
 from transformers import BertConfig
 
 from lib import data, paths
+from lib.augment.tfidf import TfidfModel, terms_of
+from lib.augment.una import UNA, PieceTable
+from lib.recipes import recipe
+from lib.train import Negatives
 
 
 @pytest.fixture
@@ -68,6 +74,82 @@ def test_gpu_smoke(module, tmp_path):
     *parts, together = content["floor"]
     assert together["ms"] == pytest.approx(sum(part["ms"] for part in parts), abs=1e-3)
     assert "## Floor" in page
+
+
+def test_una_speed(module, tmp_path):
+    content, page = smoke(module("una_speed"), tmp_path)
+    done = sentences(content, "")
+    assert [n for side, n in done.items() if side.startswith("mini_simcse")] == [5 * 64] * 3
+    assert done["lib, batches of 128"] == 400 and done["Algorithm 1 in Python, to ids"] == 200
+    assert [(row["sentences"], row["workers"]) for row in content["counting"]] == [
+        (200, 1),
+        (100, 2),
+        (200, 2),
+        (400, 2),
+    ]
+    one, _, two, _ = content["counting"]
+    assert one["terms"] == two["terms"]
+    assert all("GiB_together" in row for row in content["counting"])
+    assert {row["met"] for row in content["targets"]} <= {"yes", "no", ""}
+    assert "## Counting" in page and "## Targets" in page
+
+
+SMALL = [*tiny_sentences(60), "a cat sat on a cat", "a a", "dog"]
+
+
+def test_the_reference_has_our_probabilities(module):
+    model = TfidfModel.fit(SMALL)
+    terms = model.encode(SMALL)
+    for beta in (0.2, 0.5, 3.0):
+        plain = module("una_speed").Plain(model, beta, radius=3)
+        expected = [p for s in SMALL for p in plain.probabilities(terms_of(s))]
+        assert UNA(model, beta).probabilities(terms) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("radius", [1, 4, 1000])
+def test_the_reference_has_our_windows(module, radius):
+    model = TfidfModel.fit(SMALL)
+    plain, una = module("una_speed").Plain(model, 0.5, radius), UNA(model, radius=radius)
+    for number, word in enumerate(model.terms):
+        candidates, p = una.window(number)
+        words, weights = plain.window(word)
+        assert words == [model.terms[i] for i in candidates]
+        assert np.array(weights) / sum(weights) == pytest.approx(p)
+
+
+@pytest.mark.parametrize("draw", ["by_prefix", "by_choices"])
+def test_the_reference_draws_from_its_window(module, draw):
+    """Chi-square against the exact distribution for the first, a middle and the last term in the order of s."""
+    stats = pytest.importorskip("scipy.stats")
+    model = TfidfModel.fit(SMALL)
+    plain, una = module("una_speed").Plain(model, 0.5, radius=4), UNA(model, radius=4)
+    for place in (0, len(model.terms) // 2, len(model.terms) - 1):
+        term = int(model.order[place])
+        candidates, p = una.window(term)
+        drawn = [model.index[getattr(plain, draw)(model.terms[term])] for _ in range(4000)]
+        observed = np.bincount(drawn, minlength=len(model.terms))
+        assert observed[candidates[p > 0]].sum() == 4000
+        assert stats.chisquare(observed[candidates[p > 0]], 4000 * p[p > 0]).pvalue > 1e-4
+
+
+def test_the_reference_keeps_the_length_and_always_changes_a_word(module):
+    model = TfidfModel.fit(SMALL)
+    plain = module("una_speed").Plain(model, 0.5, radius=5)
+    for words in map(terms_of, SMALL):
+        changed = plain(words, plain.by_prefix).split()
+        assert len(changed) == len(words) and changed != words
+    assert plain([], plain.by_prefix) == ""
+
+
+def test_the_timed_negatives_are_those_of_training(module, tmp_path):
+    tokenizer, chosen = tiny_tokenizer(tmp_path), recipe("mini_una", max_length=12, radius=7)
+    theirs = Negatives(SMALL, chosen, tokenizer)
+    una = UNA(theirs.model, chosen.beta, 7)
+    source = module("una_speed").Source(theirs.terms, una, PieceTable(tokenizer, theirs.model.terms), 12)
+    rows = np.array([40, 3, 3, 62])
+    for ours, expected in zip(source(rows, 9), theirs(rows, 9), strict=True):
+        assert torch.equal(ours, expected)
+    assert source.seconds > 0
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

@@ -615,6 +615,18 @@ def test_a_recipe_and_its_negatives_must_agree(folder):
         fit(encoder, views, tiny_recipe(representation="blur"), max_steps=1)
 
 
+@pytest.mark.parametrize("radius", [7, 0.0089, 0.5])
+def test_a_radius_below_one_is_a_share_of_the_vocabulary(folder, radius):
+    tokenizer = Encoder.load(folder).tokenizer
+    negatives = train.make_negatives(SENTENCES, tiny_recipe(negative="una", radius=radius), tokenizer)
+    assert negatives.una.radius == (radius if radius >= 1 else math.ceil(radius * len(negatives.model.terms)))
+
+
+def test_a_radius_of_zero_is_an_error(folder):
+    with pytest.raises(ValueError, match="radius must be at least 1"):
+        train.make_negatives(SENTENCES, tiny_recipe(negative="una", radius=0), Encoder.load(folder).tokenizer)
+
+
 def test_augmented_embeddings_enter_the_loss(folder):
     recipe = tiny_recipe(
         representation="extrapolate", representation_strength=0.5, dropout=0.0, lr=0.0, temperature=0.3

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from nltk.tokenize import NLTKWordTokenizer
 from scipy import stats
 from tiny import tiny_sentences
 from transformers import PreTrainedTokenizerFast
@@ -22,6 +23,25 @@ from lib.encoder import Encoder
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]
 WORDS = st.lists(st.sampled_from(list("abcdefgh")), max_size=9)
 SETTINGS = {"per": ["token", "type"], "select": ["tfidf", "random"], "replace": ["window", "uniform"]}
+
+
+@given(st.text(alphabet="aB1 .,:;-()[]{}<>?!*$%'\"—\nnot", max_size=24))
+def test_terms_are_nltks(sentence):
+    assert terms_of(sentence) == NLTKWordTokenizer().tokenize(sentence.lower())
+
+
+@pytest.mark.parametrize(
+    "sentence", ["I cannot.", "Gonna go.", "a.)", "1,000:2, b:", "x--y...", "a. .", "“No.”", "can't"]
+)
+def test_terms_of_odd_sentences_are_nltks(sentence):
+    assert terms_of(sentence) == NLTKWordTokenizer().tokenize(sentence.lower())
+
+
+@pytest.mark.real_data
+def test_terms_of_real_sentences_are_nltks():
+    sentences = data.corpus("wiki_slice")
+    tokenizer = NLTKWordTokenizer()
+    assert [s for s in sentences if terms_of(s) != tokenizer.tokenize(s.lower())] == []
 
 
 def slow_scores(sentence: str, corpus: list[str]) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """TF-IDF over a corpus of sentences as ragged arrays of term numbers: fitted in chunks, saved without pickle."""
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -17,16 +18,30 @@ from lib.data import write_bytes
 
 CHUNK = 10_000
 _TOKENIZER = NLTKWordTokenizer()
+_QUOTE = re.compile("[«“‘„`\"'»”’]")
+_TWO_WORDS = ("cannot", "gimme", "gımme", "gonna", "gotta", "lemme", "wanna")
+_LAST_PERIOD = re.compile(r"([^\.])(\.)([\]\)}> ]*+)\s*$")
+_COMMA, _LAST_COMMA = re.compile(r"([:,])([^\d])"), re.compile(r"([:,])$")
+_MARK = re.compile(r"\.{2,}|[;@#$%&\u2012-\u2015?!*\]\[(){}<>]|--")
 
 
 def terms_of(sentence: str) -> list[str]:
     """Lower-cased words and punctuation marks, as NLTK's word tokenizer cuts them.
 
+    Its thirty regular expressions are needed where there is a quotation mark, an apostrophe or a contraction without
+    one; elsewhere the five that are left give the same (tested) in less than half of the time.
+
     Example:
         >>> terms_of("He hasn't sold it, yet.")
         ['he', 'has', "n't", 'sold', 'it', ',', 'yet', '.']
     """
-    return _TOKENIZER.tokenize(sentence.lower())
+    text = sentence.lower()
+    if _QUOTE.search(text) or any(word in text for word in _TWO_WORDS):
+        return _TOKENIZER.tokenize(text)
+    text = _LAST_PERIOD.sub(r"\1 \2 \3 ", text)
+    if "," in text or ":" in text:
+        text = _LAST_COMMA.sub(r" \1 ", _COMMA.sub(r" \1 \2", text))
+    return _MARK.sub(r" \g<0> ", text).split()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,416 @@
+"""Speed of UNA on a CPU: counting TF-IDF, hard negatives from term numbers to WordPiece ids, their cost in training.
+
+The reference is Algorithm 1 of the paper in plain Python, word by word, on the same model; it begins with words that
+are cut already, as ours begins with terms that are numbered already.
+"""
+
+import argparse
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoTokenizer, BertConfig
+
+from benchmarks import common
+from benchmarks.common import OURS, Sample, Side
+from lib import data, paths
+from lib.augment.tfidf import Terms, TfidfModel, terms_of
+from lib.augment.una import UNA, PieceTable
+from lib.encoder import Encoder, resolve_precision
+from lib.recipes import Recipe, recipe
+from lib.tokens import tokenise
+from lib.train import fit, make_views
+
+REFERENCE_BATCH = 1000  # strings that the reference hands to the tokenizer at once
+SAMPLES = {"one": 20_000, "choices": 500, "small": 100_000}  # sentences of the sides that do not take all of them
+PREFIX, CHOICES = "Algorithm 1 in Python", "Algorithm 1 in Python, choices(window)"
+SIMCSE = "mini_simcse"
+OURS_IN = f"{OURS}, batches of"
+PARTS = ("counting", "negatives", "training")
+Measured = tuple[dict[str, list[Sample]], list[dict]]
+
+# A fresh process that counts and nothing else. Its own peak is VmHWM: ru_maxrss contains that of the parent's memory
+# at the moment of the fork. The children are those of the process pool.
+COUNT = """
+import json, sys, time
+from itertools import islice
+from pathlib import Path
+from lib.augment.tfidf import TfidfModel
+
+def peaks():
+    try:
+        import resource
+    except ImportError:
+        return None, None
+    unit = 1 if sys.platform == "darwin" else 1024
+    own, child = (resource.getrusage(w).ru_maxrss * unit for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(s.split()[1]) * 1024 for s in lines if s.startswith("VmHWM:")), own), child
+
+path, n, workers, out = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+with open(path, encoding="utf-8") as f:
+    start = time.perf_counter()
+    model = TfidfModel.fit((line.rstrip("\\n") for line in islice(f, n)), workers)
+    seconds = time.perf_counter() - start
+own, child = peaks()
+model.save(out)
+print(json.dumps({"seconds": seconds, "terms": len(model.terms), "own": own, "child": child}))
+"""
+
+
+# --- the reference -----------------------------------------------------------------------------------------
+
+
+class Plain:
+    """Algorithm 1 of the paper as one writes it down: dictionaries, lists and a loop over the words of a sentence.
+
+    Everything that does not depend on the sentence is computed here: idf, the terms sorted by s, the prefix sums of s.
+
+    Source: Shu & Lampos 2024 (UNA), Algorithm 1.
+    """
+
+    def __init__(self, model: TfidfModel, beta: float, radius: int, seed: int = 0):
+        self.beta, self.radius, self.random = beta, radius, random.Random(seed)
+        self.idf = dict(zip(model.terms, model.idf.tolist(), strict=True))
+        self.sorted = [model.terms[i] for i in model.order.tolist()]
+        self.s = model.s[model.order].tolist()
+        self.place = {term: i for i, term in enumerate(self.sorted)}
+        self.prefix = list(accumulate(self.s, initial=0.0))
+
+    def probabilities(self, words: Sequence[str]) -> list[float]:
+        """p of every word, lines 6 to 8."""
+        counts, n = Counter(words), len(words)
+        tf = {word: math.log1p(count / n) for word, count in counts.items()}
+        z = [tf[word] * self.idf[word] for word in words]
+        lowest = min(z)
+        mean = sum(z) / n - lowest
+        p = [min(self.beta * (x - lowest) / mean, 1.0) if mean > 0 else 0.0 for x in z]
+        p[z.index(max(z))] = 1.0
+        return p
+
+    def bounds(self, word: str) -> tuple[int, int, int]:
+        """Place of `word` in the order of s, and where its window begins and ends, line 9."""
+        here = self.place[word]
+        return here, max(here - self.radius, 0), min(here + self.radius + 1, len(self.s))
+
+    def window(self, word: str) -> tuple[list[str], list[float]]:
+        """The window's terms and their weights: s, 0 for the word itself."""
+        here, first, last = self.bounds(word)
+        weights = self.s[first:last]
+        weights[here - first] = 0.0
+        if not any(weights):
+            weights = [float(place != here) for place in range(first, last)]
+        return self.sorted[first:last], weights
+
+    def by_choices(self, word: str) -> str:
+        """A replacement as the paper describes it: look at the whole window, line 10."""
+        candidates, weights = self.window(word)
+        return self.random.choices(candidates, weights)[0] if any(weights) else word
+
+    def by_prefix(self, word: str) -> str:
+        """The same distribution by one binary search in the prefix sums."""
+        here, first, last = self.bounds(word)
+        before, own = self.prefix[first], self.s[here]
+        others = self.prefix[last] - before - own
+        if others <= 1e-12:
+            return self.by_choices(word)
+        target = before + self.random.random() * others
+        if target >= self.prefix[here]:
+            target += own
+        return self.sorted[min(bisect_right(self.prefix, target, first, last) - 1, last - 1)]
+
+    def __call__(self, words: Sequence[str], draw: Callable[[str], str]) -> str:
+        """A negative of one sentence, lines 7 to 12."""
+        if not words:
+            return ""
+        p = self.probabilities(words)
+        return " ".join(draw(w) if self.random.random() < q else w for w, q in zip(words, p, strict=True))
+
+
+# --- the sides ---------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Source:
+    """Negatives of numbered sentences as `lib.train.Negatives` makes them, on a model that was fitted elsewhere."""
+
+    terms: Terms
+    una: UNA
+    table: PieceTable
+    max_length: int = 32
+    seconds: float = 0.0
+
+    def __call__(self, rows: np.ndarray, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Padded ids and mask `(n, t)`; the time is added to `seconds`."""
+        start = time.perf_counter()
+        found = self.table(self.una(self.terms[rows], rows, epoch=step), self.max_length)
+        self.seconds += time.perf_counter() - start
+        return found
+
+
+def count(text: Path, n: int, workers: int, out: Path) -> dict:
+    """`TfidfModel.fit` on the first `n` lines of `text` in a process of its own; the model is left in `out`."""
+    command = [sys.executable, "-c", COUNT, str(text), str(n), str(workers), str(out)]
+    done = subprocess.run(command, cwd=paths.ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    pool = workers if workers > 1 else 0
+    own, child = (None if found[k] is None else found[k] / 2**30 for k in ("own", "child"))
+    row = {
+        "sentences": n,
+        "workers": workers,
+        "terms": found["terms"],
+        "seconds": round(found["seconds"], 2),
+        "sentences_per_second": round(n / found["seconds"]),
+        "seconds_per_100k": round(found["seconds"] * 1e5 / n, 2),
+        "GiB_main_process": "" if own is None else round(own, 3),
+        "GiB_a_worker": "" if child is None or not pool else round(child, 3),
+        "GiB_together": "" if own is None or child is None else round(own + pool * child, 3),
+    }
+    print(f"fit {n:,} sentences, {workers} workers: {row['seconds']} s, {row['GiB_together']} GiB", flush=True)
+    return row
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch and the tokenizer on one thread."""
+    threads, parallel = torch.get_num_threads(), os.environ.get("TOKENIZERS_PARALLELISM", "true")
+    torch.set_num_threads(1)
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        os.environ["TOKENIZERS_PARALLELISM"] = parallel
+
+
+def ours(source: Source, n: int, batch: int) -> Side:
+    """Negatives of `n` sentences in a random order, `batch` at a time."""
+
+    def run(i: int) -> Sample:
+        order = np.random.default_rng(i).permutation(len(source.terms))[:n]
+        start = time.perf_counter()
+        for first in range(0, n, batch):
+            source(order[first : first + batch], i)
+        return Sample(time.perf_counter() - start, n)
+
+    return run
+
+
+def theirs(plain: Plain, draw: Callable[[str], str], words: Sequence[list[str]], tokenizer=None) -> Side:
+    """The reference on sentences of `words`, to strings or, with a tokenizer, to padded ids."""
+
+    def run(_: int) -> Sample:
+        start = time.perf_counter()
+        for first in range(0, len(words), REFERENCE_BATCH):
+            strings = [plain(sentence, draw) for sentence in words[first : first + REFERENCE_BATCH]]
+            if tokenizer is not None:
+                tokenizer(strings, truncation=True, max_length=32, padding=True, return_tensors="pt")
+        return Sample(time.perf_counter() - start, len(words))
+
+    return run
+
+
+def timed(function: Callable[[Sequence[str]], object], sentences: Sequence[str]) -> Side:
+    """Any function of sentences."""
+
+    def run(_: int) -> Sample:
+        start = time.perf_counter()
+        function(sentences)
+        return Sample(time.perf_counter() - start, len(sentences))
+
+    return run
+
+
+def negative_sides(source: Source, sentences: Sequence[str], tokenizer, batch: int, scale: float) -> dict[str, Side]:
+    """From terms to WordPiece ids, ours and the reference; and what reading text costs beside it."""
+    some, few, many = (sentences[: max(1, int(SAMPLES[k] * scale))] for k in ("one", "choices", "small"))
+    words = [terms_of(s) for s in some]
+    plain = Plain(source.una.model, source.una.beta, source.una.radius)
+    return {
+        f"{OURS_IN} {batch:,}": ours(source, len(sentences), batch),
+        f"{OURS_IN} 64": ours(source, len(many), 64),
+        f"{PREFIX}, to strings": theirs(plain, plain.by_prefix, words),
+        f"{PREFIX}, to ids": theirs(plain, plain.by_prefix, words, tokenizer),
+        f"{CHOICES}, to ids": theirs(plain, plain.by_choices, words[: len(few)], tokenizer),
+        "lib.tokens.tokenise of the corpus": timed(lambda s: tokenise(s, tokenizer, 32, progress=False), many),
+        "TfidfModel.encode of the corpus": timed(source.una.model.encode, some),
+    }
+
+
+def training_sides(folder: Path, sentences: list[str], source: Source, recipes: dict[str, Recipe]) -> dict[str, Side]:
+    """`lib.train.fit` for one epoch of `sentences`, one side a recipe."""
+
+    def side(chosen: Recipe) -> Side:
+        def run(i: int) -> Sample:
+            encoder = Encoder.load(folder, pooling=chosen.pooling, head=chosen.head, dropout=chosen.dropout)
+            views = make_views(sentences, chosen, encoder.tokenizer)
+            source.seconds = 0.0
+            negatives = source if chosen.negative == "una" else None
+            result = fit(encoder, views, chosen, negatives=negatives, seed=i, device="cpu")
+            seconds = round(source.seconds, 2)
+            return Sample(result.seconds, result.steps * chosen.batch_size, {"seconds_drawing": seconds})
+
+        return run
+
+    return {name: side(chosen) for name, chosen in recipes.items()}
+
+
+# --- the report --------------------------------------------------------------------------------------------
+
+
+def read(n: int, args: argparse.Namespace, tokenizer) -> tuple[list[str], str]:
+    """`n` sentences and what they are."""
+    if args.smoke:
+        return common.made_up(n, tokenizer), "made-up strings (smoke run)"
+    try:
+        return data.corpus("wikipedia", args.data_dir, n), f"{n:,} distinct ones of Wikipedia"
+    except (FileNotFoundError, ValueError):
+        return common.wikipedia(n, args.data_dir)
+
+
+def targets(counted: list[dict], ratios: list[dict], samples: dict[str, list[Sample]]) -> list[dict]:
+    """What was hoped for beside what was found, of the parts that were measured."""
+    table: list[tuple[str, float | str, str, float]] = []
+    if counted:
+        smaller, largest = counted[-2:]
+        growth = largest["seconds_per_100k"] / max(smaller["seconds_per_100k"], 0.01)
+        what = f"fit on {largest['sentences']:,} sentences, {largest['workers']} workers"
+        table += [
+            (f"{what}: seconds", largest["seconds"], "≤", 90),
+            (f"{what}: GiB", largest["GiB_together"], "≤", 2.5),
+        ]
+        table += [("its seconds per 100k / those of the next smaller corpus", round(growth, 3), "≤", 1.2)]
+    rates = {row["side"]: row["sentences_per_second"] for row in common.rows(samples)}
+    table += [(f"negatives per second, {side}", rate, "≥", 100_000) for side, rate in rates.items() if OURS_IN in side]
+    table += [(r["what"], r["ratio"], "≥", 20) for r in ratios if r["what"].startswith("negatives")]
+    table += [(r["what"], r["ratio"], "≤", 1.25) for r in ratios if r["what"].startswith("time")]
+    rows = []
+    for what, value, sign, aim in table:
+        met = "" if isinstance(value, str) else "yes" if (value <= aim if sign == "≤" else value >= aim) else "no"
+        rows.append({"what": what, "measured": value, "target": f"{sign} {aim:,}", "met": met})
+    return rows
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """Command line."""
+    p = common.parser(__doc__, repetitions=2)
+    p.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure")
+    p.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="sentences to fit on")
+    p.add_argument("--workers", type=int, default=2, help="processes that count and encode")
+    p.add_argument("--batch", type=int, default=2048, help="sentences whose negatives are drawn at once")
+    p.add_argument("--steps", type=int, default=80, help="steps of an epoch of training (80 are 5,120 sentences)")
+    p.add_argument("--radius", type=int, default=4000, help="r of UNA")
+    args = p.parse_args(argv)
+    args.scale = 1.0
+    if args.smoke:
+        args.sizes, args.batch, args.steps, args.radius, args.repetitions = [100, 200, 400], 128, 5, 20, 1
+        args.scale = 0.01
+    if len(args.sizes) < 2 or max(args.sizes) < args.steps * 64:
+        raise SystemExit("--sizes takes at least two numbers, the largest at least 64 × --steps")
+    args.sizes.sort()
+    common.prepare(args)
+    return args
+
+
+def fit_all(args: argparse.Namespace, sentences: list[str], folder: Path) -> tuple[list[dict], Path]:
+    """Count every size, the middle one with one process too; the model of all sentences is left in the file."""
+    text, out = folder / "sentences.txt", folder / "model.npz"
+    text.write_text("".join(f"{s}\n" for s in sentences), encoding="utf-8")
+    counted = [count(text, args.sizes[-2], 1, out)]
+    return counted + [count(text, n, args.workers, out) for n in args.sizes], out
+
+
+def number(args: argparse.Namespace, sentences: list[str], model: TfidfModel, tokenizer) -> tuple[Source, str]:
+    """Term numbers of all sentences and the table of WordPiece ids; and what it took."""
+    start = time.perf_counter()
+    terms = model.encode(sentences, args.workers)
+    middle = time.perf_counter()
+    table = PieceTable(tokenizer, model.terms)
+    took = f"{middle - start:.1f} s to number {len(sentences):,} sentences in {args.workers} processes, "
+    took += f"{time.perf_counter() - middle:.1f} s for the ids of {len(model.terms):,} terms"
+    print(took, flush=True)
+    return Source(terms, UNA(model, radius=args.radius), table), took
+
+
+def measure_negatives(args: argparse.Namespace, source: Source, sentences: list[str], tokenizer) -> Measured:
+    """Negatives of all sentences and the reference."""
+    with one_thread():
+        sides = negative_sides(source, sentences, tokenizer, args.batch, args.scale)
+        samples = common.interleave(sides, args.repetitions)
+    first, small, _, prefix, choices, *_ = samples
+    return samples, [
+        common.ratio("negatives / the reference by prefix sums, to ids", first, prefix, samples),
+        common.ratio("negatives / the reference by choices(window), to ids", first, choices, samples),
+        common.ratio("batches of 64 / the reference by prefix sums, to ids", small, prefix, samples),
+    ]
+
+
+def measure_training(args: argparse.Namespace, source: Source, sentences: list[str], folder: Path) -> Measured:
+    """An epoch without negatives and with both modes of them, after a few steps that are not timed."""
+    model, base = paths.MINI_BERT, recipe(SIMCSE, batch_size=64, max_length=32)
+    if args.smoke:
+        tokenizer = AutoTokenizer.from_pretrained(model)
+        config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **common.TINY)
+        model = common.save_model(folder / "model", tokenizer, config)
+    una = base.changed(negative="una", every=5, radius=args.radius)
+    recipes = {f"{SIMCSE}, UNA {m}": una.changed(negative_mode=m) for m in ("doubled", "extra")}
+    training_sides(model, sentences[:320], source, {"warm-up": una})["warm-up"](0)
+    sides = training_sides(model, sentences[: args.steps * 64], source, {SIMCSE: base, **recipes})
+    samples = common.interleave(sides, args.repetitions)
+    return samples, [common.ratio(f"time of an epoch, {name} / {SIMCSE}", SIMCSE, name, samples) for name in recipes]
+
+
+def measure(args: argparse.Namespace, folder: Path) -> dict:
+    """The parts asked for in one report."""
+    tokenizer = AutoTokenizer.from_pretrained(paths.MINI_BERT)
+    sentences, text = read(args.sizes[-1], args, tokenizer)
+    settings: dict[str, object] = {"sentences": text, "repetitions": args.repetitions}
+    counted: list[dict] = []
+    samples: dict[str, list[Sample]] = {}
+    ratios: list[dict] = []
+    if "counting" in args.parts:
+        counted, path = fit_all(args, sentences, folder)
+    if {"negatives", "training"} & set(args.parts):
+        model = TfidfModel.load(path) if counted else TfidfModel.fit(sentences, args.workers)
+        source, settings["preparation"] = number(args, sentences, model, tokenizer)
+        settings["UNA"] = f"β = {source.una.beta}, r = {args.radius:,}; negatives and the reference on one thread"
+    if "negatives" in args.parts:
+        samples, ratios = measure_negatives(args, source, sentences, tokenizer)
+    if "training" in args.parts:
+        more, costs = measure_training(args, source, sentences, folder)
+        samples, ratios = {**samples, **more}, ratios + costs
+        shape = "a tiny model" if args.smoke else "data/mini-bert"
+        steps = f"{args.steps} steps of 64, at most 32 tokens, UNA on every 5th"
+        settings["training"] = f"{shape}, {steps}, {resolve_precision('auto', 'cpu')}"
+    aims = targets(counted, ratios, samples)
+    table = common.rows(samples)
+    return common.report("una_speed", "UNA on a CPU", settings, table, ratios, counting=counted, targets=aims)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure, print and write the table."""
+    args = arguments(argv)
+    found = common.machine()
+    with tempfile.TemporaryDirectory() as folder:
+        content = measure(args, Path(folder))
+    common.write(content, found, args.results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""Grids: the runs behind a table, as a file of notebook parameters.
+
+Command line: `python -m lib.grids una_small` trains what is missing of `workflow/grids/una_small.yaml`; finished runs
+are skipped, an interrupted one is taken up. Several processes share a grid by `--seeds`.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from lib import experiment, paths, runs
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table: its place, and the notebook parameters that lead to it.
+
+    Attributes:
+        row, column: where the paper prints it (`row_id` and column of its CSV); a grid of our own names its rows
+            freely. `{seed}` in a row stands for the seed.
+        set: parameters, without profile and seed.
+    """
+
+    row: str
+    column: str
+    set: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All cells of one table.
+
+    Attributes:
+        source: paper and table, or what a table of our own asks.
+        notebook: whose parameters are set, and where the runs lie under `outputs/`.
+        table: name of the paper's CSV in `data/papers/`, empty for a table of our own.
+        metric: which of a run's metrics belongs in the table.
+        factor: by which the paper's figure is multiplied to be Spearman ×100.
+    """
+
+    source: str
+    notebook: str
+    profile: str
+    metric: str
+    seeds: tuple[int, ...]
+    cells: tuple[Cell, ...]
+    table: str = ""
+    factor: float = 100.0
+
+    def runs(self, seeds: tuple[int, ...] = ()) -> Iterator[tuple[Cell, int]]:
+        """Cell and seed of every run, seeds outermost, without repeating one that two cells share."""
+        for seed in seeds or self.seeds:
+            done: list[Mapping[str, object]] = []
+            for cell in self.cells:
+                if cell.set not in done:
+                    done.append(cell.set)
+                    yield cell, seed
+
+
+def read(name: str | Path) -> Grid:
+    """The grid in a file, or in `workflow/grids/<name>.yaml`.
+
+    Raises:
+        FileNotFoundError: no such file; the message lists the grids there are.
+        ValueError: not YAML, a key is unknown or missing, or a cell stands twice.
+
+    Example:
+        >>> grid = read("una_table_c5")
+        >>> grid.cells[0].row, dict(grid.cells[0].set)
+        ('beta_0_8', {'method': 'paper_una_bert', 'beta': 0.8})
+    """
+    path = Path(name) if str(name).endswith(".yaml") else paths.GRIDS / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in paths.GRIDS.glob("*.yaml")))
+        raise FileNotFoundError(f"no grid {name!r}: there are {known}")
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        common, column = content.pop("common", {}), content.pop("column", "")
+        cells = tuple(
+            Cell(**{"column": column, **cell, "set": {**common, **cell.get("set", {})}})
+            for cell in content.pop("cells")
+        )
+        grid = Grid(**content | {"cells": cells, "seeds": tuple(content.pop("seeds"))})
+    except (yaml.YAMLError, AttributeError, TypeError, KeyError) as error:
+        raise ValueError(f"{path}: {error}; a grid has the keys of lib.grids.Grid, common and column") from error
+    places = [(cell.row, cell.column) for cell in cells]
+    if twice := {place for place in places if places.count(place) > 1}:
+        raise ValueError(f"{path}: {sorted(twice)} stands twice")
+    return grid
+
+
+def _recorded(grid: Grid, cell: Cell, results: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `results` that are runs of the cell."""
+    given = {name: value for name, value in cell.set.items() if name != "method"}
+    chosen, wanted, steps = experiment.resolve(grid.profile, str(cell.set["method"]), **given)  # type: ignore[arg-type]
+    used = wanted.parameters()
+    unused = set(asdict(wanted)) - set(used) - {"name", "source"}
+    used |= {"profile": chosen.name, "recipe": wanted.name, "max_steps": steps}
+    used["backbone"] = experiment.portable(wanted.backbone)
+    match = np.ones(len(results), bool)
+    for name in unused & set(results):
+        match &= results[name].isna().to_numpy()
+    for name, value in used.items():
+        values = results[name] if name in results else pd.Series([None] * len(results), dtype=object)
+        match &= (values.isna() if value is None else values == value).to_numpy()
+    return results[match]
+
+
+def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
+    """Finished runs of a grid, one row a run: those of `results` (`results/<notebook>.csv`), with row and column."""
+    found = []
+    for cell in grid.cells:
+        rows = _recorded(grid, cell, results)
+        rows = rows[rows["seed"].isin(grid.seeds)].drop_duplicates("seed", keep="last")
+        names = [cell.row.format(seed=seed) for seed in rows["seed"]]
+        found.append(rows.assign(row=names, column=cell.column))
+    return pd.concat(found, ignore_index=True) if found else results.iloc[:0]
+
+
+def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
+    """Row, column, the paper's figure, and ours as n, mean and sd of the metric over seeds (Spearman ×100)."""
+    runs_of = collect(grid, results)
+    printed = None
+    if grid.table:
+        printed = pd.read_csv(paths.PAPERS / f"{grid.table}.csv", dtype=str, keep_default_na=False).set_index("row_id")
+    rows: list[dict[str, object]] = []
+    for cell in grid.cells:
+        for row in dict.fromkeys(cell.row.format(seed=seed) for seed in grid.seeds):
+            ours = runs_of[(runs_of["row"] == row) & (runs_of["column"] == cell.column)]
+            values = ours[grid.metric] if grid.metric in ours else pd.Series(dtype=float)
+            paper = np.nan if printed is None else grid.factor * float(printed.loc[row, cell.column])
+            rows.append(
+                {
+                    "row": row,
+                    "column": cell.column,
+                    "paper": round(paper, 2),
+                    "n": values.count(),
+                    "mean": values.mean(),
+                    "sd": values.std(ddof=1),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Train what is missing of a grid and print one line a run."""
+    parser = argparse.ArgumentParser(prog="python -m lib.grids", description="Run a grid; finished runs are skipped.")
+    parser.add_argument("grid", help="a file, or a name in workflow/grids/")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[], help="only these (default: the grid's)")
+    parser.add_argument("--data-dir")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--list", action="store_true", help="print the runs, train nothing")
+    chosen = parser.parse_args(arguments)
+    try:
+        grid = read(chosen.grid)
+    except (FileNotFoundError, ValueError) as error:
+        sys.exit(f"error: {error}")
+    options = {"data_dir": chosen.data_dir, "device": chosen.device}
+    for cell, seed in grid.runs(tuple(chosen.seeds)):
+        if chosen.list:
+            print(f"{cell.row} · {cell.column} · seed {seed} · {dict(cell.set)}")
+            continue
+        given = {name: value for name, value in cell.set.items() if name != "method"}
+        record = experiment.run(
+            grid.notebook,
+            str(cell.set["method"]),
+            grid.profile,
+            seed=seed,
+            **options,
+            **given,  # type: ignore[arg-type]
+        )
+        print(f"{cell.row}, seed {seed}: {grid.metric} {(record.metrics or {}).get(grid.metric):.2f}", flush=True)
+    if not chosen.list:
+        print(f"wrote {runs.save_results(grid.notebook)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""The grid files: complete against the papers' tables, valid for the notebook, and read back from results."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import course, experiment, grids, paths, runs
+
+FILES = sorted(paths.GRIDS.glob("*.yaml"))
+# Rows that other people trained, or that need no training.
+ELSEWHERE: dict[str, set[str]] = {"una_table_2_step_3_random": {"ablation_row_1", "bert_una"}, "una_table_d7": {"mean"}}
+
+each = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+
+
+def test_there_are_the_tables_of_una() -> None:
+    assert {f"una_table_{t}" for t in ("1", "2", "c3", "c4", "c5", "c6", "d7")} <= {path.stem for path in FILES}
+
+
+@each
+def test_every_row_of_the_paper_is_in_the_grid_and_no_other(path) -> None:
+    grid = grids.read(path)
+    if not grid.table:
+        return
+    printed = pd.read_csv(paths.PAPERS / f"{grid.table}.csv", dtype=str).set_index("row_id")
+    rows = {cell.row.format(seed=seed) for cell in grid.cells for seed in grid.seeds}
+    assert rows == set(printed.index) - ELSEWHERE.get(path.stem, set())
+    assert {cell.column for cell in grid.cells} <= set(printed.columns)
+
+
+@each
+def test_every_cell_is_a_run_of_the_notebook(path) -> None:
+    grid = grids.read(path)
+    known = course.parameter_names(course.find_notebook(grid.notebook))
+    for cell in grid.cells:
+        assert set(cell.set) <= set(known), cell
+        given = {k: v for k, v in cell.set.items() if k != "method"}
+        experiment.resolve(grid.profile, cell.set["method"], **given)
+
+
+@each
+def test_different_cells_are_different_runs(path) -> None:
+    grid = grids.read(path)
+    resolved = []
+    for cell in grid.cells:
+        given = {k: v for k, v in cell.set.items() if k != "method"}
+        _, wanted, steps = experiment.resolve(grid.profile, cell.set["method"], **given)
+        resolved.append((steps, sorted(wanted.parameters().items(), key=str)))
+    assert len({str(r) for r in resolved}) == len(resolved)
+
+
+def test_table_c4_sets_what_the_paper_varied() -> None:
+    found = {(c.row, c.column): dict(c.set) for c in grids.read("una_table_c4").cells}
+    assert found[("alpha_9", "UNA")] == {"method": "paper_una_bert", "every": 9}
+    assert found[("alpha_0", "Paraphrasing & UNA")] == {"method": "paper_paraphrase_bert"}
+
+
+def test_seeds_are_outermost_and_shared_runs_are_done_once() -> None:
+    cells = tuple(grids.Cell(row, "", {"method": m}) for row, m in (("a", "una"), ("b", "simcse"), ("c", "una")))
+    grid = grids.Grid("", "04_una", "small", "m", (1, 2), cells)
+    assert [(cell.row, seed) for cell, seed in grid.runs()] == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+    assert [seed for _, seed in grid.runs((7,))] == [7, 7]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("source: s\nnotebook: 04_una\nprofile: small\nmetric: m\nseeds: [1]\n", "'cells'"),
+        ("source: s\nnotebook: n\nprofile: p\nmetric: m\nsead: 1\nseeds: [1]\ncells: []\n", "sead"),
+        (
+            "source: s\nnotebook: n\nprofile: p\nmetric: m\nseeds: [1]\ncells: [{row: a}, {row: a}]\n",
+            "stands twice",
+        ),
+    ],
+)
+def test_a_bad_file_is_one_clear_error(tmp_path, text, message) -> None:
+    (tmp_path / "bad.yaml").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        grids.read(tmp_path / "bad.yaml")
+
+
+def test_an_unknown_grid_lists_those_there_are() -> None:
+    with pytest.raises(FileNotFoundError, match="una_table_c5"):
+        grids.read("una_tabel_c5")
+
+
+def recorded(grid: grids.Grid, scores: dict[str, dict[int, float]]) -> pd.DataFrame:
+    """A results table as `lib.runs` writes it, for some rows and seeds of a grid."""
+    rows = []
+    for cell in grid.cells:
+        given = {k: v for k, v in cell.set.items() if k != "method"}
+        chosen, wanted, steps = experiment.resolve(grid.profile, cell.set["method"], **given)
+        for seed, score in scores.get(cell.row, {}).items():
+            row = {"recipe": wanted.name, "profile": chosen.name, "max_steps": steps, "seed": seed}
+            row |= {**wanted.parameters(), "backbone": experiment.portable(wanted.backbone), grid.metric: score}
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def test_runs_are_found_in_their_cells_after_a_round_trip(tmp_path) -> None:
+    grid = grids.read("una_small")
+    scores = {cell.row: {seed: 10.0 * i + j for j, seed in enumerate(grid.seeds)} for i, cell in enumerate(grid.cells)}
+    recorded(grid, scores).to_csv(tmp_path / "r.csv", index=False)
+    found = grids.collect(grid, pd.read_csv(tmp_path / "r.csv"))
+    assert {(r.row, r.seed): r.sts7_test_avg_last for r in found.itertuples()} == {
+        (row, seed): score for row, by_seed in scores.items() for seed, score in by_seed.items()
+    }
+
+
+def test_beside_paper_is_the_mean_over_seeds_and_the_printed_figure() -> None:
+    grid = grids.read("una_table_1")
+    table = grids.beside_paper(grid, recorded(grid, {"bert_una": {42: 75.0}})).set_index("row")
+    assert table.loc["bert_una", ["paper", "n", "mean"]].tolist() == [76.14, 1, 75.0]
+    assert table.loc["bert_simcse", "n"] == 0 and np.isnan(table.loc["bert_simcse", "mean"])
+
+
+def test_beside_paper_without_any_result() -> None:
+    empty = pd.DataFrame({"seed": [], "recipe": []})
+    assert grids.beside_paper(grids.read("una_table_d7"), empty)["n"].sum() == 0
+
+
+def test_table_d7_puts_each_seed_in_its_row() -> None:
+    grid = grids.read("una_table_d7")
+    results = recorded(grid, {"seed_{seed}": {42: 76.0, 0: 75.0}})
+    table = grids.beside_paper(grid, results).set_index(["row", "column"])
+    assert table.loc[("seed_0", "SimCSE"), "mean"] == 75.0 and table.loc[("seed_0", "SimCSE"), "paper"] == 75.26
+    assert table.loc[("seed_1", "SimCSE"), "n"] == 0
+
+
+def test_list_prints_the_runs_and_trains_nothing(capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path))
+    grids.main(["una_table_c6", "--list"])
+    assert len(capsys.readouterr().out.splitlines()) == 12 and not list(tmp_path.iterdir())
+    with pytest.raises(SystemExit, match="no grid"):
+        grids.main(["una_table_c7"])
+
+
+def test_a_grid_trains_what_is_missing_and_writes_results(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path / "outputs"))
+    monkeypatch.setattr(runs, "save_results", lambda notebook: tmp_path / notebook)
+    text = "source: s\nnotebook: 04_una\nprofile: mini\nmetric: mini_test_spearman_last\nseeds: [3]\n"
+    text += (
+        "common: {max_steps: 1, batch_size: 4}\ncells: [{row: a, set: {method: una}}, {row: b, set: {method: una}}]\n"
+    )
+    (tmp_path / "tiny.yaml").write_text(text)
+    grids.main([str(tmp_path / "tiny.yaml")])
+    (finished,) = (tmp_path / "outputs").glob("04_una/*/metrics.json")
+    before = finished.stat().st_mtime_ns
+    grids.main([str(tmp_path / "tiny.yaml")])
+    assert finished.stat().st_mtime_ns == before
+    assert capsys.readouterr().out.count("a, seed 3: mini_test_spearman_last") == 2
