@@ -1,7 +1,7 @@
 """Grids: the runs behind a table, as a file of notebook parameters.
 
 Command line: `python -m lib.grids una_small` trains what is missing of `workflow/grids/una_small.yaml`; finished runs
-are skipped, an interrupted one is taken up. Several processes share a grid by `--seeds`.
+are skipped, an interrupted one is taken up. Several processes share a grid by `--seeds` and `--rows`.
 """
 
 import argparse
@@ -153,6 +153,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m lib.grids", description="Run a grid; finished runs are skipped.")
     parser.add_argument("grid", help="a file, or a name in workflow/grids/")
     parser.add_argument("--seeds", type=int, nargs="+", default=[], help="only these (default: the grid's)")
+    parser.add_argument("--rows", nargs="+", default=[], help="only these")
     parser.add_argument("--data-dir")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--list", action="store_true", help="print the runs, train nothing")
@@ -162,7 +163,11 @@ def main(arguments: list[str] | None = None) -> None:
     except (FileNotFoundError, ValueError) as error:
         sys.exit(f"error: {error}")
     options = {"data_dir": chosen.data_dir, "device": chosen.device}
+    if unknown := set(chosen.rows) - {cell.row for cell in grid.cells}:
+        sys.exit(f"error: {chosen.grid} has no rows {sorted(unknown)}")
     for cell, seed in grid.runs(tuple(chosen.seeds)):
+        if chosen.rows and cell.row not in chosen.rows:
+            continue
         if chosen.list:
             print(f"{cell.row} · {cell.column} · seed {seed} · {dict(cell.set)}")
             continue

@@ -362,7 +362,7 @@ def relevance(s: np.ndarray, place: int, radius: int, term: str, title: str = ""
     """
     figure, (left, right) = new_figure(2, 8.0, 2.7)
     first, last = max(place - radius, 0), min(place + radius + 1, len(s))
-    left.plot(np.arange(len(s)), s, lw=1.5)
+    left.plot(np.arange(len(s)), s, lw=1.5, drawstyle="steps-mid")
     left.axvspan(first, last - 1, color=COLOURS[1], alpha=0.35, lw=0)
     left.annotate(term, (place, s[place]), xytext=(-14, 14), textcoords="offset points", arrowprops={"arrowstyle": "-"})
     left.set(xlabel="terms, sorted by s", ylabel="s, highest TF-IDF (nats)", title=title)
@@ -412,19 +412,17 @@ def roles(panels: Mapping[str, tuple[Sequence[str], Sequence[str], Sequence[str]
     return figure
 
 
-def dots(names: Sequence[str], groups: Mapping[str, tuple], xlabel: str, title: str = "", zero: str = "") -> Figure:
+def dots(names: Sequence[str], groups: Mapping[str, tuple], xlabel: str, title: str = "") -> Figure:
     """Differences by name: one marker a group, with a bar of ± its half-width where there is one.
 
     Args:
         groups: label → (values, half-widths or None), each as long as `names`; NaN leaves a place empty.
-        zero: what the line at 0 is.
     """
     figure, (axis,) = new_figure(width=7.0, height=0.9 + 0.24 * len(names))
     for i, (label, (values, half)) in enumerate(groups.items()):
         place = np.arange(len(names)) + 0.18 * (i - (len(groups) - 1) / 2)
         axis.errorbar(values, place, xerr=half, fmt=MARKERS[i], color=COLOURS[i], ms=5, capsize=2, label=label)
     axis.axvline(0, color="0.4", ls=":", lw=1)
-    axis.text(0, -0.75, zero, ha="center", va="bottom", fontsize=8, color="0.3")
     axis.set_yticks(range(len(names)), names)
     axis.set(xlabel=xlabel, title=title)
     axis.invert_yaxis()

@@ -113,8 +113,9 @@ _PARAPHRASE: dict = {"positive": "file", "positive_file": "data/wiki1m_paraphras
 _MINI: dict = {
     "backbone": "data/mini-bert",
     "eval_pooling": "mean",
-    "lr": 3e-4,
-    "temperature": 0.07,
+    "lr": 5e-4,
+    "temperature": 0.05,
+    "dropout": 0.2,
     "batch_size": 128,
     "max_length": 64,
     "eval_every": 20,
