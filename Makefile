@@ -50,7 +50,7 @@ format: setup  ## let ruff fix and format
 	$(BIN)/ruff format .
 
 table: setup  ## the tables of the README, from results/
-	$(BIN)/python -m lib.runs table
+	$(BIN)/python results/table.py
 
 bench: setup  ## side-by-side timings on the CPU
 	$(BIN)/python -m benchmarks
@@ -59,7 +59,7 @@ bench-gpu: setup  ## side-by-side timings on a GPU
 	$(BIN)/python -m benchmarks --gpu
 
 notebooks: setup  ## execute the notebooks in place, for a commit
-	HF_HUB_OFFLINE=1 $(BIN)/python -m lib.course refresh
+	HF_HUB_OFFLINE=1 $(BIN)/python notebooks/refresh.py
 
 strip: setup  ## clear the notebooks' outputs
 	$(BIN)/jupyter nbconvert --clear-output --inplace $(NOTEBOOKS)

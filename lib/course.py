@@ -4,7 +4,6 @@ Command line, from any folder:
 
 * ``python -m lib.course``: every notebook at the `mini` profile into `outputs/`, with an
   index page, rendered pages and a table of results;
-* ``python -m lib.course refresh 01 02``: these notebooks in place, for a commit;
 * ``python -m lib.course run 02_simcse -p temperature 0.1 -p profile small --no-lesson``:
   one notebook, optionally without the cells tagged `lesson`.
 
@@ -14,7 +13,6 @@ complete; a notebook that failed is kept as `<name>.failed.ipynb`.
 
 import argparse
 import ast
-import base64
 import difflib
 import hashlib
 import json
@@ -22,12 +20,10 @@ import logging
 import os
 import re
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from types import TracebackType
@@ -45,7 +41,7 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from papermill.exceptions import PapermillExecutionError
 
-from lib import paths, plots, runs
+from lib import paths, runs
 
 NOTEBOOK_PATTERN = "[0-9][0-9]_*.ipynb"
 RESULT_COLUMNS = {
@@ -240,7 +236,7 @@ class Progress:
 
     def line(self) -> str:
         """Which notebook, which cell, elapsed minutes and seconds."""
-        return f"{self.label}: cell {self.cell} of {self.cells}, {_clock(time.monotonic() - self._start)}"
+        return f"{self.label}: cell {self.cell} of {self.cells}, {clock(time.monotonic() - self._start)}"
 
     def _tick(self) -> None:
         while not self._done.wait(1.0):
@@ -326,62 +322,8 @@ def _uncoloured(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
-
-
-# --- notebooks for a commit ---------------------------------------------------------------------
-
-
-def refresh(notebook: Path, stream: TextIO | None = None) -> Outcome:
-    """Execute a notebook in place, with the parameters it has, from an empty `outputs/`.
-
-    What a commit should not hold is left out: timings, widget state, messages of libraries; figures get a palette.
-    The notebook is replaced only if every cell succeeded.
-    """
-    with tempfile.TemporaryDirectory() as folder, _outputs_in(folder):
-        outcome = execute(notebook, Path(folder) / notebook.name, stream=stream)
-        if not outcome.error:
-            node = committable(nbformat.read(outcome.path, as_version=4))
-            runs.write_text(notebook, nbformat.writes(node) + "\n")
-    return replace(outcome, path=notebook)
-
-
-def committable(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A copy of an executed notebook without what differs from run to run and means nothing to a reader."""
-    node = nbformat.from_dict(executed)
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    node.metadata = nbformat.from_dict({"kernelspec": kernel, "language_info": {"name": "python"}})
-    for cell in node.cells:
-        for key in ("papermill", "execution", "widgets"):
-            cell.metadata.pop(key, None)
-        if not cell.metadata.get("tags", True):
-            del cell.metadata["tags"]
-        if cell.cell_type == "code":
-            cell.outputs = [
-                out for out in cell.outputs if out.get("name") != "stderr" and WIDGET not in out.get("data", {})
-            ]
-            for out in cell.outputs:
-                if "image/png" in out.get("data", {}):
-                    out.data["image/png"] = _smaller(out.data["image/png"])
-    return node
-
-
-@contextmanager
-def _outputs_in(folder: str) -> Iterator[None]:
-    before = os.environ.get("CSE_OUTPUTS")
-    os.environ["CSE_OUTPUTS"] = folder
-    try:
-        yield
-    finally:
-        os.environ.pop("CSE_OUTPUTS")
-        if before is not None:
-            os.environ["CSE_OUTPUTS"] = before
-
-
-def _smaller(png: str) -> str:
-    """A base64 PNG with 128 colours, if that is smaller."""
-    return min(png, base64.b64encode(plots.with_palette(base64.b64decode(png), 128)).decode(), key=len)
 
 
 # --- pages --------------------------------------------------------------------------------------
@@ -527,7 +469,7 @@ def course(folder: Path | None = None, stream: TextIO | None = None, log: Callab
         if outcome.path.exists():
             render(outcome.path, outcome.path.with_suffix(".html"), notebook.parent)
         outcomes.append(outcome)
-        log(f"{label}: {'FAILED' if outcome.error else 'done'} in {_clock(outcome.seconds)}")
+        log(f"{label}: {'FAILED' if outcome.error else 'done'} in {clock(outcome.seconds)}")
     results = results_table([notebook.stem for notebook in sources])
     page = index_page(outcomes, results, outputs)
     if not results.empty:
@@ -540,20 +482,11 @@ def course(folder: Path | None = None, stream: TextIO | None = None, log: Callab
     return int(any(outcome.error for outcome in outcomes))
 
 
-def _refresh(sources: Sequence[Path]) -> int:
-    outcomes = [refresh(notebook, sys.stdout) for notebook in sources]
-    for outcome in outcomes:
-        print(f"{outcome.name}: {outcome.error or 'refreshed'}, {_clock(outcome.seconds)}")
-    return int(any(outcome.error for outcome in outcomes))
-
-
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lib.course", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--notebooks", type=Path, default=None, help="folder of the notebooks")
     verbs = parser.add_subparsers(dest="verb")
     verbs.add_parser("all", help="every notebook at the mini profile (the default)")
-    again = verbs.add_parser("refresh", help="execute notebooks in place, for a commit")
-    again.add_argument("names", nargs="*", help="as for run (default: every notebook)")
     run = verbs.add_parser("run", help="one notebook with parameters")
     run.add_argument("name", help="02_simcse, 02, or the path of a notebook")
     run.add_argument("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"))
@@ -566,10 +499,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is 0, 1 (a notebook failed) or 2 (a wrong request)."""
     arguments = _arguments(argv)
     try:
-        if arguments.verb == "refresh":
-            return _refresh(
-                [find_notebook(name, arguments.notebooks) for name in arguments.names] or notebooks(arguments.notebooks)
-            )
         if arguments.verb != "run":
             return course(arguments.notebooks, sys.stdout, lambda text: print(text, flush=True))
         notebook = find_notebook(arguments.name, arguments.notebooks)
@@ -585,7 +514,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     if outcome.error:
         print(f"FAILED {outcome.name}, {outcome.error}", file=sys.stderr)
-    print(f"Executed in {_clock(outcome.seconds)}: {outcome.path}")
+    print(f"Executed in {clock(outcome.seconds)}: {outcome.path}")
     return int(outcome.error is not None)
 
 

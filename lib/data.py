@@ -134,11 +134,7 @@ def sts_unlabelled(data_dir: str | Path | None = None) -> list[str]:
 
 
 def corpus(
-    name: str | Path,
-    data_dir: str | Path | None = None,
-    n: int | None = None,
-    seed: int = 0,
-    column: str | None = None,
+    name: str | Path, data_dir: str | Path | None = None, n: int | None = None, seed: int = 0, column: str | None = None
 ) -> list[str]:
     """Training sentences by name, or of any file that `read_lines` reads.
 

@@ -20,14 +20,7 @@ from transformers.utils import logging as hf_logging
 from lib.dropout import cheapen
 from lib.tokens import TokenRows, tokenise
 
-POOLINGS = (
-    "cls",
-    "mean",
-    "last2_mean",
-    "first_last_mean_embeddings",
-    "first_last_mean_layer_1",
-    "last_token",
-)
+POOLINGS = ("cls", "mean", "last2_mean", "first_last_mean_embeddings", "first_last_mean_layer_1", "last_token")
 HEADS = ("none", "tanh", "linear")
 SETTINGS_FILE = "sentence_encoder.json"
 HEAD_FILE = "head.safetensors"

@@ -34,11 +34,7 @@ def cosine_matrix(a: Tensor, b: Tensor) -> Tensor:
 
 
 def info_nce(
-    z1: Tensor,
-    z2: Tensor,
-    temperature: float = 0.05,
-    negatives: Tensor | None = None,
-    negative_weight: float = 1.0,
+    z1: Tensor, z2: Tensor, temperature: float = 0.05, negatives: Tensor | None = None, negative_weight: float = 1.0
 ) -> Tensor:
     """InfoNCE with in-batch negatives: one direction, n candidates for each anchor.
 
@@ -80,11 +76,7 @@ def info_nce(
 
 
 def nt_xent(
-    z1: Tensor,
-    z2: Tensor,
-    temperature: float = 0.1,
-    negatives: Tensor | None = None,
-    reduction: str = "mean",
+    z1: Tensor, z2: Tensor, temperature: float = 0.1, negatives: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Normalised temperature-scaled cross-entropy: both views are anchors, 2n − 1 candidates each.
 

@@ -77,9 +77,7 @@ def _column(rows: Sequence[Mapping], key: str) -> tuple[np.ndarray, np.ndarray]:
 
 @mpl.rc_context(STYLE)
 def circles(
-    panels: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    labels: Sequence[str],
-    arrows: np.ndarray | None = None,
+    panels: Mapping[str, tuple[np.ndarray, np.ndarray]], labels: Sequence[str], arrows: np.ndarray | None = None
 ) -> Figure:
     """Pairs of unit vectors on the circle, one panel a state.
 
@@ -142,7 +140,10 @@ def curves(
     """Named lines over `x`, told apart by colour and dash; `marks` are named vertical lines."""
     figure, (axis,) = new_figure(width=5.6)
     for i, (name, y) in enumerate(lines.items()):
-        axis.plot(x, y, color=COLOURS[i % len(COLOURS)], ls=LINES[i % len(LINES)], lw=1.8, label=name)
+        points = MARKERS[i % len(MARKERS)] if len(x) <= 10 else None
+        axis.plot(
+            x, y, color=COLOURS[i % len(COLOURS)], ls=LINES[i % len(LINES)], marker=points, ms=5, lw=1.8, label=name
+        )
     for name, place in (marks or {}).items():
         axis.axvline(place, color="0.5", lw=1, ls=":")
         where: Any = {"transform": axis.get_xaxis_transform(), "ha": "right", "va": "center", "rotation": 90}
@@ -205,6 +206,7 @@ def spectra(values: Mapping[str, np.ndarray], title: str = "") -> Figure:
 # --- 02: SimCSE --------------------------------------------------------------------------------------------
 
 
+@mpl.rc_context(STYLE)
 def training(history: Sequence[Mapping], chance: float, title: str = "", score: str = "dev score") -> Figure:
     """Loss beside chance, in-batch accuracy and dev score over the steps of one training, raw points.
 
@@ -227,6 +229,7 @@ def training(history: Sequence[Mapping], chance: float, title: str = "", score: 
     return figure
 
 
+@mpl.rc_context(STYLE)
 def geometry_path(paths: Mapping[str, Sequence[tuple[float, float]]], steps: Sequence[int], title: str = "") -> Figure:
     """The way of trainings through the plane of alignment and uniformity, each point labelled with its step.
 
@@ -245,6 +248,7 @@ def geometry_path(paths: Mapping[str, Sequence[tuple[float, float]]], steps: Seq
     return figure
 
 
+@mpl.rc_context(STYLE)
 def by_layer(
     loss: Mapping[str, Sequence[float]], accuracy: Mapping[str, Sequence[float]], chance: float, title: str = ""
 ) -> Figure:
@@ -262,6 +266,7 @@ def by_layer(
     return figure
 
 
+@mpl.rc_context(STYLE)
 def seeds(columns: Mapping[str, Sequence[float]], names: Sequence[object], ylabel: str, title: str = "") -> Figure:
     """Scores of several seeds under several conditions: a line joins the points of one seed, a bar is the mean."""
     figure, (axis,) = new_figure(width=5.0, height=3.0)
@@ -276,6 +281,7 @@ def seeds(columns: Mapping[str, Sequence[float]], names: Sequence[object], ylabe
     return figure
 
 
+@mpl.rc_context(STYLE)
 def kinds(names: Sequence[str], conditions: Mapping[str, Sequence[float]], xlabel: str, title: str = "") -> Figure:
     """One line a kind of pair with a point a condition; the dotted line is a coin's 0.5."""
     figure, (axis,) = new_figure(width=6.4, height=0.9 + 0.28 * len(names))
@@ -292,6 +298,7 @@ def kinds(names: Sequence[str], conditions: Mapping[str, Sequence[float]], xlabe
     return figure
 
 
+@mpl.rc_context(STYLE)
 def lengths(tokens: np.ndarray, cut: int, title: str = "") -> Figure:
     """Histogram of sentence lengths in tokens, with the place where training cuts them."""
     figure, (axis,) = new_figure(width=5.0, height=2.4)
@@ -302,6 +309,7 @@ def lengths(tokens: np.ndarray, cut: int, title: str = "") -> Figure:
     return figure
 
 
+@mpl.rc_context(STYLE)
 def sweep(x: Sequence[float], y: Sequence[float], baseline: float, xlabel: str, ylabel: str, title: str = "") -> Figure:
     """Scores over a hyper-parameter on a logarithmic axis, one point a training, beside the untrained encoder."""
     figure, (axis,) = new_figure(width=5.0, height=2.6)
@@ -314,29 +322,10 @@ def sweep(x: Sequence[float], y: Sequence[float], baseline: float, xlabel: str, 
     return figure
 
 
-def tasks(names: Sequence[str], methods: Mapping[str, np.ndarray], ylabel: str, title: str = "") -> Figure:
-    """Scores by task: one marker a run, one column a task, methods side by side.
-
-    Args:
-        methods: name → scores `(runs, tasks)`.
-    """
-    figure, (axis,) = new_figure(width=7.0, height=3.2)
-    spread = np.linspace(-0.25, 0.25, len(methods))
-    for i, (name, scores) in enumerate(methods.items()):
-        x = np.arange(len(names)) + spread[i]
-        for j, row in enumerate(np.atleast_2d(scores)):
-            axis.plot(x, row, MARKERS[i], color=COLOURS[i], ms=4, alpha=0.8, label=name if j == 0 else None)
-    axis.set_xticks(range(len(names)), list(names))
-    for edge in range(len(names) - 1):
-        axis.axvline(edge + 0.5, color="0.9", lw=0.8)
-    axis.set(ylabel=ylabel, title=title)
-    axis.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
-    return figure
-
-
 # --- 04: UNA -----------------------------------------------------------------------------------------------
 
 
+@mpl.rc_context(STYLE)
 def words(names: Sequence[str], panels: Mapping[str, Sequence[float]], title: str = "") -> Figure:
     """Bars over the words of a sentence, one panel a quantity; the first word with the largest value is hatched."""
     figure, axes = new_figure(len(panels), 3.9 * len(panels), 0.9 + 0.21 * len(names), sharey=True)
@@ -353,6 +342,7 @@ def words(names: Sequence[str], panels: Mapping[str, Sequence[float]], title: st
     return figure
 
 
+@mpl.rc_context(STYLE)
 def relevance(s: np.ndarray, place: int, radius: int, term: str, title: str = "") -> Figure:
     """Left: the sorted relevance s with the window of a term; right: the probabilities of what may replace it.
 
@@ -372,6 +362,7 @@ def relevance(s: np.ndarray, place: int, radius: int, term: str, title: str = ""
     return figure
 
 
+@mpl.rc_context(STYLE)
 def histograms(groups: Mapping[str, np.ndarray], bins: Sequence[float], xlabel: str, title: str = "") -> Figure:
     """Outlined histograms over each other, told apart by colour and line style; shares, not counts."""
     figure, (axis,) = new_figure(width=5.6, height=2.6)
@@ -384,6 +375,7 @@ def histograms(groups: Mapping[str, np.ndarray], bins: Sequence[float], xlabel: 
     return figure
 
 
+@mpl.rc_context(STYLE)
 def roles(panels: Mapping[str, tuple[Sequence[str], Sequence[str], Sequence[str]]]) -> Figure:
     """Who is what to whom in a loss: a grid of letters for each panel.
 
@@ -412,6 +404,7 @@ def roles(panels: Mapping[str, tuple[Sequence[str], Sequence[str], Sequence[str]
     return figure
 
 
+@mpl.rc_context(STYLE)
 def dots(names: Sequence[str], groups: Mapping[str, tuple], xlabel: str, title: str = "") -> Figure:
     """Differences by name: one marker a group, with a bar of ± its half-width where there is one.
 

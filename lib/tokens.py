@@ -72,11 +72,7 @@ class TokenRows:
 
 
 def tokenise(
-    sentences: Sequence[str],
-    tokenizer,
-    max_length: int = 32,
-    cache: Path | None = None,
-    progress: bool = True,
+    sentences: Sequence[str], tokenizer, max_length: int = 32, cache: Path | None = None, progress: bool = True
 ) -> TokenRows:
     """Token ids of `sentences`, cut at `max_length` tokens with the special tokens counted.
 

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from lib import course, paths
+from notebooks import refresh
 
 RUN = """
 from lib import runs
@@ -279,7 +280,7 @@ def test_refresh_executes_in_place_and_leaves_out_what_differs(tmp_path: Path, o
         tmp_path / "01_a.ipynb", markdown("# 01 · A"), code("x: int = 3", "parameters"), code(NOISY), code("x")
     )
     ids = [cell.id for cell in nbformat.read(path, 4).cells]
-    assert course.main(["--notebooks", str(tmp_path), "refresh", "01"]) == 0
+    assert refresh.main(["--notebooks", str(tmp_path), "01"]) == 0
     once = path.read_text()
     node = nbformat.read(path, 4)
     assert [cell.id for cell in node.cells] == ids
@@ -292,7 +293,7 @@ def test_refresh_executes_in_place_and_leaves_out_what_differs(tmp_path: Path, o
     assert [cell.execution_count for cell in node.cells if cell.cell_type == "code"] == [1, 2, 3]
     (figure,) = node.cells[2].outputs
     assert figure.data["image/png"] and node.cells[3].outputs[0].data["text/plain"] == "3"
-    assert course.main(["--notebooks", str(tmp_path), "refresh"]) == 0
+    assert refresh.main(["--notebooks", str(tmp_path)]) == 0
     assert path.read_text() == once
     assert not list(outputs.rglob("*.ipynb"))
 
@@ -300,5 +301,5 @@ def test_refresh_executes_in_place_and_leaves_out_what_differs(tmp_path: Path, o
 def test_refresh_leaves_a_failing_notebook_as_it_was(tmp_path: Path, outputs: Path) -> None:
     path = write(tmp_path / "01_a.ipynb", markdown("# 01 · A"), code("print('again')"), code("1 / 0"))
     before = path.read_text()
-    assert course.main(["--notebooks", str(tmp_path), "refresh", "01"]) == 1
+    assert refresh.main(["--notebooks", str(tmp_path), "01"]) == 1
     assert path.read_text() == before

@@ -67,10 +67,7 @@ def test_seeds_are_outermost_and_shared_runs_are_done_once() -> None:
     [
         ("source: s\nnotebook: 04_una\nprofile: small\nmetric: m\nseeds: [1]\n", "'cells'"),
         ("source: s\nnotebook: n\nprofile: p\nmetric: m\nsead: 1\nseeds: [1]\ncells: []\n", "sead"),
-        (
-            "source: s\nnotebook: n\nprofile: p\nmetric: m\nseeds: [1]\ncells: [{row: a}, {row: a}]\n",
-            "stands twice",
-        ),
+        ("source: s\nnotebook: n\nprofile: p\nmetric: m\nseeds: [1]\ncells: [{row: a}, {row: a}]\n", "stands twice"),
     ],
 )
 def test_a_bad_file_is_one_clear_error(tmp_path, text, message) -> None:

@@ -15,6 +15,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from lib import data, paths, runs
 from lib.runs import Run, collect, environment, parameters, peak_rss_gib, run_id, write_json, write_text
+from results import table
 
 IMPORTS = "import numpy as np\n%matplotlib inline"
 CELL = 'beta: float = 0.5  # share\nradius: int = 4000\nprofile: str = "mini"\nmax_steps: int | None = None'
@@ -233,15 +234,15 @@ def test_results_hold_runs_on_real_data_once(tmp_path: Path) -> None:
 def test_fill_replaces_between_the_markers_only(tmp_path: Path) -> None:
     text = tmp_path / "README.md"
     text.write_text("before\n<!-- x: begin -->\nold\n<!-- x: end -->\nafter\n")
-    runs.fill(text, "x", "new")
-    runs.fill(text, "x", "newer")
+    table.fill(text, "x", "new")
+    table.fill(text, "x", "newer")
     assert text.read_text() == "before\n<!-- x: begin -->\nnewer\n<!-- x: end -->\nafter\n"
     with pytest.raises(ValueError, match="has no lines"):
-        runs.fill(text, "y", "new")
+        table.fill(text, "y", "new")
 
 
 def test_committed_tables_are_those_of_the_results() -> None:
-    content = runs.headline(pd.read_csv(paths.RESULTS / "02_simcse.csv"))
+    content = table.headline(pd.read_csv(paths.RESULTS / "02_simcse.csv"))
     assert " ± " in content
     for text in (paths.ROOT / "README.md", paths.MINI_BERT / "README.md"):
         assert f"<!-- headline: begin -->\n{content}\n<!-- headline: end -->" in text.read_text(encoding="utf-8")
