@@ -323,6 +323,7 @@ def _uncoloured(text: str) -> str:
 
 
 def clock(seconds: float) -> str:
+    """Seconds as minutes and seconds: `clock(75)` is `1:15`."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 

@@ -179,7 +179,7 @@ def test_nbval(path: Path, tmp_path: Path) -> None:
 
 @each
 def test_papermill_with_changed_parameters(path: Path, tmp_path: Path) -> None:
-    changes = ["-p", "seed", "3", "-p", "max_steps", "3"]
+    changes = ["-p", "seed", "3", "-p", "max_steps", "3", "-p", "n_seeds", "2"]
     done = run(["papermill", path.name, str(tmp_path / "out.ipynb"), *changes], path.parent, tmp_path / "outputs")
     assert done.returncode == 0, done.stderr[-4000:]
     node = nbformat.read(tmp_path / "out.ipynb", as_version=4)
