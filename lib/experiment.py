@@ -1,13 +1,11 @@
 """From parameters to metrics: data, encoder, training and evaluation of one run, in one call."""
 
-import argparse
 import hashlib
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import yaml
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from lib import data, evaluate, paths, runs, train
@@ -299,34 +297,3 @@ def portable(name: str) -> str:
     """A path inside the project without the project's own; any other name as it is."""
     path = Path(name)
     return str(path.relative_to(paths.ROOT)) if path.is_absolute() and path.is_relative_to(paths.ROOT) else name
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """`python -m lib.experiment 02_simcse simcse --profile small --seeds 42 0 1 2 3 -p temperature 0.1`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m lib.experiment",
-        description="Train one recipe with several seeds, or score baselines; finished runs are skipped, "
-        "an interrupted one is taken up.",
-    )
-    parser.add_argument("notebook", help="folder of the runs under outputs/")
-    parser.add_argument("method", help=f"a recipe, or one of {', '.join(BASELINES)}")
-    parser.add_argument("--profile", default="small")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[42, 0, 1, 11, 15])
-    parser.add_argument("--data-dir")
-    parser.add_argument("-p", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="recipe field")
-    chosen = parser.parse_args(arguments)
-    changes = {name: yaml.safe_load(value) for name, value in chosen.p}
-    if chosen.method in BASELINES:
-        print(baseline(chosen.notebook, chosen.method, chosen.profile, chosen.data_dir).id)
-        return
-    common = {"data_dir": chosen.data_dir, "progress": True, **changes}
-    for seed in chosen.seeds:
-        record = run(chosen.notebook, chosen.method, chosen.profile, seed=seed, **common)
-        if not is_main_process():
-            continue
-        scores = {k: round(v, 2) for k, v in (record.metrics or {}).items() if "spearman" in k or "avg" in k}
-        print(record.id, {k: v for k, v in scores.items() if "dev" in k or "avg" in k or "mini" in k}, flush=True)
-
-
-if __name__ == "__main__":
-    main()

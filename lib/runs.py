@@ -215,14 +215,14 @@ def save_results(notebook: str, folder: Path | None = None, results: Path = path
     if not len(table):
         raise FileNotFoundError(
             f"no finished run of {notebook} on real data under {folder or paths.outputs()}: "
-            f"run `python -m lib.experiment {notebook} simcse` first"
+            f"run a grid of `workflow/grids/` first, `python -m workflow.grids NAME`"
         )
     path = results / f"{notebook}.csv"
     if path.exists():
         old = pd.read_csv(path)
         table = pd.concat([old[~old["run_id"].isin(table["run_id"])], table])
     table = table.sort_values(["recipe", "profile", "max_steps", "seed", "run_id"], kind="stable")
-    write_text(path, table.round(6).to_csv(index=False))
+    write_text(path, table.to_csv(index=False, float_format="%.8g"))
     return path
 
 

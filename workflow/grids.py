@@ -1,7 +1,7 @@
 """Grids: the runs behind a table, as a file of notebook parameters.
 
-Command line: `python -m lib.grids una_small` trains what is missing of `workflow/grids/una_small.yaml`; finished runs
-are skipped, an interrupted one is taken up. Several processes share a grid by `--seeds` and `--rows`.
+Command line: `python -m workflow.grids una_small` trains what is missing of `workflow/grids/una_small.yaml`; finished
+runs are skipped, an interrupted one is taken up. Several processes share a grid by `--seeds` and `--rows`.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,11 +55,12 @@ class Grid:
     factor: float = 100.0
 
     def runs(self, seeds: tuple[int, ...] = ()) -> Iterator[tuple[Cell, int]]:
-        """Cell and seed of every run, seeds outermost, without repeating one that two cells share."""
-        for seed in seeds or self.seeds:
+        """Cell and seed of every run, seeds outermost; one that two cells share, or that has no seed, comes once."""
+        for place, seed in enumerate(seeds or self.seeds):
             done: list[Mapping[str, object]] = []
             for cell in self.cells:
-                if cell.set not in done:
+                once = cell.set["method"] in experiment.BASELINES
+                if cell.set not in done and not (once and place):
                     done.append(cell.set)
                     yield cell, seed
 
@@ -88,7 +90,7 @@ def read(name: str | Path) -> Grid:
         )
         grid = Grid(**content | {"cells": cells, "seeds": tuple(content.pop("seeds"))})
     except (yaml.YAMLError, AttributeError, TypeError, KeyError) as error:
-        raise ValueError(f"{path}: {error}; a grid has the keys of lib.grids.Grid, common and column") from error
+        raise ValueError(f"{path}: {error}; a grid has the keys of workflow.grids.Grid, common and column") from error
     places = [(cell.row, cell.column) for cell in cells]
     if twice := {place for place in places if places.count(place) > 1}:
         raise ValueError(f"{path}: {sorted(twice)} stands twice")
@@ -97,6 +99,8 @@ def read(name: str | Path) -> Grid:
 
 def _recorded(grid: Grid, cell: Cell, results: pd.DataFrame) -> pd.DataFrame:
     """Rows of `results` that are runs of the cell."""
+    if cell.set["method"] in experiment.BASELINES:
+        return results[results["recipe"] == f"{grid.profile}_{cell.set['method']}"]
     given = {name: value for name, value in cell.set.items() if name != "method"}
     chosen, wanted, steps = experiment.resolve(grid.profile, str(cell.set["method"]), **given)  # type: ignore[arg-type]
     used = wanted.parameters()
@@ -148,9 +152,19 @@ def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _train(grid: Grid, cell: Cell, seed: int, options: dict[str, Any]) -> runs.Run:
+    given: dict[str, Any] = {name: value for name, value in cell.set.items() if name != "method"}
+    method = str(cell.set["method"])
+    if method in experiment.BASELINES:
+        return experiment.baseline(grid.notebook, method, grid.profile, options["data_dir"])
+    return experiment.run(grid.notebook, method, grid.profile, seed=seed, **options, **given)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Train what is missing of a grid and print one line a run."""
-    parser = argparse.ArgumentParser(prog="python -m lib.grids", description="Run a grid; finished runs are skipped.")
+    parser = argparse.ArgumentParser(
+        prog="python -m workflow.grids", description="Run a grid; finished runs are skipped."
+    )
     parser.add_argument("grid", help="a file, or a name in workflow/grids/")
     parser.add_argument("--seeds", type=int, nargs="+", default=[], help="only these (default: the grid's)")
     parser.add_argument("--rows", nargs="+", default=[], help="only these")
@@ -171,15 +185,7 @@ def main(arguments: list[str] | None = None) -> None:
         if chosen.list:
             print(f"{cell.row} · {cell.column} · seed {seed} · {dict(cell.set)}")
             continue
-        given = {name: value for name, value in cell.set.items() if name != "method"}
-        record = experiment.run(
-            grid.notebook,
-            str(cell.set["method"]),
-            grid.profile,
-            seed=seed,
-            **options,
-            **given,  # type: ignore[arg-type]
-        )
+        record = _train(grid, cell, seed, options)
         print(f"{cell.row}, seed {seed}: {grid.metric} {(record.metrics or {}).get(grid.metric):.2f}", flush=True)
     if not chosen.list:
         print(f"wrote {runs.save_results(grid.notebook)}")
