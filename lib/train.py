@@ -339,11 +339,16 @@ class _Loop:
             more = [self.negatives(rows, step)] * (2 if self.recipe.negative_mode == "doubled" else 1)
         return encode_views(self.model, self.views, rows, self.group.device, more)
 
+    def generator(self, step: int, rank: int = 0) -> torch.Generator:
+        """Random numbers of one step, which do not depend on what was drawn before; torch reads 32 bits of a seed."""
+        (seed,) = np.random.SeedSequence([self.seed, rank, step]).generate_state(1)
+        return torch.Generator(self.group.device).manual_seed(int(seed))
+
     def loss(self, step: int, z1: Tensor, z2: Tensor, negatives: Sequence[Tensor]) -> Tensor:
         """The objective; `doubled` negatives are anchors with their second encoding as positive."""
         if self.recipe.representation != "none":
-            generator = torch.Generator(z2.device).manual_seed(self.seed * 2**32 + step)  # the same in every process
-            z2 = REPRESENTATIONS[self.recipe.representation](z2, self.recipe.representation_strength, generator)
+            strength = self.recipe.representation_strength
+            z2 = REPRESENTATIONS[self.recipe.representation](z2, strength, self.generator(step))
         if len(negatives) == 2:
             z1, z2, negatives = torch.cat([z1, negatives[0]]), torch.cat([z2, negatives[1]]), ()
         return self.objective(z1, z2, self.recipe.temperature, *negatives)

@@ -12,6 +12,7 @@ import torch
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 
 from lib import losses, train
+from lib.distributed import Group
 from lib.encoder import Encoder
 from lib.losses import in_batch_accuracy, info_nce
 from lib.tokens import BucketBatches, TokenRows, tokenise
@@ -646,3 +647,16 @@ def test_positives_of_a_file_must_be_aligned(folder):
     for wrong in (None, SENTENCES[1:]):
         with pytest.raises(ValueError, match="one line for each of"):
             make_views(SENTENCES, recipe, encoder.tokenizer, aligned=wrong)
+
+
+def test_noise_on_embeddings_depends_on_the_seed_and_the_step(folder):
+    recipe = tiny_recipe(representation="add_gaussian")
+    encoder = load(folder, recipe)
+    views = make_views(SENTENCES, recipe, encoder.tokenizer)
+
+    def draws(seed: int, step: int, rank: int = 0) -> list[float]:
+        loop = train._Loop(encoder, views, recipe, Group(torch.device("cpu")), seed, True, 1, False)
+        return torch.rand(3, generator=loop.generator(step, rank)).tolist()
+
+    assert draws(42, 7) == draws(42, 7)
+    assert len({tuple(draws(*key)) for key in [(42, 7), (43, 7), (42, 8), (42, 7, 1), (0, 7)]}) == 5
