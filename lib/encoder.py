@@ -21,7 +21,7 @@ from lib.dropout import cheapen
 from lib.tokens import TokenRows, tokenise
 
 POOLINGS = ("cls", "mean", "last2_mean", "first_last_mean_embeddings", "first_last_mean_layer_1", "last_token")
-HEADS = ("none", "tanh", "linear")
+HEADS = ("none", "linear", "tanh", "relu", "simclr", "simsiam")
 SETTINGS_FILE = "sentence_encoder.json"
 HEAD_FILE = "head.safetensors"
 _DROPOUT_FIELDS = (
@@ -114,18 +114,59 @@ def pool(hidden_states: Sequence[Tensor], mask: Tensor, pooling: str) -> Tensor:
 
 
 def build_head(name: str, width: int, std: float = 0.02) -> nn.Module:
-    """Projection head `(n, width) → (n, width)` used in training: `none`, `linear` or `tanh` (linear, then tanh).
+    """Projection head `(n, width) → (n, out)` used in training.
 
-    Source: `tanh` is BERT's pooler and SimCSE's MLP head (Gao et al. 2021, §6.3).
+    Args:
+        name: `none`; `linear`; `tanh` or `relu` (linear, then that); `simclr:h:out` (linear to h, batch norm, ReLU,
+            linear to out); `simsiam:h:out` (such a projection with batch norm at its end, then a predictor of the same
+            shape; both outputs side by side, (n, 2·out)). Without `:h:out` both are `width`.
+        width: of the sentence vectors.
+        std: of the initial weights of a single layer.
+
+    Raises:
+        ValueError: unknown head, or sizes that are not two positive numbers.
+
+    Example:
+        >>> build_head("simclr:600:512", 768)(torch.randn(4, 768)).shape
+        torch.Size([4, 512])
+
+    Sources: `tanh` is BERT's pooler and SimCSE's MLP head (Gao et al. 2021, §6.3); Chen et al. 2020 (SimCLR), §4.2;
+    Chen & He 2021 (SimSiam), §3, with a predictor as wide as its hidden layer.
     """
-    if name == "none":
-        return nn.Identity()
-    if name not in HEADS:
+    kind, *sizes = name.split(":")
+    if kind not in HEADS:
         raise ValueError(f"unknown head {name!r}: choose one of {', '.join(HEADS)}")
+    fits = not sizes or (kind in ("simclr", "simsiam") and len(sizes) == 2 and all(s.isdecimal() for s in sizes))
+    if not fits or "0" in sizes:
+        raise ValueError(f"head {name!r}: sizes are written as in simclr:600:512 or simsiam:600:512")
+    if kind == "none":
+        return nn.Identity()
+    hidden, out = map(int, sizes) if sizes else (width, width)
+    if kind == "simclr":
+        return _mlp(width, hidden, out)
+    if kind == "simsiam":
+        return Siamese(nn.Sequential(*_mlp(width, hidden, out), nn.BatchNorm1d(out)), _mlp(out, hidden, out))
     linear = nn.Linear(width, width)
     nn.init.normal_(linear.weight, std=std)
     nn.init.zeros_(linear.bias)
-    return nn.Sequential(linear, nn.Tanh()) if name == "tanh" else linear
+    return {"linear": linear, "tanh": nn.Sequential(linear, nn.Tanh()), "relu": nn.Sequential(linear, nn.ReLU())}[kind]
+
+
+def _mlp(width: int, hidden: int, out: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Linear(hidden, out))
+
+
+class Siamese(nn.Module):
+    """SimSiam's projection and its prediction of the other view's, side by side: (n, width) → (n, 2·out)."""
+
+    def __init__(self, projector: nn.Module, predictor: nn.Module):
+        super().__init__()
+        self.projector, self.predictor = projector, predictor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[projection; prediction] of sentence vectors."""
+        z = self.projector(x)
+        return torch.cat([z, self.predictor(z)], dim=1)
 
 
 class Encoder(nn.Module):

@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Callable
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,12 @@ from lib.recipes import RECIPES, Recipe, recipe
 
 
 def resolve(
-    profile_name: str, method: str, model: str | None = None, max_steps: int | None = None, **changes
+    profile_name: str,
+    method: str,
+    model: str | None = None,
+    max_steps: int | None = None,
+    corpus: str | None = None,
+    **changes,
 ) -> tuple[Profile, Recipe, int | None]:
     """Profile, recipe and number of steps of a run; a parameter given explicitly wins over the profile.
 
@@ -24,9 +30,12 @@ def resolve(
         method: recipe without its first part: `simcse` is `mini_simcse` at mini and small, `paper_simcse_bert`
             at full (where the backbone's family picks the recipe); a full recipe name is taken as it is.
         model: encoder to start from; None is the profile's.
+        corpus: training text, all of it, as `lib.data.corpus` names it; None is the profile's.
         changes: recipe fields; None means the recipe's own.
     """
     chosen = profile(profile_name)
+    if corpus is not None and corpus != chosen.corpus:
+        chosen = replace(chosen, corpus=corpus, n_sentences=None)
     given = {k: v for k, v in changes.items() if v is not None}
     if chosen.eval_every is not None:
         given.setdefault("eval_every", chosen.eval_every)
@@ -87,14 +96,19 @@ def dev_score(chosen: Profile, data_dir: str | None = None, precision: str = "au
     return score
 
 
-def test_metrics(encoder: Encoder, chosen: Profile, suffix: str, data_dir: str | None = None, precision="auto") -> dict:
-    """The profile's test scores and dev geometry, each key ending in `suffix`; Spearman ×100."""
+def test_metrics(
+    encoder: Encoder, chosen: Profile, suffix: str, data_dir: str | None = None, precision="auto", also_pooling=""
+) -> dict:
+    """The profile's test scores and dev geometry, each key ending in `suffix`; Spearman ×100.
 
-    def encode(sentences: list[str]) -> np.ndarray:
-        return encoder.encode(sentences, precision=precision)
-
+    The test scores with `also_pooling`, which is named in their keys, come with them.
+    """
+    encode = partial(encoder.encode, precision=precision)
     geometry = evaluate.geometry(encode, dev_pairs(chosen, data_dir))
     scores = test_scores(encode, chosen, data_dir) | {f"dev_{name}": value for name, value in geometry.items()}
+    if also_pooling:
+        again = test_scores(partial(encode, pooling=also_pooling), chosen, data_dir)
+        scores |= {f"{name}_{also_pooling}": value for name, value in again.items()}
     return {f"{name}_{suffix}": value for name, value in scores.items()}
 
 
@@ -159,7 +173,7 @@ def run(
     )
     result = _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, data_dir, progress)
     if is_main_process():
-        record.finish(_metrics(encoder, result, chosen, data_dir, precision), result.history)
+        record.finish(_metrics(encoder, result, wanted, chosen, data_dir, precision), result.history)
         train.discard_checkpoint(record.folder)
     return record
 
@@ -207,16 +221,19 @@ def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, prec
     )
 
 
-def _metrics(encoder, result, chosen, data_dir, precision) -> dict[str, object]:
+def _metrics(encoder, result, wanted, chosen, data_dir, precision) -> dict[str, object]:
+    score = partial(
+        test_metrics, encoder, chosen, data_dir=data_dir, precision=precision, also_pooling=wanted.also_pooling
+    )
     metrics = {f"{chosen.dev}_dev_spearman_last": result.history[-1]["dev_score"]}
-    at_last = test_metrics(encoder, chosen, "last", data_dir, precision)
+    at_last = score("last")
     metrics.update(at_last)
     if result.best_state is not None and result.best_step == result.steps:
         metrics.update({f"{name.removesuffix('last')}best": value for name, value in at_last.items()})
     elif result.best_state is not None:
         last = {k: v.clone() for k, v in encoder.state_dict().items()}
         encoder.load_state_dict(result.best_state)
-        metrics.update(test_metrics(encoder, chosen, "best", data_dir, precision))
+        metrics.update(score("best"))
         encoder.load_state_dict(last)
     if result.best_state is not None:
         tail = result.history[-min(10, len(result.history)) :]

@@ -199,6 +199,18 @@ def simsiam(p1: Tensor, z2: Tensor, p2: Tensor, z1: Tensor) -> Tensor:
     return -0.5 * (first + F.cosine_similarity(p2, z1.detach()).mean())
 
 
+def simsiam_of_both(z1: Tensor, z2: Tensor, temperature: float = 0.0) -> Tensor:
+    """`simsiam` of rows [projection; prediction] side by side (n, 2·d), as the head `simsiam` gives them; no τ.
+
+    Example:
+        >>> z = torch.eye(2).repeat(1, 2)
+        >>> simsiam_of_both(z, z).item()
+        -1.0
+    """
+    (projected1, predicted1), (projected2, predicted2) = z1.chunk(2, dim=1), z2.chunk(2, dim=1)
+    return simsiam(predicted1, projected2, predicted2, projected1)
+
+
 @torch.no_grad()
 def in_batch_accuracy(z1: Tensor, z2: Tensor) -> Tensor:
     """Share of anchors whose own positive is their nearest candidate, in [0, 1]; ties count as misses.

@@ -31,6 +31,11 @@ class Recipe:
             below 1 is that share of the vocabulary (UNA's 4,000 of 451,691 terms are 0.0089 of it).
         representation: augmentation of the second view's embeddings (`lib.augment.representations`) or `none`;
             representation_strength: its λ.
+        view1, view2: views of the two encodings in the embedding layer (`lib.augment.embeddings.VIEWS`); rate1, rate2:
+            their rates.
+        loss_weight: factor of the loss. With AdamW it only moves the gradient against `grad_clip` and `adam_eps`.
+        also_pooling: a second pooling that the finished encoder is tested with, without head.
+        eval_at_epoch_ends: dev scores there too.
     """
 
     name: str
@@ -67,6 +72,13 @@ class Recipe:
     negative_replace: str = "window"
     representation: str = "none"
     representation_strength: float = 0.1
+    view1: str = "none"
+    rate1: float = 0.0
+    view2: str = "none"
+    rate2: float = 0.0
+    loss_weight: float = 1.0
+    also_pooling: str = ""
+    eval_at_epoch_ends: bool = False
 
     def parameters(self) -> dict[str, object]:
         """What a run is recorded by: all fields but the name, the source, and those of parts that are not in use.
@@ -86,6 +98,8 @@ class Recipe:
             unused.add("positive_file")
         if not self.positive.endswith("_synonyms"):
             unused.add("synonyms")
+        later = ("view1", "rate1", "view2", "rate2", "loss_weight", "also_pooling", "eval_at_epoch_ends")
+        unused |= {name for name in later if getattr(self, name) == getattr(Recipe, name)}
         return {name: value for name, value in asdict(self).items() if name not in unused}
 
     def changed(self, **changes) -> "Recipe":

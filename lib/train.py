@@ -5,7 +5,9 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from tqdm import tqdm
 from lib import losses
 from lib.augment import augment
 from lib.augment.discrete import MASK_TOKEN
+from lib.augment.embeddings import EmbeddingViews
 from lib.augment.representations import REPRESENTATIONS
 from lib.augment.tfidf import TfidfModel
 from lib.augment.una import UNA, PieceTable
@@ -28,7 +31,12 @@ from lib.encoder import Encoder, recover_folder, resolve_device, resolve_precisi
 from lib.recipes import Recipe
 from lib.tokens import BucketBatches, TokenRows, tokenise
 
-LOSSES: dict[str, Callable[..., Tensor]] = {"info_nce": losses.info_nce, "nt_xent": losses.nt_xent}
+LOSSES: dict[str, Callable[..., Tensor]] = {
+    "info_nce": losses.info_nce,
+    "nt_xent": losses.nt_xent,
+    "nt_xent_sum": partial(losses.nt_xent, reduction="sum"),
+    "simsiam": losses.simsiam_of_both,
+}
 FLUSH_EVERY = 10
 
 
@@ -181,10 +189,12 @@ def encode_views(
     rows: np.ndarray,
     device: torch.device,
     more: Sequence[tuple[Tensor, Tensor]] = (),
+    embedding_views: EmbeddingViews | None = None,
+    generator: torch.Generator | None = None,
 ) -> list[Tensor]:
     """Embeddings `(n, d)` of each view, all in ONE forward pass; a single view is returned twice.
 
-    Those of `more`, batches of ids and masks `(n, t)`, follow.
+    Those of `more`, batches of ids and masks `(n, t)`, follow. `embedding_views` are drawn by `generator`.
     """
     batches, pad_id = [*(view[rows] for view in views), *more], views[0].pad_id
     width = max(ids.shape[1] for ids, _ in batches)
@@ -192,8 +202,14 @@ def encode_views(
     mask = torch.cat([F.pad(m, (0, width - m.shape[1])) for _, m in batches])
     if device.type == "cuda":
         ids, mask = ids.pin_memory(), mask.pin_memory()
-    z = model(ids.to(device, non_blocking=True), mask.to(device, non_blocking=True)).float()
-    parts = list(z.split([len(i) for i, _ in batches]))
+    ids, mask, sizes = (
+        ids.to(device, non_blocking=True),
+        mask.to(device, non_blocking=True),
+        [len(i) for i, _ in batches],
+    )
+    with nullcontext() if embedding_views is None else embedding_views.drawn(mask, sizes, generator):
+        z = model(ids, mask).float()
+    parts = list(z.split(sizes))
     return parts if len(views) > 1 else [parts[0], *parts]
 
 
@@ -246,7 +262,11 @@ def fit(
         out.mkdir(parents=True, exist_ok=True)
         if resume:
             loop.restore()
-    loop.run(progress)
+    try:
+        loop.run(progress)
+    finally:
+        if loop.embedding_views is not None:
+            loop.embedding_views.remove()
     if out is not None and group.is_main:
         encoder.save(out / "last")
     group.wait()
@@ -263,6 +283,10 @@ def _check(views: Sequence[TokenRows], recipe: Recipe, negatives) -> None:
         raise ValueError(f"views must be aligned row by row, got {[len(v) for v in views]} rows")
     if recipe.loss not in LOSSES:
         raise ValueError(f"unknown loss {recipe.loss!r}: choose one of {', '.join(LOSSES)}")
+    if recipe.positive == "identical" and (recipe.view1, recipe.view2) != ("none", "none"):
+        raise ValueError(
+            "positive='identical' encodes once: views in embedding space need 'dropout', which encodes twice"
+        )
     if (recipe.negative != "none") != (negatives is not None):
         raise ValueError(f"the recipe's negative is {recipe.negative!r}: pass negatives=make_negatives(…) accordingly")
     if recipe.negative_mode not in ("doubled", "extra"):
@@ -284,6 +308,9 @@ class _Loop:
     def __init__(self, encoder, views, recipe, group, seed, bucket, max_steps, compile):
         self.encoder, self.views, self.recipe, self.group, self.seed = encoder, views, recipe, group, seed
         lengths = np.max([v.lengths for v in views], axis=0)
+        named = ((recipe.view1, recipe.rate1), (recipe.view2, recipe.rate2))
+        in_use = any(name != "none" for name, _ in named)
+        self.embedding_views = EmbeddingViews(encoder.backbone, named) if in_use else None
         self.batches = BucketBatches(lengths, recipe.batch_size, seed, bucket)
         self.total = max_steps if max_steps is not None else recipe.epochs * len(self.batches)
         model = group.prepare(encoder)
@@ -308,7 +335,8 @@ class _Loop:
             bar.update()
             if len(self.pending) >= FLUSH_EVERY:
                 self.flush(bar)
-            if result.steps % self.eval_every == 0 or result.steps == self.total:
+            epoch_ends = self.recipe.eval_at_epoch_ends and result.steps % len(self.batches) == 0
+            if result.steps % self.eval_every == 0 or result.steps == self.total or epoch_ends:
                 self.flush(bar)
                 result.seconds += time.perf_counter() - clock
                 self.evaluate()
@@ -337,7 +365,12 @@ class _Loop:
         more: list[tuple[Tensor, Tensor]] = []
         if self.negatives is not None and self.recipe.every and step % self.recipe.every == 0:
             more = [self.negatives(rows, step)] * (2 if self.recipe.negative_mode == "doubled" else 1)
-        return encode_views(self.model, self.views, rows, self.group.device, more)
+        generator = self.generator(step, self.group.rank)
+        return encode_views(self.model, self.views, rows, self.group.device, more, self.embedding_views, generator)
+
+    def generator(self, step: int, rank: int = 0) -> torch.Generator:
+        """Random numbers of one step, which do not depend on what was drawn before."""
+        return torch.Generator(self.group.device).manual_seed(self.seed * 2**32 + rank * 2**24 + step)
 
     def generator(self, step: int, rank: int = 0) -> torch.Generator:
         """Random numbers of one step, which do not depend on what was drawn before; torch reads 32 bits of a seed."""
@@ -351,7 +384,7 @@ class _Loop:
             z2 = REPRESENTATIONS[self.recipe.representation](z2, strength, self.generator(step))
         if len(negatives) == 2:
             z1, z2, negatives = torch.cat([z1, negatives[0]]), torch.cat([z2, negatives[1]]), ()
-        return self.objective(z1, z2, self.recipe.temperature, *negatives)
+        return self.recipe.loss_weight * self.objective(z1, z2, self.recipe.temperature, *negatives)
 
     def flush(self, bar: tqdm) -> None:
         """Move the steps' losses from the device into the history; a loss that is not finite ends the run."""

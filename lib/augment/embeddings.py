@@ -1,0 +1,284 @@
+"""Views of a sentence in the encoder's embedding layer: ConSERT's shuffle, cutoffs and dropout, and a span cutoff.
+
+`length` is a sentence's number of real tokens, [CLS] and [SEP] among them; padding is never touched and nothing is
+rescaled. `random` is a generator on the tensors' device (None: torch's own), or the draws of `draw`, of which each row
+belongs to one sentence.
+
+Source: Yan et al. 2021 (ConSERT), §3.2; span cutoff: Shen et al. 2020, §3.1.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+Random = torch.Generator | Tensor | None
+View = tuple[str, float]
+
+
+def draw(shape: Sequence[int], random: Random, device: torch.device | str = "cpu") -> Tensor:
+    """Random 32-bit integers of a shape, uniform over all there are; draws are handed through.
+
+    Raises:
+        ValueError: draws of another shape.
+
+    Example:
+        >>> draw((2, 3), torch.Generator().manual_seed(0)).dtype
+        torch.int32
+    """
+    if isinstance(random, Tensor):
+        if random.shape != torch.Size(shape):
+            raise ValueError(f"draws of shape {tuple(shape)} are needed, got {tuple(random.shape)}")
+        return random
+    n = torch.Size(shape).numel()
+    pairs = torch.empty(-(-n // 2), dtype=torch.int64, device=device).random_(-(2**63), None, generator=random)
+    return pairs.view(torch.int32)[:n].view(*shape)
+
+
+def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
+    """Mark the k_i smallest draws of row i among the eligible ones: a uniformly random subset of exactly that size.
+
+    A histogram of the highest byte tells which draws are safely in or out; only those that share the byte of the
+    k_i-th are sorted.
+
+    Args:
+        draws: (n, m) int32.
+        k: (n,) at most the number of eligible elements of the row.
+        among: (n, m) bool, the eligible elements.
+
+    Returns:
+        (n, m) bool.
+
+    Example:
+        >>> draws = torch.tensor([[30, 10, 20, 0]], dtype=torch.int32)
+        >>> smallest(draws, torch.tensor([2]), torch.tensor([[True, True, True, False]])).tolist()
+        [[False, True, True, False]]
+    """
+    n = len(draws)
+    high = ((draws >> 24).to(torch.int16) + 128).masked_fill(~among, 256)  # (n, m) in [0, 256]
+    bins = high + torch.arange(n, device=draws.device)[:, None] * 257
+    below = torch.bincount(bins.flatten(), minlength=257 * n).view(n, 257).cumsum(1)  # (n, 257)
+    edge = (below < k[:, None]).sum(1)  # (n,) byte of the k-th smallest
+    before = below.gather(1, (edge - 1).clamp_min(0)[:, None])[:, 0] * (edge > 0)  # (n,) draws of lower bytes
+    chosen = high < edge[:, None]
+    row, column = (high == edge[:, None]).nonzero(as_tuple=True)  # (c,)
+    order = torch.argsort(draws[row, column], stable=True)
+    order = order[torch.argsort(row[order], stable=True)]
+    row, column = row[order], column[order]
+    rank = torch.arange(len(row), device=row.device) - torch.searchsorted(row, torch.arange(n, device=row.device))[row]
+    taken = rank < (k - before)[row]
+    chosen[row[taken], column[taken]] = True
+    return chosen
+
+
+def _share(rate: float, of: Tensor | int) -> Tensor:
+    if not 0 <= rate <= 1:
+        raise ValueError(f"rate must be in [0, 1], got {rate}")
+    return torch.as_tensor(of, dtype=torch.float64).mul(rate).long()
+
+
+def none(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
+    """The embeddings as they are."""
+    return x
+
+
+def token_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
+    """Zero int(rate · length) randomly chosen token rows of each sentence.
+
+    Args:
+        x: embeddings (n, t, d).
+        mask: (n, t), 1 for real tokens.
+        rate: in [0, 1].
+        random: generator, or draws (n, t).
+
+    Raises:
+        ValueError: rate outside [0, 1].
+
+    Example:
+        >>> x, mask = torch.ones(1, 4, 2), torch.tensor([[1, 1, 1, 0]])
+        >>> int((token_cutoff(x, mask, 0.7, torch.Generator().manual_seed(0))[..., 0] == 0).sum())
+        2
+    """
+    cut = smallest(draw(mask.shape, random, x.device), _share(rate, mask.sum(1)), mask.bool())  # (n, t)
+    return x * ~cut[:, :, None]
+
+
+def feature_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
+    """Zero int(rate · d) columns, drawn for each sentence; arguments as `token_cutoff`, draws (n, d).
+
+    Example:
+        >>> y = feature_cutoff(torch.ones(1, 3, 4), torch.ones(1, 3), 0.5, torch.Generator().manual_seed(0))
+        >>> int((y == 0).all(1).sum())
+        2
+    """
+    n, _, d = x.shape
+    count = _share(rate, d).to(x.device).expand(n)
+    every = torch.ones(n, d, dtype=torch.bool, device=x.device)
+    keep = ~smallest(draw((n, d), random, x.device), count, every)  # (n, d)
+    return x * (keep[:, None, :] | (mask == 0)[:, :, None])
+
+
+def span_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
+    """Zero one contiguous span of int(rate · length) token rows; arguments as `token_cutoff`, draws (n, 1).
+
+    Example:
+        >>> y = span_cutoff(torch.ones(1, 5, 1), torch.ones(1, 5), 0.4, torch.zeros(1, 1, dtype=torch.int32))
+        >>> y.flatten().tolist()
+        [1.0, 1.0, 0.0, 0.0, 1.0]
+    """
+    return x * ~_span(mask, _share(rate, mask.sum(1)), random)[:, :, None]
+
+
+def dropout(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
+    """Zero exactly int(rate · length · d) elements of each sentence; arguments as `token_cutoff`, draws (n, t, d).
+
+    Unlike the dropout inside an encoder the others are not scaled up.
+
+    Example:
+        >>> y = dropout(torch.ones(1, 2, 8), torch.tensor([[1, 0]]), 0.5, torch.Generator().manual_seed(0))
+        >>> (y == 0).sum(2).tolist()
+        [[4, 0]]
+    """
+    n, t, d = x.shape
+    among = mask.bool()[:, :, None].expand(n, t, d).reshape(n, t * d)
+    draws = draw((n, t, d), random, x.device).reshape(n, t * d)
+    return x * ~smallest(draws, _share(rate, mask.sum(1) * d), among).view(n, t, d)
+
+
+def shuffle(position_ids: Tensor, mask: Tensor, random: Random) -> Tensor:
+    """Permute the position ids (n, t) of each sentence's real tokens; draws (n, t).
+
+    Example:
+        >>> positions, mask = torch.tensor([[2, 3, 4, 1]]), torch.tensor([[1, 1, 1, 0]])
+        >>> sorted(shuffle(positions, mask, torch.Generator().manual_seed(0))[0, :3].tolist())
+        [2, 3, 4]
+    """
+    draws = draw(mask.shape, random, mask.device).long().masked_fill(mask == 0, 2**40)
+    places = mask.argsort(dim=1, descending=True, stable=True)  # real tokens in their order, then padding
+    return (
+        torch.empty_like(position_ids)
+        .scatter_(1, places, position_ids.gather(1, draws.argsort(1)))
+        .where(mask.bool(), position_ids)
+    )
+
+
+def keep_span(input_ids: Tensor, mask: Tensor, rate: float, random: Random, pad_id: int) -> Tensor:
+    """The span cutoff of the report's code: every token **outside** one span of max(int((1 − rate) · length), 1) tokens
+    becomes [PAD], which stays in attention and pooling. Draws (n, 1).
+
+    Example:
+        >>> draws = torch.full((1, 1), -(2**31), dtype=torch.int32)
+        >>> keep_span(torch.tensor([[5, 6, 7, 8]]), torch.ones(1, 4, dtype=torch.long), 0.5, draws, 0).tolist()
+        [[5, 6, 0, 0]]
+    """
+    length = mask.sum(1)
+    kept = _span(mask, _share(1 - rate, length).clamp_min(1), random)
+    return input_ids.masked_fill(mask.bool() & ~kept, pad_id)
+
+
+def _span(mask: Tensor, size: Tensor, random: Random) -> Tensor:
+    """(n, t) bool: `size` (n,) neighbouring real tokens from a uniformly drawn start."""
+    place = mask.cumsum(1) - 1  # (n, t) number of the real token
+    u = draw((len(mask), 1), random, mask.device).double() / 2**32 + 0.5  # (n, 1) in [0, 1)
+    start = (u * (mask.sum(1) - size + 1)[:, None]).long()
+    return (mask == 1) & (place >= start) & (place < start + size[:, None])
+
+
+OUTPUT_VIEWS: dict[str, Callable[[Tensor, Tensor, float, Random], Tensor]] = {
+    "none": none,
+    "token_cutoff": token_cutoff,
+    "feature_cutoff": feature_cutoff,
+    "span_cutoff": span_cutoff,
+    "dropout": dropout,
+}
+VIEWS = (*OUTPUT_VIEWS, "shuffle", "keep_span")
+
+
+class EmbeddingViews:
+    """Gives each part of a batch its own view, through hooks on a backbone's embeddings module.
+
+    The views act on that module's output, after positions, types and LayerNorm, so that a zeroed row stays zero; or on
+    its position ids (`shuffle`) or token ids (`keep_span`). Hooks are idle but inside `drawn`.
+
+    Args:
+        backbone: any with a module `embeddings`: BERT, RoBERTa, ALBERT, DistilBERT, ELECTRA, MPNet.
+        views: for each part of the batch the name of a view and its rate; rows beyond the parts stay as they are.
+
+    Raises:
+        ValueError: unknown view, rate outside [0, 1], no embeddings module, or `shuffle` without absolute positions.
+    """
+
+    def __init__(self, backbone: nn.Module, views: Sequence[View]):
+        kind, module = type(backbone).__name__, getattr(backbone, "embeddings", None)
+        for name, rate in views:
+            if name not in VIEWS:
+                raise ValueError(f"unknown view {name!r}: choose one of {', '.join(VIEWS)}")
+            _share(rate, 1)
+        if not isinstance(module, nn.Module):
+            raise ValueError(f"{kind} has no embeddings module: views in embedding space need one, as BERT has")
+        if "shuffle" in dict(views) and getattr(module, "position_embeddings", None) is None:
+            raise ValueError(f"{kind} has no absolute positions, so there is nothing to shuffle: choose another view")
+        self.views, self._module = tuple(views), module
+        self._pad_id = getattr(backbone.config, "pad_token_id", None) or 0
+        self._now: tuple[Tensor, list[slice], torch.Generator | None] | None = None
+        self._handles = [
+            module.register_forward_pre_hook(self._before, with_kwargs=True),
+            module.register_forward_hook(self._after),
+        ]
+
+    @contextmanager
+    def drawn(self, mask: Tensor, sizes: Sequence[int], generator: torch.Generator | None = None) -> Iterator[None]:
+        """While open, the next forward passes take views of a batch with this mask (n, t) and parts of these sizes."""
+        bounds = torch.tensor([0, *sizes]).cumsum(0).tolist()
+        self._now = mask, [slice(a, b) for a, b in pairwise(bounds)], generator
+        try:
+            yield
+        finally:
+            self._now = None
+
+    def remove(self) -> None:
+        """Take the hooks off the backbone."""
+        for handle in self._handles:
+            handle.remove()
+
+    def _parts(self) -> Iterator[tuple[str, float, slice]]:
+        assert self._now is not None
+        for (name, rate), rows in zip(self.views, self._now[1], strict=False):
+            yield name, rate, rows
+
+    def _before(self, module: nn.Module, args: tuple, kwargs: dict):
+        if self._now is None:
+            return None
+        call = inspect.signature(module.forward).bind(*args, **kwargs)
+        given, (mask, _, generator) = call.arguments, self._now
+        for name, rate, rows in self._parts():
+            if name == "shuffle":
+                given["position_ids"] = self._positions(mask, given.get("position_ids"))
+                given["position_ids"][rows] = shuffle(given["position_ids"][rows], mask[rows], generator)
+            elif name == "keep_span":
+                given["input_ids"] = given["input_ids"].clone()
+                ids = given["input_ids"][rows]
+                given["input_ids"][rows] = keep_span(ids, mask[rows], rate, generator, self._pad_id)
+        return call.args, call.kwargs
+
+    def _positions(self, mask: Tensor, given: Tensor | None) -> Tensor:
+        padding = self._module.position_embeddings.padding_idx  # type: ignore[union-attr]
+        if given is None and padding is None:
+            given = torch.arange(mask.shape[1], device=mask.device)
+        elif given is None:
+            given = mask.long().cumsum(1) * mask.long() + padding  # type: ignore[operator]
+        return given.expand(mask.shape).clone()
+
+    def _after(self, module: nn.Module, args: tuple, x: Tensor):
+        if self._now is None:
+            return None
+        mask, _, generator = self._now
+        changed, done = [], 0
+        for name, rate, rows in self._parts():
+            part = x[rows]
+            changed.append(OUTPUT_VIEWS[name](part, mask[rows], rate, generator) if name in OUTPUT_VIEWS else part)
+            done = rows.stop
+        return torch.cat([*changed, x[done:]]) if any(name in OUTPUT_VIEWS for name, _ in self.views) else None

@@ -1,0 +1,337 @@
+"""Views in embedding space: exact counts, padding, equal draws equal views, real encoders of four architectures."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import tiny_bert
+from transformers import (
+    AlbertConfig,
+    AlbertModel,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    LlamaConfig,
+    LlamaModel,
+    MPNetConfig,
+    MPNetModel,
+    RobertaConfig,
+    RobertaModel,
+)
+
+from lib.augment import embeddings
+from lib.augment.embeddings import EmbeddingViews, draw, smallest
+
+WIDTH = 6
+ROWS = ("token_cutoff", "span_cutoff")
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def mask_of(lengths: list[int], left: bool = False) -> torch.Tensor:
+    mask = (torch.arange(max(lengths))[None] < torch.tensor(lengths)[:, None]).long()
+    return mask.flip(1) if left else mask
+
+
+batches = st.tuples(
+    st.lists(st.integers(1, 20), min_size=1, max_size=6), st.floats(0, 1), st.booleans(), st.integers(0, 10_000)
+)
+
+
+# --- selection -------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10_000), st.integers(1, 300), st.integers(1, 4), st.sampled_from([3, 2**31]))
+def test_smallest_is_a_full_sort(seed: int, m: int, n: int, top: int) -> None:
+    draws = torch.randint(-top, top, (n, m), generator=generator(seed), dtype=torch.int32)
+    among = torch.rand(n, m, generator=generator(seed + 1)) < 0.7
+    k = (torch.rand(n, generator=generator(seed + 2)) * (among.sum(1) + 1)).long().clamp_max(among.sum(1))
+    keys = draws.long().masked_fill(~among, 2**40)
+    rank = keys.argsort(dim=1, stable=True).argsort(1)
+    assert smallest(draws, k, among).equal(rank < k[:, None])
+
+
+def test_subsets_are_uniform() -> None:
+    n = 30_000
+    chosen = smallest(draw((n, 4), generator()), torch.full((n,), 2), torch.ones(n, 4, dtype=torch.bool))
+    code = (chosen * torch.tensor([1, 2, 4, 8])).sum(1)
+    counts = torch.stack([(code == c).sum() for c in (3, 5, 6, 9, 10, 12)]).double()
+    expected = n / 6
+    assert counts.sum() == n
+    assert ((counts - expected) ** 2 / expected).sum() < 25.7  # chi-square, 5 degrees of freedom, p = 1e-4
+
+
+def test_draws_fill_all_bits() -> None:
+    draws = draw((2, 100_001), generator()).double()
+    assert abs(draws.mean()) < 2**31 * 0.01
+    assert draws.min() < -0.999 * 2**31 < 0.999 * 2**31 < draws.max()
+    assert draw((2, 3), generator(1)).equal(draw((2, 3), generator(1)))
+
+
+# --- counts ------------------------------------------------------------------------------------------
+
+
+@given(batches)
+def test_token_and_span_cutoff_zero_exactly_that_many_rows(batch) -> None:
+    lengths, rate, left, seed = batch
+    mask = mask_of(lengths, left)
+    x = torch.rand(*mask.shape, WIDTH) + 0.5
+    for name in ROWS:
+        y = embeddings.OUTPUT_VIEWS[name](x, mask, rate, generator(seed))
+        zero = (y == 0).all(2)
+        assert zero.sum(1).tolist() == [int(rate * length) for length in lengths]
+        assert not (zero & (mask == 0)).any()
+        assert y[~zero].equal(x[~zero])
+        if name == "span_cutoff":
+            for row, real in zip(zero, mask.bool(), strict=True):
+                where = row[real].nonzero().flatten().tolist()
+                assert where == list(range(where[0], where[0] + len(where))) if where else True
+
+
+@given(batches)
+def test_feature_cutoff_zeroes_columns_of_the_real_tokens(batch) -> None:
+    lengths, rate, left, seed = batch
+    mask = mask_of(lengths, left)
+    x = torch.rand(*mask.shape, WIDTH) + 0.5
+    y = embeddings.feature_cutoff(x, mask, rate, generator(seed))
+    for before, after, real in zip(x, y, mask.bool(), strict=True):
+        columns = (after[real] == 0).all(0)
+        assert columns.sum() == int(rate * WIDTH)
+        assert after[real][:, ~columns].equal(before[real][:, ~columns])
+        assert after[~real].equal(before[~real])
+
+
+@given(batches)
+def test_dropout_zeroes_exactly_that_many_elements_and_scales_nothing(batch) -> None:
+    lengths, rate, left, seed = batch
+    mask = mask_of(lengths, left)
+    x = torch.rand(*mask.shape, WIDTH) + 0.5
+    y = embeddings.dropout(x, mask, rate, generator(seed))
+    assert (y == 0).sum((1, 2)).tolist() == [int(rate * (length * WIDTH)) for length in lengths]
+    assert y[y != 0].equal(x[y != 0])
+    assert y[mask == 0].equal(x[mask == 0])
+
+
+@given(batches)
+def test_shuffle_permutes_the_positions_of_real_tokens(batch) -> None:
+    lengths, _, left, seed = batch
+    mask = mask_of(lengths, left)
+    positions = torch.arange(2, 2 + mask.shape[1]).repeat(len(mask), 1)
+    shuffled = embeddings.shuffle(positions, mask, generator(seed))
+    for before, after, real in zip(positions, shuffled, mask.bool(), strict=True):
+        assert sorted(after[real].tolist()) == before[real].tolist()
+        assert after[~real].equal(before[~real])
+
+
+def test_shuffles_are_uniform() -> None:
+    n = 12_000
+    shuffled = embeddings.shuffle(torch.arange(3).repeat(n, 1), torch.ones(n, 3), generator())
+    code = (shuffled * torch.tensor([9, 3, 1])).sum(1)
+    counts = torch.stack([(code == c).sum() for c in code.unique()]).double()
+    assert len(counts) == 6
+    assert ((counts - n / 6) ** 2 / (n / 6)).sum() < 25.7
+
+
+def test_spans_start_everywhere_equally_often() -> None:
+    n = 20_000
+    y = embeddings.span_cutoff(torch.ones(n, 6, 1), torch.ones(n, 6), 0.5, generator())
+    starts = torch.bincount((y[..., 0] == 0).int().argmax(1), minlength=4).double()
+    assert len(starts) == 4
+    assert ((starts - n / 4) ** 2 / (n / 4)).sum() < 21.1  # 3 degrees of freedom, p = 1e-4
+
+
+@given(batches)
+def test_keep_span_keeps_one_span_and_pads_the_rest(batch) -> None:
+    lengths, rate, left, seed = batch
+    mask = mask_of(lengths, left)
+    ids = torch.arange(1, mask.numel() + 1).view(mask.shape) * mask
+    kept = embeddings.keep_span(ids, mask, rate, generator(seed), 0)
+    for before, after, real in zip(ids, kept, mask.bool(), strict=True):
+        where = (after[real] != 0).nonzero().flatten().tolist()
+        assert len(where) == max(int((1 - rate) * real.sum().item()), 1)
+        assert where == list(range(where[0], where[0] + len(where)))
+        assert after[real][where].equal(before[real][where])
+
+
+def test_counts_are_those_of_python() -> None:
+    for length in range(1, 65):
+        for percent in range(0, 101, 5):
+            rate = percent / 100
+            y = embeddings.token_cutoff(torch.ones(1, length, 1), torch.ones(1, length), rate, generator())
+            assert int((y == 0).sum()) == int(rate * length)
+
+
+# --- draws -------------------------------------------------------------------------------------------
+
+
+@given(batches)
+def test_a_batch_is_its_sentences_one_by_one(batch) -> None:
+    lengths, rate, left, seed = batch
+    mask = mask_of(lengths, left)
+    n, t = mask.shape
+    x = torch.rand(n, t, WIDTH)
+    shapes = {"none": (n,), "feature_cutoff": (n, WIDTH), "dropout": (n, t, WIDTH), "span_cutoff": (n, 1)}
+    for name, view in embeddings.OUTPUT_VIEWS.items():
+        draws = draw(shapes.get(name, (n, t)), generator(seed))
+        together = view(x, mask, rate, draws)
+        for i in range(n):
+            real = mask[i].bool()
+            own = draws[i : i + 1][:, real] if name in ("token_cutoff", "dropout") else draws[i : i + 1]
+            assert view(x[i : i + 1, real], mask[i : i + 1, real], rate, own)[0].equal(together[i, real])
+    positions = torch.arange(t).repeat(n, 1)
+    draws = draw((n, t), generator(seed))
+    together = embeddings.shuffle(positions, mask, draws)
+    for i in range(n):
+        real = mask[i].bool()
+        one = embeddings.shuffle(positions[i : i + 1, real], mask[i : i + 1, real], draws[i : i + 1, real])
+        assert one[0].equal(together[i, real])
+
+
+@pytest.mark.parametrize("name", embeddings.OUTPUT_VIEWS)
+def test_one_seed_one_view(name: str) -> None:
+    x, mask = torch.rand(3, 9, WIDTH), mask_of([9, 4, 6])
+    first, second, other = (embeddings.OUTPUT_VIEWS[name](x, mask, 0.5, generator(s)) for s in (1, 1, 2))
+    assert first.equal(second)
+    assert first.equal(other) == (name == "none")
+
+
+def test_the_gradient_flows_where_nothing_is_zeroed() -> None:
+    x = torch.rand(2, 5, WIDTH, requires_grad=True)
+    y = embeddings.dropout(x, mask_of([5, 3]), 0.5, generator())
+    y.sum().backward()
+    assert x.grad is not None
+    assert x.grad.equal((y != 0).float())
+
+
+def test_bad_requests_are_named() -> None:
+    x, mask = torch.ones(1, 2, 3), torch.ones(1, 2)
+    with pytest.raises(ValueError, match=r"rate must be in \[0, 1\], got 1.5"):
+        embeddings.token_cutoff(x, mask, 1.5, generator())
+    with pytest.raises(ValueError, match=r"draws of shape \(1, 2\) are needed, got \(1, 3\)"):
+        embeddings.token_cutoff(x, mask, 0.5, torch.zeros(1, 3, dtype=torch.int32))
+
+
+# --- encoders ------------------------------------------------------------------------------------------
+
+SMALL = {"vocab_size": 40, "max_position_embeddings": 24, "hidden_size": 32, "num_attention_heads": 2}
+DEEP = {"num_hidden_layers": 2, "intermediate_size": 48}
+
+
+def backbone(kind: str, folder) -> torch.nn.Module:
+    torch.manual_seed(0)
+    if kind == "bert":
+        return BertModel.from_pretrained(tiny_bert(folder), add_pooling_layer=False).eval()
+    if kind == "roberta":
+        return RobertaModel(RobertaConfig(**SMALL, **DEEP, pad_token_id=1), add_pooling_layer=False).eval()
+    if kind == "albert":
+        return AlbertModel(AlbertConfig(**SMALL, **DEEP, embedding_size=8), add_pooling_layer=False).eval()
+    if kind == "mpnet":
+        return MPNetModel(MPNetConfig(**SMALL, **DEEP), add_pooling_layer=False).eval()
+    config = DistilBertConfig(vocab_size=40, max_position_embeddings=24, dim=32, n_heads=2, n_layers=2, hidden_dim=48)
+    return DistilBertModel(config).eval()
+
+
+def inputs(pad_id: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    mask = mask_of([9, 5, 3, 7])
+    ids = torch.randint(5, 40, mask.shape, generator=generator(3))
+    return ids.masked_fill(mask == 0, pad_id), mask
+
+
+KINDS = ("bert", "roberta", "albert", "distilbert", "mpnet")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_none_is_the_plain_forward_bit_for_bit(kind: str, tmp_path) -> None:
+    model = backbone(kind, tmp_path)
+    ids, mask = inputs(model.config.pad_token_id)
+    plain = model(input_ids=ids, attention_mask=mask).last_hidden_state
+    views = EmbeddingViews(model, [("none", 0.0), ("token_cutoff", 0.0)])
+    with views.drawn(mask, [2, 2], generator()):
+        assert model(input_ids=ids, attention_mask=mask).last_hidden_state.equal(plain)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_views_reach_the_first_layer_and_only_their_part(kind: str, tmp_path) -> None:
+    model = backbone(kind, tmp_path)
+    ids, mask = inputs(model.config.pad_token_id)
+    seen = []
+    views = EmbeddingViews(model, [("feature_cutoff", 0.5), ("shuffle", 0.0)])
+    handle = model.embeddings.register_forward_hook(lambda module, args, x: seen.append(x))
+    plain = model(input_ids=ids, attention_mask=mask).last_hidden_state
+    with views.drawn(mask, [1, 2], generator()):
+        changed = model(input_ids=ids, attention_mask=mask).last_hidden_state
+    before, after = seen
+    width = before.shape[2]
+    assert (after[0, :9] == 0).all(0).sum() == width // 2
+    assert not (after[1:] == 0).all(1).any()
+    assert not after[1].equal(before[1])
+    assert after[1, mask[1] == 0].equal(before[1, mask[1] == 0])
+    assert changed[3].allclose(plain[3], atol=1e-6)
+    assert not changed[0].allclose(plain[0], atol=1e-3)
+    handle.remove()
+    views.remove()
+    assert model(input_ids=ids, attention_mask=mask).last_hidden_state.equal(plain)
+
+
+@pytest.mark.parametrize("kind", ("bert", "roberta", "albert", "distilbert"))
+def test_shuffling_says_nothing_to_a_model_without_position_embeddings(kind: str, tmp_path) -> None:
+    model = backbone(kind, tmp_path)
+    model.embeddings.position_embeddings.weight.data.zero_()
+    ids, mask = inputs(model.config.pad_token_id)
+    plain = model(input_ids=ids, attention_mask=mask).last_hidden_state
+    views = EmbeddingViews(model, [("shuffle", 0.0)])
+    with views.drawn(mask, [4], generator()):
+        assert model(input_ids=ids, attention_mask=mask).last_hidden_state.equal(plain)
+
+
+def test_shuffling_positions_is_shuffling_words(tmp_path) -> None:
+    model = backbone("bert", tmp_path)
+    ids, mask = inputs()
+    views = EmbeddingViews(model, [("shuffle", 0.0)])
+    with views.drawn(mask, [4], generator(5)):
+        shuffled = model(input_ids=ids, attention_mask=mask).last_hidden_state.masked_fill(mask[:, :, None] == 0, 0)
+    positions = embeddings.shuffle(torch.arange(9).repeat(4, 1), mask, generator(5))
+    words = torch.empty_like(ids).scatter_(1, positions, ids)
+    plain = model(input_ids=words, attention_mask=mask).last_hidden_state.masked_fill(mask[:, :, None] == 0, 0)
+    assert shuffled.sum(1).allclose(plain.sum(1), atol=1e-4)
+
+
+def test_roberta_positions_start_after_its_padding(tmp_path) -> None:
+    model = backbone("roberta", tmp_path)
+    ids, mask = inputs(1)
+    seen = []
+    model.embeddings.position_embeddings.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
+    model(input_ids=ids, attention_mask=mask)
+    with EmbeddingViews(model, [("shuffle", 0.0)]).drawn(mask, [4], generator()):
+        model(input_ids=ids, attention_mask=mask)
+    plain, shuffled = seen
+    assert not shuffled.equal(plain)
+    assert shuffled.sort(1).values.equal(plain.sort(1).values)
+    assert (shuffled[mask == 0] == 1).all()
+    assert shuffled[mask == 1].min() == 2
+
+
+def test_padded_tokens_of_keep_span_stay_in_attention(tmp_path) -> None:
+    model = backbone("bert", tmp_path)
+    ids, mask = inputs()
+    with EmbeddingViews(model, [("keep_span", 0.5)]).drawn(mask, [4], generator(2)):
+        seen = model(input_ids=ids, attention_mask=mask).last_hidden_state
+    expected = embeddings.keep_span(ids, mask, 0.5, generator(2), 0)
+    assert seen.equal(model(input_ids=expected, attention_mask=mask).last_hidden_state)
+    assert not (expected == ids).all()
+
+
+def test_models_that_cannot_take_a_view_say_so(tmp_path) -> None:
+    llama = LlamaModel(LlamaConfig(**SMALL, **DEEP))
+    with pytest.raises(ValueError, match="LlamaModel has no embeddings module"):
+        EmbeddingViews(llama, [("dropout", 0.1)])
+    model = backbone("bert", tmp_path)
+    with pytest.raises(ValueError, match=r"unknown view 'shufle': choose one of none, .*shuffle"):
+        EmbeddingViews(model, [("shufle", 0.0)])
+    with pytest.raises(ValueError, match=r"rate must be in \[0, 1\]"):
+        EmbeddingViews(model, [("dropout", -0.1)])
+    model.embeddings.position_embeddings = None
+    with pytest.raises(ValueError, match="BertModel has no absolute positions"):
+        EmbeddingViews(model, [("shuffle", 0.0)])
