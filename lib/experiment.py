@@ -7,7 +7,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from lib import data, evaluate, paths, runs, train
 from lib.distributed import is_main_process
@@ -250,45 +249,6 @@ def _metrics(encoder, result, wanted, chosen, data_dir, precision) -> dict[str, 
         }
     )
     return metrics
-
-
-BASELINES = ("bag_of_words", "tfidf", "word_vectors", "sif")
-
-
-def baseline(notebook: str, method: str, profile_name: str = "small", data_dir: str | None = None) -> runs.Run:
-    """Score a method without training as a run of its own, beside which the trained encoders have to stand.
-
-    Args:
-        method: `bag_of_words` (word counts), `tfidf` (scikit-learn's, idf from the profile's corpus),
-            `word_vectors` (mean of the profile's encoder's input embeddings) or `sif` (the same, weighted by
-            a/(a + p(w)) and without the common component; p from the corpus).
-
-    Source: SIF is Arora et al. 2017.
-    """
-    if method not in BASELINES:
-        raise ValueError(f"unknown baseline {method!r}: choose one of {', '.join(BASELINES)}")
-    chosen = profile(profile_name)
-    sentences = sentences_of(chosen, data_dir)
-    params = {"profile": chosen.name, "corpus": chosen.corpus, "n_sentences": len(sentences), "test": chosen.test}
-    vectors = method in ("word_vectors", "sif")
-    model = model_path(chosen.model or recipe(f"{chosen.recipes}_simcse").backbone)
-    hashes = {"corpus": text_hash(sentences), "model": model_hash(model) if vectors else ""}
-    record = runs.Run(notebook, f"{profile_name}_{method}", 0, params, hashes)
-    if record.metrics is not None:
-        return record
-    record.start()
-    if vectors:
-        encoder = Encoder.load(model)
-        matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()
-        counts = evaluate.token_counts(sentences, encoder.tokenizer) if method == "sif" else None
-        encode = evaluate.word_vectors_encode(matrix, encoder.tokenizer, counts)
-    else:
-        vectorizer = CountVectorizer() if method == "bag_of_words" else TfidfVectorizer().fit(sentences)
-        encode = evaluate.bag_of_words_encode(vectorizer)
-    scores = test_scores(encode, chosen, data_dir)
-    scores[f"{chosen.dev}_dev_spearman"] = evaluate.pairs_spearman(encode, dev_pairs(chosen, data_dir))
-    record.finish({f"{name}_last": value for name, value in scores.items()})
-    return record
 
 
 def text_hash(sentences: list[str]) -> str:

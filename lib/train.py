@@ -258,11 +258,11 @@ def fit(
     loop.negatives = negatives
     loop.dev, loop.eval_every = dev, eval_every or recipe.eval_every
     loop.out = out
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        if resume:
-            loop.restore()
     try:
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            if resume:
+                loop.restore()
         loop.run(progress)
     finally:
         if loop.embedding_views is not None:
@@ -283,6 +283,8 @@ def _check(views: Sequence[TokenRows], recipe: Recipe, negatives) -> None:
         raise ValueError(f"views must be aligned row by row, got {[len(v) for v in views]} rows")
     if recipe.loss not in LOSSES:
         raise ValueError(f"unknown loss {recipe.loss!r}: choose one of {', '.join(LOSSES)}")
+    if recipe.head.startswith("simsiam") != (recipe.loss == "simsiam"):
+        raise ValueError(f"head and loss 'simsiam' need each other, got head {recipe.head!r} and loss {recipe.loss!r}")
     if recipe.positive == "identical" and (recipe.view1, recipe.view2) != ("none", "none"):
         raise ValueError(
             "positive='identical' encodes once: views in embedding space need 'dropout', which encodes twice"

@@ -115,7 +115,7 @@ def test_unknown_names_are_errors(folder, encoder):
     ):
         with pytest.raises(ValueError, match="unknown pooling 'max': choose one of cls"):
             call()
-    with pytest.raises(ValueError, match="unknown head 'mlp': choose one of none, tanh, linear"):
+    with pytest.raises(ValueError, match="unknown head 'mlp': choose one of none, linear, tanh"):
         Encoder.load(folder, head="mlp")
 
 
@@ -230,15 +230,38 @@ def test_head_is_used_in_training_and_dropped_at_evaluation(folder, head):
         trained, evaluated = encoder.train()(ids, mask), encoder.eval()(ids, mask)
         last = encoder.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
         z = pool([last], mask, "mean")
+        if head in ("simclr", "simsiam"):
+            assert (encoder.head(z) == encoder.head.eval()(z)).all() and z.shape[1] == 32  # evaluated already
+            encoder = Encoder.load(folder, pooling="mean", head=head, eval_pooling="cls", dropout=0.0).train()
+            normal = encoder.head.projector if head == "simsiam" else encoder.head
+            hidden = normal[0](z)
+            hidden = (hidden - hidden.mean(0)) / (hidden.var(0, correction=0) + normal[1].eps).sqrt()
+            expected = normal[3](hidden.relu())
+            assert torch.allclose((normal[:4] if head == "simsiam" else encoder.head)(z), expected, atol=1e-4)
+            return
         if head != "none":
             linear = next(m for m in encoder.head.modules() if isinstance(m, nn.Linear))
             z = z @ linear.weight.T + linear.bias
-        z = torch.tanh(z) if head == "tanh" else z
+        z = {"tanh": torch.tanh, "relu": torch.relu}.get(head, lambda x: x)(z)
     assert torch.allclose(trained, z, atol=1e-5)
     assert torch.allclose(evaluated, last[:, 0], atol=1e-6)
     kept = Encoder.load(folder, pooling="mean", head=head, eval_head=True)
     with torch.no_grad():
         assert torch.allclose(kept(ids, mask), z, atol=1e-5)
+
+
+def test_projection_heads_have_the_sizes_they_name():
+    x = torch.randn(5, 32)
+    assert build_head("simclr:12:7", 32)(x).shape == (5, 7)
+    assert build_head("simclr", 32)(x).shape == (5, 32)
+    both = build_head("simsiam:12:7", 32).eval()
+    z = both(x)
+    assert z.shape == (5, 14) and torch.equal(z[:, 7:], both.predictor(z[:, :7]))
+    for wrong in ("simclr:12", "simclr:0:7", "simclr:a:b", "tanh:3:4"):
+        with pytest.raises(ValueError, match="sizes are written as in simclr:600:512"):
+            build_head(wrong, 32)
+    with pytest.raises(ValueError, match="unknown head 'mlp'"):
+        build_head("mlp", 32)
 
 
 def test_head_weights_depend_on_the_seed_alone(folder):

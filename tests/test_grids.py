@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
 
-from lib import course, experiment, paths, runs
-from workflow import grids
+from lib import course, data, evaluate, experiment, paths, runs
+from workflow import baselines, grids
 
 FILES = sorted(paths.GRIDS.glob("*.yaml"))
 # Rows that other people trained, or that need no training.
@@ -36,7 +37,7 @@ def test_every_cell_is_a_run_of_the_notebook(path) -> None:
     for cell in grid.cells:
         given = {k: v for k, v in cell.set.items() if k != "method"}
         assert set(given) <= set(known), cell
-        if cell.set["method"] not in experiment.BASELINES:
+        if cell.set["method"] not in baselines.METHODS:
             experiment.resolve(grid.profile, cell.set["method"], **given)
 
 
@@ -45,7 +46,7 @@ def test_different_cells_are_different_runs(path) -> None:
     grid = grids.read(path)
     resolved = []
     for cell in grid.cells:
-        if cell.set["method"] in experiment.BASELINES:
+        if cell.set["method"] in baselines.METHODS:
             continue
         given = {k: v for k, v in cell.set.items() if k != "method"}
         _, wanted, steps = experiment.resolve(grid.profile, cell.set["method"], **given)
@@ -134,6 +135,20 @@ def test_rows_without_training_are_one_run_each() -> None:
     assert found.count(("TF-IDF", 42)) == 1 and len(found) == 4 + 5 * 3
     table = grids.collect(grid, pd.read_csv(paths.RESULTS / "02_simcse.csv"))
     assert table.groupby("row").size()[["TF-IDF", "SimCSE"]].tolist() == [1, 5]
+
+
+def test_a_method_without_training_is_a_run_done_once(outputs) -> None:
+    record = baselines.run("02_simcse", "tfidf", "mini")
+    vectorizer = TfidfVectorizer().fit(data.corpus("mini"))
+    for split in ("dev", "test"):
+        expected = evaluate.pairs_spearman(evaluate.bag_of_words_encode(vectorizer), data.mini_pairs(split))
+        assert record.metrics[f"mini_{split}_spearman_last"] == pytest.approx(expected)
+    before = record.folder.stat().st_mtime_ns
+    assert baselines.run("02_simcse", "tfidf", "mini").id == record.id and record.folder.stat().st_mtime_ns == before
+    vectors = baselines.run("02_simcse", "sif", "mini").metrics["mini_test_spearman_last"]
+    assert vectors != baselines.run("02_simcse", "word_vectors", "mini").metrics["mini_test_spearman_last"]
+    with pytest.raises(ValueError, match="unknown method without training 'tf': choose one of bag_of_words, tfidf"):
+        baselines.run("02_simcse", "tf", "mini")
 
 
 def test_list_prints_the_runs_and_trains_nothing(capsys, tmp_path, monkeypatch) -> None:

@@ -13,6 +13,7 @@ from tiny import tiny_bert, tiny_recipe, tiny_sentences
 
 from lib import losses, train
 from lib.distributed import Group
+from lib.augment.embeddings import feature_cutoff, shuffle
 from lib.encoder import Encoder
 from lib.losses import in_batch_accuracy, info_nce
 from lib.tokens import BucketBatches, TokenRows, tokenise
@@ -660,3 +661,82 @@ def test_noise_on_embeddings_depends_on_the_seed_and_the_step(folder):
 
     assert draws(42, 7) == draws(42, 7)
     assert len({tuple(draws(*key)) for key in [(42, 7), (43, 7), (42, 8), (42, 7, 1), (0, 7)]}) == 5
+
+
+# --- views in embedding space ------------------------------------------------------------------------
+
+VIEWS = {"dropout": 0.0, "view1": "feature_cutoff", "rate1": 0.3, "view2": "shuffle"}
+
+
+def test_the_first_step_with_views_by_hand(folder):
+    recipe = tiny_recipe(lr=0.0, **VIEWS)
+    _, result = quick(folder, steps=1, recipe=recipe)
+    encoder = load(folder, recipe).train()
+    rows_of = make_views(SENTENCES, recipe, encoder.tokenizer)[0]
+    ids, mask = rows_of[next(iter(BucketBatches(rows_of.lengths, 8, 42).epoch(0)))]
+    generator = torch.Generator().manual_seed(42 * 2**32)
+    positions = torch.arange(ids.shape[1]).repeat(len(ids), 1)
+    shuffled = shuffle(positions, mask, generator)
+    words = encoder.backbone.embeddings(input_ids=ids)
+    first = feature_cutoff(words, mask, 0.3, generator)
+    handle = encoder.backbone.embeddings.register_forward_hook(lambda *_: first)
+    z1 = encoder(ids, mask)
+    handle.remove()
+    second = encoder.backbone.embeddings(input_ids=ids, position_ids=shuffled)
+    handle = encoder.backbone.embeddings.register_forward_hook(lambda *_: second)
+    z2 = encoder(ids, mask)
+    handle.remove()
+    assert result.history[0]["loss"] == pytest.approx(info_nce(z1, z2, recipe.temperature).item(), rel=1e-4)
+
+
+def test_views_in_embedding_space_are_drawn_by_seed_and_step(folder):
+    first, second, other = (quick(folder, steps=3, seed=s, recipe=tiny_recipe(**VIEWS))[0] for s in (1, 1, 2))
+    assert same(weights(first), weights(second)) and not same(weights(first), weights(other))
+    assert not first.backbone.embeddings._forward_pre_hooks
+
+
+def test_views_go_on_bit_for_bit_after_an_interruption(folder, tmp_path):
+    options = {"steps": 9, "recipe": tiny_recipe(**VIEWS)}
+    whole, _ = interrupted(folder, tmp_path / "whole", 99, **options)
+    assert interrupted(folder, tmp_path / "cut", 1, **options) is None
+    assert same(weights(whole), weights(interrupted(folder, tmp_path / "cut", 99, **options)[0]))
+
+
+def test_dev_scores_see_no_views(folder):
+    seen = []
+
+    def dev(encoder):
+        seen.append(encoder.encode(SENTENCES, precision="fp32"))
+        return 0.0
+
+    quick(folder, steps=2, recipe=tiny_recipe(**{**VIEWS, "lr": 0.0}), dev=dev, eval_every=1)
+    plain = load(folder, tiny_recipe()).encode(SENTENCES, precision="fp32")
+    assert len(seen) == 2 and all(np.array_equal(z, plain) for z in seen)
+
+
+def test_the_weight_scales_the_loss(folder):
+    changes = {"dropout": 0.0, "lr": 0.0, "positive": "crop", "positive_rate": 0.3}
+    _, one = quick(folder, steps=2, recipe=tiny_recipe(**changes, loss="nt_xent"))
+    _, scaled = quick(folder, steps=2, recipe=tiny_recipe(**changes, loss="nt_xent_sum", loss_weight=0.15))
+    for a, b in zip(one.history, scaled.history, strict=True):
+        assert b["loss"] == pytest.approx(0.3 * a["loss"], rel=1e-5)
+
+
+def test_simsiam_trains_without_negatives(folder):
+    recipe = tiny_recipe(head="simsiam:24:16", loss="simsiam", pooling="mean", lr=3e-3, schedule="constant")
+    _, result = quick(folder, steps=30, recipe=recipe)
+    found = [h["loss"] for h in result.history]
+    assert min(found) >= -1 and np.mean(found[-5:]) < np.mean(found[:5])
+    with pytest.raises(ValueError, match="need each other"):
+        quick(folder, steps=1, recipe=tiny_recipe(head="simsiam"))
+
+
+def test_scores_at_the_ends_of_epochs(folder):
+    recipe = tiny_recipe(eval_at_epoch_ends=True)
+    _, result = quick(folder, steps=18, recipe=recipe, dev=lambda e: 1.0, eval_every=5)
+    assert [h["step"] for h in result.history if "dev_score" in h] == [5, 8, 10, 15, 16, 18]
+
+
+def test_one_encoding_has_no_two_views(folder):
+    with pytest.raises(ValueError, match="positive='identical' encodes once"):
+        quick(folder, steps=1, recipe=tiny_recipe(positive="identical", view2="shuffle"))

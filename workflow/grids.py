@@ -16,6 +16,7 @@ import pandas as pd
 import yaml
 
 from lib import experiment, paths, runs
+from workflow import baselines
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Grid:
         for place, seed in enumerate(seeds or self.seeds):
             done: list[Mapping[str, object]] = []
             for cell in self.cells:
-                once = cell.set["method"] in experiment.BASELINES
+                once = cell.set["method"] in baselines.METHODS
                 if cell.set not in done and not (once and place):
                     done.append(cell.set)
                     yield cell, seed
@@ -99,7 +100,7 @@ def read(name: str | Path) -> Grid:
 
 def _recorded(grid: Grid, cell: Cell, results: pd.DataFrame) -> pd.DataFrame:
     """Rows of `results` that are runs of the cell."""
-    if cell.set["method"] in experiment.BASELINES:
+    if cell.set["method"] in baselines.METHODS:
         return results[results["recipe"] == f"{grid.profile}_{cell.set['method']}"]
     given = {name: value for name, value in cell.set.items() if name != "method"}
     chosen, wanted, steps = experiment.resolve(grid.profile, str(cell.set["method"]), **given)  # type: ignore[arg-type]
@@ -155,8 +156,8 @@ def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
 def _train(grid: Grid, cell: Cell, seed: int, options: dict[str, Any]) -> runs.Run:
     given: dict[str, Any] = {name: value for name, value in cell.set.items() if name != "method"}
     method = str(cell.set["method"])
-    if method in experiment.BASELINES:
-        return experiment.baseline(grid.notebook, method, grid.profile, options["data_dir"])
+    if method in baselines.METHODS:
+        return baselines.run(grid.notebook, method, grid.profile, options["data_dir"])
     return experiment.run(grid.notebook, method, grid.profile, seed=seed, **options, **given)
 
 
