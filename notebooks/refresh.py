@@ -14,6 +14,7 @@ from typing import TextIO
 import nbformat
 
 from lib import course, plots, runs
+from workflow import pages
 
 
 def refresh(notebook: Path, stream: TextIO | None = None) -> course.Outcome:
@@ -42,7 +43,7 @@ def committable(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
             del cell.metadata["tags"]
         if cell.cell_type == "code":
             cell.outputs = [
-                out for out in cell.outputs if out.get("name") != "stderr" and course.WIDGET not in out.get("data", {})
+                out for out in cell.outputs if out.get("name") != "stderr" and pages.WIDGET not in out.get("data", {})
             ]
             for out in cell.outputs:
                 if "image/png" in out.get("data", {}):

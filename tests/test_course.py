@@ -14,6 +14,7 @@ import pytest
 
 from lib import course, paths
 from notebooks import refresh
+from workflow import pages
 
 RUN = """
 from lib import runs
@@ -220,16 +221,16 @@ def test_results_are_averaged_over_seeds(outputs: Path) -> None:
     other = runs.Run("09_other", "simcse", 0, {"profile": "mini"}, {})
     other.start()
     other.finish({"mini_dev_spearman_best": 1.0})
-    table = course.results_table(["01_good"])
+    table = pages.results_table(["01_good"])
     assert len(table) == 1
     assert table.loc[0, ["notebook", "profile", "seeds", "dev"]].tolist() == ["01_good", "mini", 2, 61.0]
-    assert course.results_table([]).empty
+    assert pages.results_table([]).empty
 
 
 def test_empty_outputs_give_an_empty_table(outputs: Path) -> None:
-    page = course.index_page([], course.results_table(["01_good"]), outputs)
+    page = pages.index_page([], pages.results_table(["01_good"]), outputs)
     assert "No results yet." in page.read_text()
-    assert isinstance(course.results_table([]), pd.DataFrame)
+    assert isinstance(pages.results_table([]), pd.DataFrame)
 
 
 @pytest.mark.parametrize("where", ["notebooks", "root", "elsewhere"])
@@ -287,7 +288,7 @@ def test_refresh_executes_in_place_and_leaves_out_what_differs(tmp_path: Path, o
     assert (
         "papermill" not in once
         and 'execution":' not in once
-        and course.WIDGET not in once
+        and pages.WIDGET not in once
         and '"name": "stderr"' not in once
     )
     assert [cell.execution_count for cell in node.cells if cell.cell_type == "code"] == [1, 2, 3]

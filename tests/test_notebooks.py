@@ -18,6 +18,7 @@ import nbformat
 import pytest
 
 from lib import course, paths
+from workflow import pages
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob(course.NOTEBOOK_PATTERN))
 REQUIRED = ("profile", "seed", "n_seeds", "model", "max_steps", "device", "data_dir", "output_dir")
@@ -98,7 +99,7 @@ def test_begins_with_number_and_question(path: Path) -> None:
     first = read(path).cells[0]
     assert first.cell_type == "markdown"
     assert re.match(rf"# {path.stem[:2]}\b", first.source), "the first line is `# NN …`"
-    title, sentence = course.summary(path)
+    title, sentence = pages.summary(path)
     assert title.startswith(path.stem[:2]) and sentence
     assert sum(line.startswith("# ") for c in read(path).cells if c.cell_type == "markdown" for line in [c.source]) == 1
 

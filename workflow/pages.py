@@ -1,0 +1,153 @@
+"""Executed notebooks as pages that need no network, an index of them, and the table of their results."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pandas as pd
+from jinja2 import Environment, pass_context
+from latex2mathml.converter import convert as latex_to_mathml
+from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+from lib import paths, runs
+
+RESULT_COLUMNS = {
+    "dev": ("mini_dev_spearman_best", "stsb_dev_spearman_best"),
+    "test": ("mini_test_spearman_best", "sts7_test_avg_best"),
+    "loss": ("loss_last",),
+    "seconds": ("train_seconds",),
+}
+WIDGET = "application/vnd.jupyter.widget-view+json"
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One executed notebook: where it is, how long it took (seconds), and what stopped it, if anything."""
+
+    name: str
+    path: Path
+    seconds: float
+    cells: int
+    error: str | None = None
+
+
+class MathRenderer(IPythonRenderer):
+    """Markdown to HTML with equations as MathML, which browsers draw without a script."""
+
+    def inline_math(self, body: str) -> str:
+        """`$…$` as inline MathML."""
+        return _mathml(body, "inline")
+
+    def block_math(self, body: str) -> str:
+        """`$$…$$` as a MathML block."""
+        return _mathml(body, "block")
+
+    def latex_environment(self, name: str, body: str) -> str:
+        r"""`\begin{align}…\end{align}` as a MathML block."""
+        name = {"align": "aligned", "equation": "aligned", "gather": "aligned"}.get(name.rstrip("*"), name)
+        return _mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
+
+
+class OfflinePage(HTMLExporter):
+    """nbconvert's JupyterLab page, self-contained: nothing is loaded from a network."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        template = (TEMPLATES / "page.html.j2").read_text(encoding="utf-8")
+        super().__init__(raw_template=template, embed_images=True, **kwargs)
+
+    @pass_context
+    def markdown2html(self, context: Any, source: str) -> str:
+        """Render one markdown cell; the name and signature are nbconvert's filter."""
+        attachments = context.get("cell", {}).get("attachments", {})
+        folder = context.get("resources", {}).get("metadata", {}).get("path", "")
+        renderer = MathRenderer(escape=False, attachments=attachments, embed_images=self.embed_images, path=folder)
+        return MarkdownWithMath(renderer=renderer).render(source)
+
+
+def render(executed: Path, page: Path, assets: Path | None = None) -> None:
+    """Write an executed notebook as one self-contained HTML file.
+
+    Widgets need a kernel, so a note stands in for them.
+
+    Args:
+        executed: the notebook.
+        page: the HTML file, written atomically.
+        assets: folder against which the notebook's image links are resolved.
+    """
+    node = nbformat.read(executed, as_version=4)
+    note = nbformat.v4.new_output("stream", text="[interactive: open the notebook in JupyterLab]\n")
+    for cell in node.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [note if WIDGET in out.get("data", {}) else out for out in cell.outputs]
+    resources = {"metadata": {"name": executed.stem, "path": str(assets or paths.NOTEBOOKS)}}
+    html, _ = OfflinePage().from_notebook_node(node, resources=resources)
+    runs.write_text(page, html)
+
+
+def summary(executed: Path) -> tuple[str, str]:
+    """Title and first sentence of a notebook, as plain text; a line of links, `previous · next`, is passed over."""
+    node = nbformat.read(executed, as_version=4)
+    text = "\n".join(cell.source for cell in node.cells if cell.cell_type == "markdown")
+    lines = [re.sub(r"\[([^]]*)\]\([^)]*\)|[*`_]{1,2}", r"\1", line).strip() for line in text.splitlines()]
+    title = next((line[2:] for line in lines if line.startswith("# ")), executed.stem)
+    prose = next((line for line in lines if line[:1].isalpha() and " · " not in line), "")
+    return title, re.split(r"(?<=[.?!])\s", prose, maxsplit=1)[0]
+
+
+def index_page(outcomes: Sequence[Outcome], results: pd.DataFrame, folder: Path) -> Path:
+    """Write `index.html`: a card per notebook and the table of results."""
+    cards = []
+    for outcome in outcomes:
+        title, sentence = summary(outcome.path) if outcome.path.exists() else (outcome.name, "")
+        page = outcome.path.with_suffix(".html")
+        link = Path(os.path.relpath(page if page.exists() else outcome.path, folder)).as_posix()
+        status = f"failed, {outcome.error}" if outcome.error else f"{outcome.cells} cells, {outcome.seconds:.0f} s"
+        cards.append({"title": title, "sentence": sentence, "link": link, "status": status, "error": outcome.error})
+    table = (
+        "<p>No results yet.</p>" if results.empty else results.to_html(index=False, border=0, float_format=two_decimals)
+    )
+    template = Environment(autoescape=True).from_string((TEMPLATES / "index.html.j2").read_text(encoding="utf-8"))
+    runs.write_text(folder / "index.html", template.render(cards=cards, table=table))
+    return folder / "index.html"
+
+
+def results_table(names: Sequence[str]) -> pd.DataFrame:
+    """Finished runs of these notebooks, one row for each set of parameters: mean over its seeds.
+
+    Returns:
+        Columns notebook, run (recipe and hash), profile, seeds (how many), then those of
+        `RESULT_COLUMNS` that any run has: scores are Spearman ×100 of the best checkpoint.
+    """
+    found = runs.collect()
+    if found.empty:
+        return found
+    found = found[found["notebook"].isin(names)]
+    table = found[["notebook", "profile"]].copy() if "profile" in found else found[["notebook"]].copy()
+    table.insert(1, "run", found["run_id"].str.replace(r"-s\d+$", "", regex=True))
+    keys = list(table.columns)
+    table["seeds"] = 1
+    for column, metrics in RESULT_COLUMNS.items():
+        present = [metric for metric in metrics if metric in found]
+        if present:
+            table[column] = found[present].bfill(axis=1).iloc[:, 0].astype(float)
+    aggregation = {column: "count" if column == "seeds" else "mean" for column in table.columns if column not in keys}
+    return table.groupby(keys, sort=False, as_index=False).agg(aggregation)
+
+
+def _mathml(latex: str, display: str) -> str:
+    try:
+        return latex_to_mathml(latex, display=display)
+    except Exception:
+        return f"<code>{escape(latex)}</code>"
+
+
+def two_decimals(value: float) -> str:
+    """Two decimals, nothing for a missing value."""
+    return "" if pd.isna(value) else f"{value:.2f}"
