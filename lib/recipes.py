@@ -124,6 +124,31 @@ _UNA_BERT: dict = {"loss": "nt_xent", "eval_every": 100}
 _UNA_ROBERTA: dict = {**_UNA_BERT, "backbone": "roberta-base", "lr": 5e-6, "schedule": "constant"}
 _PARAPHRASE: dict = {"positive": "file", "positive_file": "data/wiki1m_paraphrases.txt"}
 
+_CONSERT_REPORT = "Li et al., extension of ConSERT: §4.1, pooling and patience from its code"
+_CONSERT: dict = {
+    "pooling": "mean",
+    "head": "none",
+    "eval_pooling": "mean",
+    "also_pooling": "last2_mean",
+    "loss": "nt_xent_sum",
+    "loss_weight": 0.15,
+    "temperature": 0.1,
+    "lr": 5e-7,
+    "warmup": 0.1,
+    "batch_size": 96,
+    "epochs": 10,
+    "max_length": 64,
+    "weight_decay": 0.01,
+    "adam_eps": 1e-6,
+    "dropout": 0.0,
+    "eval_every": 200,
+    "patience": 10,
+    "eval_at_epoch_ends": True,
+    "view1": "feature_cutoff",
+    "rate1": 0.2,
+    "view2": "shuffle",
+}
+
 _MINI: dict = {
     "backbone": "data/mini-bert",
     "eval_pooling": "mean",
@@ -135,6 +160,7 @@ _MINI: dict = {
     "eval_every": 20,
     "synonyms": "data/mini/thesaurus.tsv",
 }
+_MINI_CONSERT: dict = {"lr": 5e-5, "eval_every": 20, "patience": 0, "eval_at_epoch_ends": False}
 _MINI_UNA: dict = {"negative": "una", "radius": 0.0089}
 _MINI_PARAPHRASE: dict = {"positive": "file", "positive_file": "data/mini/paraphrase.txt"}
 
@@ -151,6 +177,19 @@ RECIPES: dict[str, Recipe] = {
         Recipe("paper_paraphrase_roberta", _UNA, **_UNA_ROBERTA, **_PARAPHRASE),
         Recipe("paper_paraphrase_una_bert", _UNA, **_UNA_BERT, **_PARAPHRASE, negative="una"),
         Recipe("paper_paraphrase_una_roberta", _UNA, **_UNA_ROBERTA, **_PARAPHRASE, negative="una"),
+        Recipe("paper_consert", _CONSERT_REPORT, **_CONSERT),
+        Recipe(
+            "paper_consert_script",
+            "Yan et al. 2021, ConSERT: its shipped script",
+            **_CONSERT | {"temperature": 0.05, "lr": 2e-5},
+        ),
+        Recipe("paper_consert_head", _CONSERT_REPORT, **_CONSERT | {"head": "simclr:600:512"}),
+        Recipe(
+            "mini_consert",
+            "this course, chosen on dev scores only",
+            **_CONSERT | _MINI_CONSERT,
+            backbone="data/mini-bert",
+        ),
         Recipe("mini_simcse", "this course, chosen on dev scores only", **_MINI),
         Recipe(
             "mini_simcse_mean",

@@ -187,3 +187,37 @@ def test_every_profile_and_recipe_is_named_by_its_key():
     assert all(p.name == key and p.dev in ("mini", "stsb") for key, p in profiles.PROFILES.items())
     assert all(r.name == key and r.source for key, r in recipes.RECIPES.items())
     assert all(0 < r.temperature < 1 and r.loss in train.LOSSES for r in recipes.RECIPES.values())
+
+
+def test_the_training_text_is_a_parameter(tiny, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        data, "corpus", lambda name, data_dir=None, n=None, seed=0: asked.append((name, n)) or tiny_sentences(64)
+    )
+    record = run("03_consert", "simcse", "tiny", corpus="sts_unlabelled")
+    assert asked == [("sts_unlabelled", None)]
+    params = json.loads((record.folder / "params.json").read_text())
+    assert params["corpus"] == "sts_unlabelled" and params["n_sentences"] == 64
+    assert resolve("tiny", "simcse", corpus="mini")[0] == profile("tiny")
+
+
+def test_a_second_pooling_is_tested_too(tiny):
+    record = run("03_consert", "simcse", "tiny", also_pooling="last2_mean", precision="fp32")
+    for which in ("best", "last"):
+        encoder = Encoder.load(record.folder / which, eval_pooling="last2_mean")
+        expected = experiment.test_metrics(encoder, profile("tiny"), which, precision="fp32")
+        assert record.metrics[f"mini_test_spearman_last2_mean_{which}"] == pytest.approx(
+            expected[f"mini_test_spearman_{which}"]
+        )
+    plain = run("03_consert", "simcse", "tiny", precision="fp32").metrics
+    assert not [name for name in plain if "last2" in name]
+
+
+def test_fields_of_later_methods_leave_old_runs_alone():
+    assert (
+        not {"view1", "rate2", "loss_weight", "also_pooling", "eval_at_epoch_ends"}
+        & recipe("mini_simcse").parameters().keys()
+    )
+    used = recipe("mini_consert", view1="none").parameters()
+    assert (used["view2"], used["loss_weight"], used["also_pooling"]) == ("shuffle", 0.15, "last2_mean")
+    assert "view1" not in used
