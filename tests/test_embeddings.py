@@ -79,7 +79,7 @@ def test_token_and_span_cutoff_zero_exactly_that_many_rows(batch) -> None:
     mask = mask_of(lengths, left)
     x = torch.rand(*mask.shape, WIDTH) + 0.5
     for name in ROWS:
-        y = embeddings.OUTPUT_VIEWS[name](x, mask, rate, generator(seed))
+        y = embeddings.OUTPUT_VIEWS[name](x.clone(), mask, rate, generator(seed))
         zero = (y == 0).all(2)
         assert zero.sum(1).tolist() == [int(rate * length) for length in lengths]
         assert not (zero & (mask == 0)).any()
@@ -95,7 +95,7 @@ def test_feature_cutoff_zeroes_columns_of_the_real_tokens(batch) -> None:
     lengths, rate, left, seed = batch
     mask = mask_of(lengths, left)
     x = torch.rand(*mask.shape, WIDTH) + 0.5
-    y = embeddings.feature_cutoff(x, mask, rate, generator(seed))
+    y = embeddings.feature_cutoff(x.clone(), mask, rate, generator(seed))
     for before, after, real in zip(x, y, mask.bool(), strict=True):
         columns = (after[real] == 0).all(0)
         assert columns.sum() == int(rate * WIDTH)
@@ -108,7 +108,7 @@ def test_dropout_zeroes_exactly_that_many_elements_and_scales_nothing(batch) -> 
     lengths, rate, left, seed = batch
     mask = mask_of(lengths, left)
     x = torch.rand(*mask.shape, WIDTH) + 0.5
-    y = embeddings.dropout(x, mask, rate, generator(seed))
+    y = embeddings.dropout(x.clone(), mask, rate, generator(seed))
     assert (y == 0).sum((1, 2)).tolist() == [int(rate * (length * WIDTH)) for length in lengths]
     assert y[y != 0].equal(x[y != 0])
     assert y[mask == 0].equal(x[mask == 0])
@@ -175,7 +175,7 @@ def test_a_batch_is_its_sentences_one_by_one(batch) -> None:
     shapes = {"none": (n,), "feature_cutoff": (n, WIDTH), "dropout": (n, t, WIDTH), "span_cutoff": (n, 1)}
     for name, view in embeddings.OUTPUT_VIEWS.items():
         draws = draw(shapes.get(name, (n, t)), generator(seed))
-        together = view(x, mask, rate, draws)
+        together = view(x.clone(), mask, rate, draws)
         for i in range(n):
             real = mask[i].bool()
             own = draws[i : i + 1][:, real] if name in ("token_cutoff", "dropout") else draws[i : i + 1]
@@ -192,14 +192,14 @@ def test_a_batch_is_its_sentences_one_by_one(batch) -> None:
 @pytest.mark.parametrize("name", embeddings.OUTPUT_VIEWS)
 def test_one_seed_one_view(name: str) -> None:
     x, mask = torch.rand(3, 9, WIDTH), mask_of([9, 4, 6])
-    first, second, other = (embeddings.OUTPUT_VIEWS[name](x, mask, 0.5, generator(s)) for s in (1, 1, 2))
+    first, second, other = (embeddings.OUTPUT_VIEWS[name](x.clone(), mask, 0.5, generator(s)) for s in (1, 1, 2))
     assert first.equal(second)
     assert first.equal(other) == (name == "none")
 
 
 def test_the_gradient_flows_where_nothing_is_zeroed() -> None:
     x = torch.rand(2, 5, WIDTH, requires_grad=True)
-    y = embeddings.dropout(x, mask_of([5, 3]), 0.5, generator())
+    y = embeddings.dropout(x * 1, mask_of([5, 3]), 0.5, generator())
     y.sum().backward()
     assert x.grad is not None
     assert x.grad.equal((y != 0).float())
@@ -258,7 +258,7 @@ def test_views_reach_the_first_layer_and_only_their_part(kind: str, tmp_path) ->
     ids, mask = inputs(model.config.pad_token_id)
     seen = []
     views = EmbeddingViews(model, [("feature_cutoff", 0.5), ("shuffle", 0.0)])
-    handle = model.embeddings.register_forward_hook(lambda module, args, x: seen.append(x))
+    handle = model.embeddings.register_forward_hook(lambda module, args, x: seen.append(x.detach().clone()))
     plain = model(input_ids=ids, attention_mask=mask).last_hidden_state
     with views.drawn(mask, [1, 2], generator()):
         changed = model(input_ids=ids, attention_mask=mask).last_hidden_state

@@ -678,7 +678,7 @@ def test_the_first_step_with_views_by_hand(folder):
     positions = torch.arange(ids.shape[1]).repeat(len(ids), 1)
     shuffled = shuffle(positions, mask, generator)
     words = encoder.backbone.embeddings(input_ids=ids)
-    first = feature_cutoff(words, mask, 0.3, generator)
+    first = feature_cutoff(words.clone(), mask, 0.3, generator)
     handle = encoder.backbone.embeddings.register_forward_hook(lambda *_: first)
     z1 = encoder(ids, mask)
     handle.remove()

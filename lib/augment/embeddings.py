@@ -2,7 +2,8 @@
 
 `length` is a sentence's number of real tokens, [CLS] and [SEP] among them; padding is never touched and nothing is
 rescaled. `random` is a generator on the tensors' device (None: torch's own), or the draws of `draw`, of which each row
-belongs to one sentence.
+belongs to one sentence. Views of `x` work in place, as a copy of a batch costs several times the view: pass `x.clone()`
+to keep the original.
 
 Source: Yan et al. 2021 (ConSERT), §3.2; span cutoff: Shen et al. 2020, §3.1.
 """
@@ -89,7 +90,7 @@ def token_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor
     """Zero int(rate · length) randomly chosen token rows of each sentence.
 
     Args:
-        x: embeddings (n, t, d).
+        x: embeddings (n, t, d), changed and returned.
         mask: (n, t), 1 for real tokens.
         rate: in [0, 1].
         random: generator, or draws (n, t).
@@ -102,8 +103,8 @@ def token_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor
         >>> int((token_cutoff(x, mask, 0.7, torch.Generator().manual_seed(0))[..., 0] == 0).sum())
         2
     """
-    cut = smallest(draw(mask.shape, random, x.device), _share(rate, mask.sum(1)), mask.bool())  # (n, t)
-    return x * ~cut[:, :, None]
+    x[smallest(draw(mask.shape, random, x.device), _share(rate, mask.sum(1)), mask.bool())] = 0
+    return x
 
 
 def feature_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
@@ -118,7 +119,11 @@ def feature_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tens
     count = _share(rate, d).to(x.device).expand(n)
     every = torch.ones(n, d, dtype=torch.bool, device=x.device)
     keep = ~smallest(draw((n, d), random, x.device), count, every)  # (n, d)
-    return x * (keep[:, None, :] | (mask == 0)[:, :, None])
+    padding = mask == 0
+    untouched = x[padding]
+    x.mul_(keep[:, None])
+    x[padding] = untouched
+    return x
 
 
 def span_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
@@ -129,7 +134,8 @@ def span_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
         >>> y.flatten().tolist()
         [1.0, 1.0, 0.0, 0.0, 1.0]
     """
-    return x * ~_span(mask, _share(rate, mask.sum(1)), random)[:, :, None]
+    x[_span(mask, _share(rate, mask.sum(1)), random)] = 0
+    return x
 
 
 def dropout(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
@@ -145,7 +151,7 @@ def dropout(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
     n, t, d = x.shape
     among = mask.bool()[:, :, None].expand(n, t, d).reshape(n, t * d)
     draws = draw((n, t, d), random, x.device).reshape(n, t * d)
-    return x * ~smallest(draws, _share(rate, mask.sum(1) * d), among).view(n, t, d)
+    return x.mul_(~smallest(draws, _share(rate, mask.sum(1) * d), among).view(n, t, d))
 
 
 def shuffle(position_ids: Tensor, mask: Tensor, random: Random) -> Tensor:
@@ -276,9 +282,7 @@ class EmbeddingViews:
         if self._now is None:
             return None
         mask, _, generator = self._now
-        changed, done = [], 0
         for name, rate, rows in self._parts():
-            part = x[rows]
-            changed.append(OUTPUT_VIEWS[name](part, mask[rows], rate, generator) if name in OUTPUT_VIEWS else part)
-            done = rows.stop
-        return torch.cat([*changed, x[done:]]) if any(name in OUTPUT_VIEWS for name, _ in self.views) else None
+            if name in OUTPUT_VIEWS:
+                OUTPUT_VIEWS[name](x[rows], mask[rows], rate, generator)
+        return x
