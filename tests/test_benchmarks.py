@@ -12,6 +12,7 @@ from tiny import tiny_sentences, tiny_tokenizer
 from transformers import BertConfig
 
 from lib import data, paths
+from lib.augment import embeddings
 from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA, PieceTable
 from lib.recipes import recipe
@@ -196,3 +197,21 @@ def test_slug(module):
     cpu = {"cpu": "Intel(R) Xeon(R) CPU E5 @ 2.50GHz", "threads": 2, "gpu": "NVIDIA X"}
     assert slug(cpu) == "intel-xeon-e5-2-50ghz-2-threads"
     assert slug(cpu, torch.device("cuda")) == "nvidia-x"
+
+
+def test_views_speed(module, tmp_path):
+    content, page = smoke(module("views_speed"), tmp_path)
+    assert {r["what"] for r in content["targets"]} >= {"token_cutoff", "shuffle", "time of a step, ConSERT / SimCSE"}
+    assert "**" in page
+
+
+@pytest.mark.parametrize("direction", ["rows", "columns", "elements", "span"])
+def test_the_reference_zeroes_what_the_views_zero(module, direction):
+    x, mask = torch.ones(3, 10, 4), torch.tensor([[1] * 10, [1] * 6 + [0] * 4, [1] * 3 + [0] * 7])
+    y = module("views_speed").cutoff_by_sentence(x, mask, 0.4, direction)
+    name = {"rows": "token_cutoff", "columns": "feature_cutoff", "elements": "dropout", "span": "span_cutoff"}[
+        direction
+    ]
+    ours = embeddings.OUTPUT_VIEWS[name](x.clone(), mask, 0.4, torch.Generator().manual_seed(0))
+    real = mask.bool()[:, :, None]
+    assert ((y == 0) & real).sum((1, 2)).equal(((ours == 0) & real).sum((1, 2)))
