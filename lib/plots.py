@@ -109,15 +109,18 @@ def circles(
 
 
 @mpl.rc_context(STYLE)
-def matrix(values: np.ndarray, rows: Sequence[str], columns: Sequence[str], title: str = "") -> Figure:
-    """A small matrix as a heat map with its numbers written in; the diagonal is framed."""
-    figure, (axis,) = new_figure(width=4.6, height=3.0)
-    top = np.abs(values).max()
-    axis.imshow(values, cmap="cividis", vmin=min(0.0, values.min()), vmax=top)
+def matrix(
+    values: np.ndarray, rows: Sequence[str], columns: Sequence[str], title: str = "", frame: bool = True
+) -> Figure:
+    """A small matrix as a heat map with its numbers written in; NaN is left blank, `frame` marks the diagonal."""
+    figure, (axis,) = new_figure(width=max(4.6, 1.6 + 0.85 * len(columns)), height=max(3.0, 0.6 + 0.5 * len(rows)))
+    top, low = np.nanmax(values), min(0.0, np.nanmin(values))
+    axis.imshow(values, cmap="cividis", vmin=low, vmax=top, aspect="auto" if len(rows) > 4 else "equal")
     for i, j in np.ndindex(*values.shape):
-        dark = values[i, j] < 0.55 * top
-        axis.text(j, i, f"{values[i, j]:.2f}", ha="center", va="center", color="white" if dark else "black")
-        if i == j:
+        dark = values[i, j] < low + 0.55 * (top - low)
+        number = "" if np.isnan(values[i, j]) else f"{values[i, j]:.2f}"
+        axis.text(j, i, number, ha="center", va="center", color="white" if dark else "black")
+        if frame and i == j:
             axis.add_patch(mpl.patches.Rectangle((j - 0.47, i - 0.47), 0.94, 0.94, fill=False, ec="#D55E00", lw=2))
     axis.set_xticks(range(len(columns)), columns)
     axis.set_yticks(range(len(rows)), rows)
@@ -319,6 +322,40 @@ def sweep(x: Sequence[float], y: Sequence[float], baseline: float, xlabel: str, 
     axis.minorticks_off()
     axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
     axis.legend()
+    return figure
+
+
+# --- 03: ConSERT -------------------------------------------------------------------------------------------
+
+
+@mpl.rc_context(STYLE)
+def embedded(panels: Mapping[str, np.ndarray], tokens: Sequence[str], title: str = "") -> Figure:
+    """Embeddings of one sentence, a panel (t, d) a view: absolute values from light to dark, zeros white."""
+    figure, axes = new_figure(len(panels), 1.0 + 1.5 * len(panels), 0.9 + 0.2 * len(tokens), sharey=True)
+    top = np.quantile(np.abs(next(iter(panels.values()))), 0.98)
+    colours = mpl.colormaps["Blues"].with_extremes(bad="white")
+    for axis, (name, x) in zip(axes, panels.items(), strict=True):
+        shown = np.ma.masked_equal(np.abs(x), 0)
+        axis.imshow(0.25 * top + 0.75 * shown, cmap=colours, vmin=0, vmax=top, aspect="auto", interpolation="nearest")
+        axis.set(title=name, xticks=[0, x.shape[1] - 1], xlabel="dimension")
+    axes[0].set_yticks(range(len(tokens)), tokens)
+    figure.suptitle(title, fontsize=9)
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def points(panels: Mapping[str, Mapping[str, tuple]], xlabel: str = "", ylabel: str = "", title: str = "") -> Figure:
+    """Scatter plots on shared axes: panel → group → (x, y), each group with its colour and marker."""
+    figure, axes = new_figure(len(panels), 0.8 + 2.5 * len(panels), 3.0, sharex=True, sharey=True)
+    for axis, (name, groups) in zip(axes, panels.items(), strict=True):
+        for i, (group, (x, y)) in enumerate(groups.items()):
+            style: Any = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+            axis.scatter(x, y, s=9, alpha=0.6, linewidths=0, label=group, **style)
+        axis.set(title=name, xlabel=xlabel)
+    axes[0].set_ylabel(ylabel)
+    if len(next(iter(panels.values()))) > 1:
+        axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), markerscale=2)
+    figure.suptitle(title, fontsize=9)
     return figure
 
 
