@@ -11,6 +11,7 @@ from workflow import baselines, grids
 FILES = sorted(paths.GRIDS.glob("*.yaml"))
 # Rows that other people trained, or that need no training.
 ELSEWHERE: dict[str, set[str]] = {"una_table_2_step_3_random": {"ablation_row_1", "bert_una"}, "una_table_d7": {"mean"}}
+ELSEWHERE |= {"consert_table_1": {"consert_sup"}, "consert_table_8": {"consert_sup"}}
 
 each = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -93,7 +94,13 @@ def recorded(grid: grids.Grid, scores: dict[str, dict[int, float]]) -> pd.DataFr
         given = {k: v for k, v in cell.set.items() if k != "method"}
         chosen, wanted, steps = experiment.resolve(grid.profile, cell.set["method"], **given)
         for seed, score in scores.get(cell.row, {}).items():
-            row = {"recipe": wanted.name, "profile": chosen.name, "max_steps": steps, "seed": seed}
+            row = {
+                "recipe": wanted.name,
+                "profile": chosen.name,
+                "max_steps": steps,
+                "seed": seed,
+                "corpus": chosen.corpus,
+            }
             row |= {**wanted.parameters(), "backbone": experiment.portable(wanted.backbone), grid.metric: score}
             rows.append(row)
     return pd.DataFrame(rows)
@@ -107,6 +114,13 @@ def test_runs_are_found_in_their_cells_after_a_round_trip(tmp_path) -> None:
     assert {(r.row, r.seed): r.sts7_test_avg_last for r in found.itertuples()} == {
         (row, seed): score for row, by_seed in scores.items() for seed, score in by_seed.items()
     }
+
+
+def test_runs_on_another_training_text_stay_apart() -> None:
+    cells = tuple(grids.Cell(c, "", {"method": "consert", "corpus": c}) for c in ("sts_unlabelled", "stsb_train"))
+    grid = grids.Grid("", "03_consert", "small", "m", (42,), cells)
+    found = grids.collect(grid, recorded(grid, {"sts_unlabelled": {42: 1.0}, "stsb_train": {42: 2.0}}))
+    assert found.set_index("row")["m"].to_dict() == {"sts_unlabelled": 1.0, "stsb_train": 2.0}
 
 
 def test_beside_paper_is_the_mean_over_seeds_and_the_printed_figure() -> None:

@@ -106,7 +106,7 @@ def _recorded(grid: Grid, cell: Cell, results: pd.DataFrame) -> pd.DataFrame:
     chosen, wanted, steps = experiment.resolve(grid.profile, str(cell.set["method"]), **given)  # type: ignore[arg-type]
     used = wanted.parameters()
     unused = set(asdict(wanted)) - set(used) - {"name", "source"}
-    used |= {"profile": chosen.name, "recipe": wanted.name, "max_steps": steps}
+    used |= {"profile": chosen.name, "recipe": wanted.name, "max_steps": steps, "corpus": chosen.corpus}
     used["backbone"] = experiment.portable(wanted.backbone)
     match = np.ones(len(results), bool)
     for name in unused & set(results):
