@@ -119,7 +119,8 @@ def build_head(name: str, width: int, std: float = 0.02) -> nn.Module:
     Args:
         name: `none`; `linear`; `tanh` or `relu` (linear, then that); `simclr:h:out` (linear to h, batch norm, ReLU,
             linear to out); `simsiam:h:out` (such a projection with batch norm at its end, then a predictor of the same
-            shape; both outputs side by side, (n, 2·out)). Without `:h:out` both are `width`.
+            shape; both outputs side by side, (n, 2·out)). Without `:h:out` both are `width`. Batch norm takes its
+            statistics over all rows of a forward pass, both views together.
         width: of the sentence vectors.
         std: of the initial weights of a single layer.
 
@@ -131,7 +132,7 @@ def build_head(name: str, width: int, std: float = 0.02) -> nn.Module:
         torch.Size([4, 512])
 
     Sources: `tanh` is BERT's pooler and SimCSE's MLP head (Gao et al. 2021, §6.3); Chen et al. 2020 (SimCLR), §4.2;
-    Chen & He 2021 (SimSiam), §3, with a predictor as wide as its hidden layer.
+    Chen & He 2021 (SimSiam), §3, whose projection has three layers and whose predictor a narrower hidden one.
     """
     kind, *sizes = name.split(":")
     if kind not in HEADS:

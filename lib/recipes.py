@@ -180,7 +180,7 @@ RECIPES: dict[str, Recipe] = {
         Recipe("paper_consert", _CONSERT_REPORT, **_CONSERT),
         Recipe(
             "paper_consert_script",
-            "Yan et al. 2021, ConSERT: its shipped script",
+            "Li et al.: the script shipped with the code of their extension of ConSERT",
             **_CONSERT | {"temperature": 0.05, "lr": 2e-5},
         ),
         Recipe("paper_consert_head", _CONSERT_REPORT, **_CONSERT | {"head": "simclr:600:512"}),

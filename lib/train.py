@@ -45,7 +45,8 @@ class Result:
     """What a training left behind.
 
     Attributes:
-        history: one dict a step: `step`, `loss` (nats), `in_batch_accuracy` in [0, 1], `lr`, and on
+        history: one dict a step: `step`, `loss` (nats, times the recipe's `loss_weight`),
+            `in_batch_accuracy` in [0, 1], `lr`, and on
             evaluated steps `dev_score`.
         best_step, best_score: where the dev score was highest; None without `dev`.
         best_state: the encoder's weights at that step, on the CPU; the encoder itself is left at the last step.
@@ -285,6 +286,8 @@ def _check(views: Sequence[TokenRows], recipe: Recipe, negatives) -> None:
         raise ValueError(f"unknown loss {recipe.loss!r}: choose one of {', '.join(LOSSES)}")
     if recipe.head.startswith("simsiam") != (recipe.loss == "simsiam"):
         raise ValueError(f"head and loss 'simsiam' need each other, got head {recipe.head!r} and loss {recipe.loss!r}")
+    if recipe.loss == "simsiam" and negatives is not None:
+        raise ValueError("the loss 'simsiam' has no negatives: set negative='none'")
     if recipe.positive == "identical" and (recipe.view1, recipe.view2) != ("none", "none"):
         raise ValueError(
             "positive='identical' encodes once: views in embedding space need 'dropout', which encodes twice"
@@ -369,10 +372,6 @@ class _Loop:
             more = [self.negatives(rows, step)] * (2 if self.recipe.negative_mode == "doubled" else 1)
         generator = self.generator(step, self.group.rank)
         return encode_views(self.model, self.views, rows, self.group.device, more, self.embedding_views, generator)
-
-    def generator(self, step: int, rank: int = 0) -> torch.Generator:
-        """Random numbers of one step, which do not depend on what was drawn before."""
-        return torch.Generator(self.group.device).manual_seed(self.seed * 2**32 + rank * 2**24 + step)
 
     def generator(self, step: int, rank: int = 0) -> torch.Generator:
         """Random numbers of one step, which do not depend on what was drawn before; torch reads 32 bits of a seed."""

@@ -247,7 +247,7 @@ def test_none_is_the_plain_forward_bit_for_bit(kind: str, tmp_path) -> None:
     model = backbone(kind, tmp_path)
     ids, mask = inputs(model.config.pad_token_id)
     plain = model(input_ids=ids, attention_mask=mask).last_hidden_state
-    views = EmbeddingViews(model, [("none", 0.0), ("token_cutoff", 0.0)])
+    views = EmbeddingViews(model, [("none", 0.0), ("none", 0.0)])
     with views.drawn(mask, [2, 2], generator()):
         assert model(input_ids=ids, attention_mask=mask).last_hidden_state.equal(plain)
 
@@ -323,6 +323,18 @@ def test_padded_tokens_of_keep_span_stay_in_attention(tmp_path) -> None:
     assert not (expected == ids).all()
 
 
+def test_the_positions_of_a_kept_span_do_not_depend_on_the_other_view(tmp_path) -> None:
+    model = backbone("roberta", tmp_path)
+    ids, mask = inputs(1)
+    for other in ("none", "shuffle"):
+        seen: list[torch.Tensor] = []
+        handle = model.embeddings.position_embeddings.register_forward_pre_hook(lambda m, a, s=seen: s.append(a[0]))
+        with EmbeddingViews(model, [("keep_span", 0.5), (other, 0.0)]).drawn(mask, [2, 2], generator()):
+            model(input_ids=ids, attention_mask=mask)
+        handle.remove()
+        assert seen[0][:2].equal((mask.cumsum(1) * mask + 1)[:2])
+
+
 def test_models_that_cannot_take_a_view_say_so(tmp_path) -> None:
     llama = LlamaModel(LlamaConfig(**SMALL, **DEEP))
     with pytest.raises(ValueError, match="LlamaModel has no embeddings module"):
@@ -332,6 +344,8 @@ def test_models_that_cannot_take_a_view_say_so(tmp_path) -> None:
         EmbeddingViews(model, [("shufle", 0.0)])
     with pytest.raises(ValueError, match=r"rate must be in \[0, 1\]"):
         EmbeddingViews(model, [("dropout", -0.1)])
+    with pytest.raises(ValueError, match="dropout at rate 0 changes nothing"):
+        EmbeddingViews(model, [("dropout", 0.0)])
     model.embeddings.position_embeddings = None
     with pytest.raises(ValueError, match="BertModel has no absolute positions"):
         EmbeddingViews(model, [("shuffle", 0.0)])

@@ -105,7 +105,7 @@ def token_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor
     """Zero int(rate · length) randomly chosen token rows of each sentence.
 
     Args:
-        x: embeddings (n, t, d), changed and returned.
+        x: embeddings (n, t, d), changed and returned; contiguous, and no leaf that requires a gradient.
         mask: (n, t), 1 for real tokens.
         rate: in [0, 1].
         random: generator, or draws (n, t).
@@ -215,26 +215,41 @@ OUTPUT_VIEWS: dict[str, Callable[[Tensor, Tensor, float, Random], Tensor]] = {
 VIEWS = (*OUTPUT_VIEWS, "shuffle", "keep_span")
 
 
+def check(views: Sequence[View]) -> None:
+    """Refuse what is no view.
+
+    Raises:
+        ValueError: unknown name, rate outside [0, 1], or a rate of 0 for a view that needs one.
+
+    Example:
+        >>> check([("shuffle", 0.0), ("token_cutoff", 0.15)])
+    """
+    for name, rate in views:
+        if name not in VIEWS:
+            raise ValueError(f"unknown view {name!r}: choose one of {', '.join(VIEWS)}")
+        _share(rate, 1)
+        if not rate and name not in ("none", "shuffle"):
+            raise ValueError(f"{name} at rate 0 changes nothing: give a rate, or choose the view 'none'")
+
+
 class EmbeddingViews:
     """Gives each part of a batch its own view, through hooks on a backbone's embeddings module.
 
-    The views act on that module's output, after positions, types and LayerNorm, so that a zeroed row stays zero; or on
-    its position ids (`shuffle`) or token ids (`keep_span`). Hooks are idle but inside `drawn`.
+    The views act on that module's output, after positions, types and LayerNorm, so that a zeroed row reaches the first
+    layer as zero (ALBERT's first projects it to the hidden size, with a bias); or on its position ids (`shuffle`) or
+    token ids (`keep_span`). Hooks are idle but inside `drawn`.
 
     Args:
         backbone: any with a module `embeddings`: BERT, RoBERTa, ALBERT, DistilBERT, ELECTRA, MPNet.
         views: for each part of the batch the name of a view and its rate; rows beyond the parts stay as they are.
 
     Raises:
-        ValueError: unknown view, rate outside [0, 1], no embeddings module, or `shuffle` without absolute positions.
+        ValueError: as `check`, no embeddings module, or `shuffle` without absolute positions.
     """
 
     def __init__(self, backbone: nn.Module, views: Sequence[View]):
         kind, module = type(backbone).__name__, getattr(backbone, "embeddings", None)
-        for name, rate in views:
-            if name not in VIEWS:
-                raise ValueError(f"unknown view {name!r}: choose one of {', '.join(VIEWS)}")
-            _share(rate, 1)
+        check(views)
         if not isinstance(module, nn.Module):
             raise ValueError(f"{kind} has no embeddings module: views in embedding space need one, as BERT has")
         if "shuffle" in dict(views) and getattr(module, "position_embeddings", None) is None:
@@ -272,9 +287,12 @@ class EmbeddingViews:
             return None
         call = inspect.signature(module.forward).bind(*args, **kwargs)
         given, (mask, _, generator) = call.arguments, self._now
+        if {"shuffle", "keep_span"} & dict(self.views).keys() and getattr(
+            module, "position_embeddings", None
+        ) is not None:
+            given["position_ids"] = self._positions(mask, given.get("position_ids"))
         for name, rate, rows in self._parts():
             if name == "shuffle":
-                given["position_ids"] = self._positions(mask, given.get("position_ids"))
                 given["position_ids"][rows] = shuffle(given["position_ids"][rows], mask[rows], generator)
             elif name == "keep_span":
                 given["input_ids"] = given["input_ids"].clone()
