@@ -50,8 +50,8 @@ def test_different_cells_are_different_runs(path) -> None:
         if cell.set["method"] in baselines.METHODS:
             continue
         given = {k: v for k, v in cell.set.items() if k != "method"}
-        _, wanted, steps = experiment.resolve(grid.profile, cell.set["method"], **given)
-        resolved.append((steps, sorted(wanted.parameters().items(), key=str)))
+        chosen, wanted, steps = experiment.resolve(grid.profile, cell.set["method"], **given)
+        resolved.append((chosen.corpus, steps, sorted(wanted.parameters().items(), key=str)))
     assert len({str(r) for r in resolved}) == len(resolved)
 
 
