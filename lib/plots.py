@@ -350,7 +350,7 @@ def points(panels: Mapping[str, Mapping[str, tuple]], xlabel: str = "", ylabel: 
     for axis, (name, groups) in zip(axes, panels.items(), strict=True):
         for i, (group, (x, y)) in enumerate(groups.items()):
             style: Any = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
-            axis.scatter(x, y, s=9, alpha=0.6, linewidths=0, label=group, **style)
+            axis.scatter(x, y, s=9 if len(x) > 30 else 30, alpha=0.6, linewidths=0, label=group, **style)
         axis.set(title=name, xlabel=xlabel)
     axes[0].set_ylabel(ylabel)
     if len(next(iter(panels.values()))) > 1:
