@@ -160,7 +160,7 @@ _MINI: dict = {
     "eval_every": 20,
     "synonyms": "data/mini/thesaurus.tsv",
 }
-_MINI_CONSERT: dict = {"lr": 5e-5, "eval_every": 20, "patience": 0, "eval_at_epoch_ends": False}
+_MINI_CONSERT: dict = {"lr": 2e-5, "eval_every": 20, "patience": 0, "eval_at_epoch_ends": False}
 _MINI_UNA: dict = {"negative": "una", "radius": 0.0089}
 _MINI_PARAPHRASE: dict = {"positive": "file", "positive_file": "data/mini/paraphrase.txt"}
 
