@@ -43,7 +43,7 @@ batches = st.tuples(
 # --- selection -------------------------------------------------------------------------------------
 
 
-@given(st.integers(0, 10_000), st.integers(1, 300), st.integers(1, 4), st.sampled_from([3, 2**31]))
+@given(st.integers(0, 10_000), st.integers(1, 700), st.integers(1, 4), st.sampled_from([3, 2**31]))
 def test_smallest_is_a_full_sort(seed: int, m: int, n: int, top: int) -> None:
     draws = torch.randint(-top, top, (n, m), generator=generator(seed), dtype=torch.int32)
     among = torch.rand(n, m, generator=generator(seed + 1)) < 0.7
@@ -172,7 +172,7 @@ def test_a_batch_is_its_sentences_one_by_one(batch) -> None:
     mask = mask_of(lengths, left)
     n, t = mask.shape
     x = torch.rand(n, t, WIDTH)
-    shapes = {"none": (n,), "feature_cutoff": (n, WIDTH), "dropout": (n, t, WIDTH), "span_cutoff": (n, 1)}
+    shapes = {"feature_cutoff": (n, WIDTH), "dropout": (n, t, WIDTH), "span_cutoff": (n, 1)}
     for name, view in embeddings.OUTPUT_VIEWS.items():
         draws = draw(shapes.get(name, (n, t)), generator(seed))
         together = view(x.clone(), mask, rate, draws)
@@ -194,7 +194,7 @@ def test_one_seed_one_view(name: str) -> None:
     x, mask = torch.rand(3, 9, WIDTH), mask_of([9, 4, 6])
     first, second, other = (embeddings.OUTPUT_VIEWS[name](x.clone(), mask, 0.5, generator(s)) for s in (1, 1, 2))
     assert first.equal(second)
-    assert first.equal(other) == (name == "none")
+    assert not first.equal(other)
 
 
 def test_the_gradient_flows_where_nothing_is_zeroed() -> None:
@@ -340,7 +340,7 @@ def test_models_that_cannot_take_a_view_say_so(tmp_path) -> None:
     with pytest.raises(ValueError, match="LlamaModel has no embeddings module"):
         EmbeddingViews(llama, [("dropout", 0.1)])
     model = backbone("bert", tmp_path)
-    with pytest.raises(ValueError, match=r"unknown view 'shufle': choose one of none, .*shuffle"):
+    with pytest.raises(ValueError, match=r"unknown view 'shufle': choose one of none, shuffle"):
         EmbeddingViews(model, [("shufle", 0.0)])
     with pytest.raises(ValueError, match=r"rate must be in \[0, 1\]"):
         EmbeddingViews(model, [("dropout", -0.1)])

@@ -42,8 +42,8 @@ def draw(shape: Sequence[int], random: Random, device: torch.device | str = "cpu
 def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
     """Mark the k_i smallest draws of row i among the eligible ones: a uniformly random subset of exactly that size.
 
-    Uniform draws say where the k_i-th smallest must lie: what is well below is in, and only the draws around it are
-    sorted; where that guess fails, all are.
+    Long rows are not sorted whole: uniform draws say where the k_i-th smallest must lie, what is well below is in, and
+    only the draws around it are sorted; where that guess fails, all are.
 
     Args:
         draws: (n, m) int32.
@@ -58,6 +58,10 @@ def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
         >>> smallest(draws, torch.tensor([2]), torch.tensor([[True, True, True, False]])).tolist()
         [[False, True, True, False]]
     """
+    if draws.shape[1] <= 256:
+        order = draws.long().masked_fill(~among, 2**31).argsort(dim=1, stable=True)
+        first_k = torch.arange(draws.shape[1], device=draws.device) < k[:, None]  # (n, m)
+        return torch.zeros_like(among).scatter_(1, order, first_k)
     total = _count(among).clamp_min(1).double()  # (n,)
     spread = 4 * (k * (1 - k / total)).sqrt() + 4
     for width in (spread, total):
@@ -94,11 +98,6 @@ def _share(rate: float, of: Tensor | int) -> Tensor:
     if not 0 <= rate <= 1:
         raise ValueError(f"rate must be in [0, 1], got {rate}")
     return torch.as_tensor(of, dtype=torch.float64).mul(rate).long()
-
-
-def none(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
-    """The embeddings as they are."""
-    return x
 
 
 def token_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
@@ -206,13 +205,12 @@ def _span(mask: Tensor, size: Tensor, random: Random) -> Tensor:
 
 
 OUTPUT_VIEWS: dict[str, Callable[[Tensor, Tensor, float, Random], Tensor]] = {
-    "none": none,
     "token_cutoff": token_cutoff,
     "feature_cutoff": feature_cutoff,
     "span_cutoff": span_cutoff,
     "dropout": dropout,
 }
-VIEWS = (*OUTPUT_VIEWS, "shuffle", "keep_span")
+VIEWS = ("none", "shuffle", *OUTPUT_VIEWS, "keep_span")
 
 
 def check(views: Sequence[View]) -> None:
@@ -277,21 +275,16 @@ class EmbeddingViews:
         for handle in self._handles:
             handle.remove()
 
-    def _parts(self) -> Iterator[tuple[str, float, slice]]:
-        assert self._now is not None
-        for (name, rate), rows in zip(self.views, self._now[1], strict=False):
-            yield name, rate, rows
-
     def _before(self, module: nn.Module, args: tuple, kwargs: dict):
         if self._now is None:
             return None
         call = inspect.signature(module.forward).bind(*args, **kwargs)
-        given, (mask, _, generator) = call.arguments, self._now
+        given, (mask, parts, generator) = call.arguments, self._now
         if {"shuffle", "keep_span"} & dict(self.views).keys() and getattr(
             module, "position_embeddings", None
         ) is not None:
             given["position_ids"] = self._positions(mask, given.get("position_ids"))
-        for name, rate, rows in self._parts():
+        for (name, rate), rows in zip(self.views, parts, strict=False):
             if name == "shuffle":
                 given["position_ids"][rows] = shuffle(given["position_ids"][rows], mask[rows], generator)
             elif name == "keep_span":
@@ -311,8 +304,8 @@ class EmbeddingViews:
     def _after(self, module: nn.Module, args: tuple, x: Tensor):
         if self._now is None:
             return None
-        mask, _, generator = self._now
-        for name, rate, rows in self._parts():
+        mask, parts, generator = self._now
+        for (name, rate), rows in zip(self.views, parts, strict=False):
             if name in OUTPUT_VIEWS:
                 OUTPUT_VIEWS[name](x[rows], mask[rows], rate, generator)
         return x
