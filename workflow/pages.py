@@ -92,12 +92,13 @@ def render(executed: Path, page: Path, assets: Path | None = None) -> None:
 
 
 def summary(executed: Path) -> tuple[str, str]:
-    """Title and first sentence of a notebook, as plain text; a line of links, `previous · next`, is passed over."""
+    """Title and first sentence of a notebook, as plain text, without links to its neighbours or "The question."."""
     node = nbformat.read(executed, as_version=4)
     text = "\n".join(cell.source for cell in node.cells if cell.cell_type == "markdown")
-    lines = [re.sub(r"\[([^]]*)\]\([^)]*\)|[*`_]{1,2}", r"\1", line).strip() for line in text.splitlines()]
-    title = next((line[2:] for line in lines if line.startswith("# ")), executed.stem)
-    prose = next((line for line in lines if line[:1].isalpha() and " · " not in line), "")
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)|[*`_]{1,2}", r"\1", line).strip() for line in text.splitlines()]
+    title = next((line[2:] for line in plain if line.startswith("# ")), executed.stem)
+    paragraphs = [" ".join(p.split("\n")) for p in "\n".join(plain).split("\n\n")]
+    prose = next((p for p in paragraphs if p[:1].isalpha() and " · " not in p), "").removeprefix("The question. ")
     return title, re.split(r"(?<=[.?!])\s", prose, maxsplit=1)[0]
 
 
@@ -111,7 +112,9 @@ def index_page(outcomes: Sequence[Outcome], results: pd.DataFrame, folder: Path)
         status = f"failed, {outcome.error}" if outcome.error else f"{outcome.cells} cells, {outcome.seconds:.0f} s"
         cards.append({"title": title, "sentence": sentence, "link": link, "status": status, "error": outcome.error})
     table = (
-        "<p>No results yet.</p>" if results.empty else results.to_html(index=False, border=0, float_format=two_decimals)
+        "<p>No results yet.</p>"
+        if results.empty
+        else results.to_html(index=False, border=0, float_format=two_decimals, na_rep="")
     )
     template = Environment(autoescape=True).from_string((TEMPLATES / "index.html.j2").read_text(encoding="utf-8"))
     runs.write_text(folder / "index.html", template.render(cards=cards, table=table))
