@@ -203,11 +203,8 @@ def encode_views(
     mask = torch.cat([F.pad(m, (0, width - m.shape[1])) for _, m in batches])
     if device.type == "cuda":
         ids, mask = ids.pin_memory(), mask.pin_memory()
-    ids, mask, sizes = (
-        ids.to(device, non_blocking=True),
-        mask.to(device, non_blocking=True),
-        [len(i) for i, _ in batches],
-    )
+    ids, mask = ids.to(device, non_blocking=True), mask.to(device, non_blocking=True)
+    sizes = [len(i) for i, _ in batches]
     with nullcontext() if embedding_views is None else embedding_views.drawn(mask, sizes, generator):
         z = model(ids, mask).float()
     parts = list(z.split(sizes))
@@ -370,7 +367,7 @@ class _Loop:
         more: list[tuple[Tensor, Tensor]] = []
         if self.negatives is not None and self.recipe.every and step % self.recipe.every == 0:
             more = [self.negatives(rows, step)] * (2 if self.recipe.negative_mode == "doubled" else 1)
-        generator = self.generator(step, self.group.rank)
+        generator = None if self.embedding_views is None else self.generator(step, self.group.rank)
         return encode_views(self.model, self.views, rows, self.group.device, more, self.embedding_views, generator)
 
     def generator(self, step: int, rank: int = 0) -> torch.Generator:

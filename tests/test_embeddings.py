@@ -40,6 +40,13 @@ batches = st.tuples(
 )
 
 
+def embedded(batch) -> tuple[torch.Tensor, torch.Tensor, list[int], float, int]:
+    """Embeddings without a zero, and the mask, of a drawn batch; its lengths, rate and seed."""
+    lengths, rate, left, seed = batch
+    mask = mask_of(lengths, left)
+    return torch.rand(*mask.shape, WIDTH) + 0.5, mask, lengths, rate, seed
+
+
 # --- selection -------------------------------------------------------------------------------------
 
 
@@ -75,9 +82,7 @@ def test_draws_fill_all_bits() -> None:
 
 @given(batches)
 def test_token_and_span_cutoff_zero_exactly_that_many_rows(batch) -> None:
-    lengths, rate, left, seed = batch
-    mask = mask_of(lengths, left)
-    x = torch.rand(*mask.shape, WIDTH) + 0.5
+    x, mask, lengths, rate, seed = embedded(batch)
     for name in ROWS:
         y = embeddings.OUTPUT_VIEWS[name](x.clone(), mask, rate, generator(seed))
         zero = (y == 0).all(2)
@@ -92,9 +97,7 @@ def test_token_and_span_cutoff_zero_exactly_that_many_rows(batch) -> None:
 
 @given(batches)
 def test_feature_cutoff_zeroes_columns_of_the_real_tokens(batch) -> None:
-    lengths, rate, left, seed = batch
-    mask = mask_of(lengths, left)
-    x = torch.rand(*mask.shape, WIDTH) + 0.5
+    x, mask, _, rate, seed = embedded(batch)
     y = embeddings.feature_cutoff(x.clone(), mask, rate, generator(seed))
     for before, after, real in zip(x, y, mask.bool(), strict=True):
         columns = (after[real] == 0).all(0)
@@ -105,9 +108,7 @@ def test_feature_cutoff_zeroes_columns_of_the_real_tokens(batch) -> None:
 
 @given(batches)
 def test_dropout_zeroes_exactly_that_many_elements_and_scales_nothing(batch) -> None:
-    lengths, rate, left, seed = batch
-    mask = mask_of(lengths, left)
-    x = torch.rand(*mask.shape, WIDTH) + 0.5
+    x, mask, lengths, rate, seed = embedded(batch)
     y = embeddings.dropout(x.clone(), mask, rate, generator(seed))
     assert (y == 0).sum((1, 2)).tolist() == [int(rate * (length * WIDTH)) for length in lengths]
     assert y[y != 0].equal(x[y != 0])
