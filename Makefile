@@ -35,7 +35,7 @@ lab: setup  ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir notebooks
 
 test: lint  ## lint, types, tests, doctests and notebooks
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest --doctest-modules lib tests
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest --doctest-modules lib workflow tests
 
 test-real: setup  ## only the tests on real data (CSE_DATA=folder)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m real_data tests

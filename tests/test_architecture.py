@@ -18,7 +18,7 @@ LAYERS = (
     {"paths"},
     {"profiles", "recipes", "readers"},
     {"data", "tokens", "losses", "augment", "distributed", "dropout", "plots"},
-    {"encoder", "pretrain"},
+    {"encoder"},
     {"evaluate", "runs"},
     {"train"},
     {"experiment"},

@@ -17,9 +17,9 @@ import torch
 from tiny import WORDS, tiny_sentences
 from transformers import BertConfig, BertForMaskedLM
 
-from lib import pretrain
 from lib.encoder import Encoder
-from lib.pretrain import CLS, MASK, SEP, Batches, Plan, learning_rate, ppmi_svd, stack, train
+from workflow import pretrain
+from workflow.pretrain import CLS, MASK, SEP, Batches, Plan, learning_rate, ppmi_svd, stack, train
 
 PLAN = Plan(
     tokens=9_000,
@@ -225,7 +225,7 @@ import json, os, signal, sys
 from pathlib import Path
 import torch
 from test_pretrain import PLAN
-from lib import pretrain
+from workflow import pretrain
 
 torch.set_num_threads(1)
 out, data, stops = Path(sys.argv[1]), sys.argv[2], [int(s) for s in sys.argv[3].split(",") if s]
@@ -271,7 +271,7 @@ def test_a_killed_training_ends_with_the_same_weights(trained, corpus, tmp_path)
 def test_the_vocabulary_repeats(corpus, tmp_path):
     """Two processes with different hash seeds train the same vocabulary, ties between merges included."""
     script = (
-        "import sys; from pathlib import Path; from lib import pretrain; from lib.data import pretrain_corpus\n"
+        "import sys; from pathlib import Path; from workflow import pretrain; from lib.data import pretrain_corpus\n"
         "pretrain.train_tokenizer(list(pretrain_corpus(sys.argv[1], progress=False)), Path(sys.argv[2]), 110)"
     )
     for name in "ab":

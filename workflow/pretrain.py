@@ -1,6 +1,6 @@
 """Masked-language-model pre-training of the shipped encoders, from raw text to a model folder.
 
-Command line: ``CSE_DATA=... python -m lib.pretrain --out outputs/pretrain/mini-bert``.
+Command line: ``CSE_DATA=... python -m workflow.pretrain --out outputs/pretrain/mini-bert``.
 
 The recipe is made for a small budget. Word embeddings start from a truncated SVD of the
 positive pointwise mutual information of word-piece co-occurrences (Levy & Goldberg 2014),
@@ -351,7 +351,7 @@ def export(model: BertForMaskedLM, tokenizer_folder: Path, folder: Path, dropout
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line: one flag per field of `Plan`, and where to read and write."""
-    parser = argparse.ArgumentParser(prog="python -m lib.pretrain", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m workflow.pretrain", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=paths.outputs() / "pretrain" / "mini-bert")
     parser.add_argument("--data-dir", help="folder with corpus/pretrain (default: CSE_DATA)")
     parser.add_argument("--export", type=Path, help="write the finished encoder to this folder")
