@@ -433,6 +433,7 @@ from lib.train import fit, make_views
 
 torch.set_num_threads(1)
 tqdm.set_lock(threading.RLock())  # its own lock is shared by forked processes: one killed would block the others
+tqdm.monitor_interval = 0  # no thread that could hold the lock at a fork
 base, steps = Path(sys.argv[1]), 9
 tiny_bert(base / "bert")
 sentences, recipe = tiny_sentences(48), tiny_recipe(lr=3e-3)

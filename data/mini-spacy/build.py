@@ -89,3 +89,52 @@ def read_conllu(path: Path) -> Iterator[Sentence]:
     for block in path.read_text(encoding="utf-8").split("\n\n"):
         if block.strip():
             yield parse_sentence(block)
+
+
+def to_doc(sentence: Sentence, vocab: Vocab) -> Doc:
+    return Doc(
+        vocab,
+        words=sentence.words,
+        spaces=[*sentence.spaces[:-1], False],
+        tags=sentence.tags,
+        pos=sentence.pos,
+        morphs=sentence.morphs,
+        lemmas=sentence.lemmas,
+        heads=sentence.heads,
+        deps=sentence.deps,
+    )
+
+
+def group(sentences, vocab, seed):
+    rng = random.Random(seed)
+    left = []
+    docs = []
+    room = 0
+    for s in sentences:
+        if room and not s.opens_document:
+            docs[-1].append(s); room -= 1
+        else:
+            docs.append([s]); room = rng.choice((1, 2, 3)) if rng.random() < 0.15 else 0
+    for d in docs:
+        yield Doc.from_docs([to_doc(s, vocab) for s in d], ensure_whitespace=True) if len(d) > 1 else to_doc(d[0], vocab)
+
+
+@spacy.registry.callbacks("mini_spacy.tokenizer")
+def tokenizer_callback():
+    def adapt(nlp):
+        t = nlp.tokenizer
+        t.prefix_search = compile_prefix_regex([*RUNS, *nlp.Defaults.prefixes]).search
+        t.suffix_search = compile_suffix_regex([*nlp.Defaults.suffixes, *RUNS]).search
+        t.rules = {k: v for k, v in t.rules.items() if k != "and/or"}
+        for w in WHOLE:
+            t.add_special_case(w, [{"ORTH": w}])
+        return nlp
+    return adapt
+
+def main():
+    D = paths.data_dirs()[0] / "treebank" / "ud_ewt"
+    W = Path("/tmp/ms/w"); W.mkdir(exist_ok=True)
+    v = spacy.blank("en").vocab
+    DocBin(docs=list(group(read_conllu(D / "en_ewt-ud-train_rebuilt.conllu"), v, 0)), store_user_data=False).to_disk(W / "train.spacy")
+    DocBin(docs=[to_doc(s, v) for s in read_conllu(D / "en_ewt-ud-dev.conllu")]).to_disk(W / "dev.spacy")
+    train(Path(sys.argv[1]), Path(sys.argv[2]), overrides={"paths.train": str(W / "train.spacy"), "paths.dev": str(W / "dev.spacy"), **({"paths.vectors": sys.argv[3]} if len(sys.argv) > 3 else {})})
