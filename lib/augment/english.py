@@ -1,0 +1,105 @@
+"""Words of English that the rules of SDA need: auxiliaries, phrases, negative words, irregular verbs."""
+
+BE = {"am", "is", "are", "was", "were", "'m", "'re", "ai"}
+HAVE = {"have", "has", "had", "'ve"}
+DO = {"do", "does", "did"}
+MODALS = {
+    *("can", "could", "will", "would", "shall", "should", "may", "might", "must", "ought", "need", "dare"),
+    *("ca", "wo", "sha", "'ll", "'d"),
+}
+WILL_LIKE = {"will", "would", "may", "might", "'ll", "wo"}
+CONTRACTED = {"ca": "can", "wo": "will", "sha": "shall", "ai": "is"}
+SHORT = {"n't", "'m", "'re", "'ve", "'ll", "'d", "n’t", "’m", "’re", "’ve", "’ll", "’d"}
+ADVERB_NEGATIVES = {"not", "n't", "n’t", "never"}
+NEGATIVES = {
+    **{"nothing": "something", "nobody": "somebody", "none": "some", "nowhere": "somewhere"},
+    **{"no": "some", "neither": "either", "without": "with", "cannot": "can"},
+}
+INTENSIFIERS = ("extremely", "quite", "very", "really", "rather", "particularly", "remarkably")
+
+# Of the authors' list "can't avoid to", "can't help to" and "have no choice but" are no English: the first is left out,
+# the others read "cannot help but" and "have no choice but to".
+MODAL_PHRASES = ("must", "should", "ought to")
+PLAIN_PHRASES = (*MODAL_PHRASES, "have to", "need to")
+PHRASES = (*PLAIN_PHRASES, "have no choice but to", "cannot but", "cannot help but")
+_AGREEING = {
+    **{"have": ("had", "has", "have"), "need": ("needed", "needs", "need")},
+    **{"cannot": ("could not", "cannot", "cannot")},
+}
+PREFIXES = (
+    *("It isn't that", "The fact is not that", "It is not true that", "It is not the truth that", "Not that"),
+    *("There is no way that", "There is no chance that", "It is impossible that", "It can't be that"),
+)
+
+# Base form, past tense, participle.
+_IRREGULAR = """
+arise arose arisen, awake awoke awoken, bear bore borne, beat beat beaten, become became become, begin began begun,
+bend bent bent, bind bound bound, bite bit bitten, bleed bled bled, blow blew blown, break broke broken,
+breed bred bred, bring brought brought, build built built, burn burnt burnt, buy bought bought, catch caught caught,
+choose chose chosen, come came come, creep crept crept, deal dealt dealt, dig dug dug, do did done, draw drew drawn,
+dream dreamt dreamt, drink drank drunk, drive drove driven, eat ate eaten, fall fell fallen, feed fed fed,
+feel felt felt, fight fought fought, find found found, flee fled fled, fly flew flown, forbid forbade forbidden,
+forget forgot forgotten, forgive forgave forgiven, freeze froze frozen, get got got, give gave given, go went gone,
+grind ground ground, grow grew grown, hang hung hung, have had had, hear heard heard, hide hid hidden,
+hold held held, keep kept kept, kneel knelt knelt, know knew known, lay laid laid, lead led led, leap leapt leapt,
+learn learnt learnt, leave left left, lend lent lent, lie lay lain, light lit lit, lose lost lost, make made made,
+mean meant meant, meet met met, overcome overcame overcome, overtake overtook overtaken, pay paid paid,
+prove proved proven, ride rode ridden, ring rang rung, rise rose risen, run ran run, say said said, see saw seen,
+seek sought sought, sell sold sold, send sent sent, shake shook shaken, shine shone shone, shoot shot shot,
+show showed shown, shrink shrank shrunk, sing sang sung, sink sank sunk, sit sat sat, sleep slept slept,
+slide slid slid, speak spoke spoken, spend spent spent, spin spun spun, spring sprang sprung, stand stood stood,
+steal stole stolen, stick stuck stuck, sting stung stung, strike struck struck, strive strove striven,
+swear swore sworn, sweep swept swept, swim swam swum, swing swung swung, take took taken, teach taught taught,
+tear tore torn, tell told told, think thought thought, throw threw thrown, undergo underwent undergone,
+understand understood understood, undertake undertook undertaken, wake woke woken, wear wore worn, weave wove woven,
+weep wept wept, win won won, withdraw withdrew withdrawn, write wrote written, bet bet bet, burst burst burst,
+cast cast cast, cost cost cost, cut cut cut, hit hit hit, hurt hurt hurt, let let let, put put put, quit quit quit,
+read read read, rid rid rid, set set set, shed shed shed, shut shut shut, split split split, spread spread spread,
+thrust thrust thrust, upset upset upset
+"""
+_FORMS = [entry.split() for entry in _IRREGULAR.split(",")]
+PARTICIPLES = {base: participle for base, _, participle in _FORMS} | {"be": "been"}
+PASTS = {base: past for base, past, _ in _FORMS}
+_AMBIGUOUS = {"found", "lay", "ground", "wound", "saw", "felt"}
+_BASES = {form: base for base, past, participle in _FORMS for form in (past, participle) if form not in _AMBIGUOUS}
+_BASES |= {"has": "have", "does": "do", "goes": "go", "is": "be", "are": "be", "am": "be", "was": "be", "were": "be"}
+
+
+def base_form(word: str, tag: str, lemma: str) -> str:
+    """Infinitive of a verb form: from the table of irregular verbs, else the parser's lemma.
+
+    Example:
+        >>> base_form("took", "VBD", "took"), base_form("travels", "VBZ", "travel"), base_form("saw", "VBD", "see")
+        ('take', 'travel', 'see')
+    """
+    if tag in ("VB", "VBP"):
+        return word
+    return _BASES.get(word) or lemma.lower() or word
+
+
+def participle(word: str, lemma: str) -> str:
+    """Past participle of a verb whose past tense is `word`.
+
+    Example:
+        >>> participle("went", "go"), participle("travelled", "travel"), participle("was", "be")
+        ('gone', 'travelled', 'been')
+    """
+    return PARTICIPLES.get(lemma, word)
+
+
+def agreed(phrase: str, past: bool, third: bool) -> str:
+    """A modal phrase whose *have*, *need* or *can* has the tense and person of the verb before which it stands.
+
+    Example:
+        >>> agreed("have to", False, True), agreed("cannot but", True, True), agreed("must", True, False)
+        ('has to', 'could not but', 'must')
+    """
+    first, _, rest = phrase.partition(" ")
+    forms = {
+        "have": ("had", "has", "have"),
+        "need": ("needed", "needs", "need"),
+        "cannot": ("could not", "cannot", "cannot"),
+    }
+    if first in forms:
+        first = forms[first][0 if past else 1 if third else 2]
+    return f"{first} {rest}".strip()

@@ -1,0 +1,616 @@
+"""SDA, "simple discrete augmentation": rules on a parsed sentence that insert punctuation, modal verbs and negations.
+
+A rule takes a spaCy `Doc` (or a `Tree`) and returns an `Augmented`: the new text and the edits that made it. Tags are
+the Penn Treebank's; dependency labels may be spaCy's English ones or those of Universal Dependencies. Tokens are known
+by their index, never by their string; spacing and case stay the sentence's own.
+
+Source: Zhu et al. 2024 (SDA), §4 and Appendix A, Algorithms 1–3.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from lib.augment import english
+from lib.augment.english import ADVERB_NEGATIVES, BE, CONTRACTED, DO, HAVE, MODALS, PREFIXES, WILL_LIKE
+
+_LABELS = {"acl:relcl": "relcl", "advcl:relcl": "advcl", "root": "ROOT"}
+SUBJECTS = {"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"}
+CLAUSES = {"advcl", "relcl", "ccomp", "acl"}
+AUXILIARIES = {"aux", "auxpass", "cop"}
+QUOTES, OPENING, CLOSING = set("\"“”„«»''`"), set("([{"), set(")]}")
+FINAL = {".", "!", "?", ";", ":", ",", "…", "...", "?!", "..", "....", "-", "–", "—"}
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Tokens `start … stop − 1` became `text`; with `start == stop` it was inserted before token `start`.
+
+    `glue` says on which side inserted text touches its neighbour: "left", "right" or "" (a space on both sides).
+    `subtree` holds the tokens that the rule looked at: the subject, the clause, the verb.
+    """
+
+    start: int
+    stop: int
+    text: str
+    glue: str = ""
+    subtree: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Augmented:
+    """A sentence after a rule: no edits if and only if the text is the input."""
+
+    text: str
+    edits: tuple[Edit, ...] = ()
+
+
+class _Token(Protocol):
+    text: str
+    whitespace_: str
+    tag_: str
+    dep_: str
+    lemma_: str
+    head: Any
+    i: int
+
+
+class Tree:
+    """What the rules need of a parse, as lists: words, spaces, tags, deps (one scheme), lemmas, heads.
+
+    Example:
+        >>> tree = Tree(["He", "sleeps", "."], [" ", "", ""], ["PRP", "VBZ", "."], ["nsubj", "root", "punct"],
+        ...             ["he", "sleep", "."], [1, 1, 1])
+        >>> tree.root, tree.children(1), tree.text
+        (1, [0, 2], 'He sleeps.')
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        spaces: Sequence[str],
+        tags: Sequence[str],
+        deps: Sequence[str],
+        lemmas: Sequence[str],
+        heads: Sequence[int],
+    ):
+        lengths = {len(part) for part in (words, spaces, tags, deps, lemmas, heads)}
+        if len(lengths) > 1:
+            raise ValueError(f"a tree needs as many spaces, tags, labels, lemmas and heads as words: got {lengths}")
+        self.words, self.spaces, self.tags = list(words), list(spaces), list(tags)
+        self.deps = [_LABELS.get(d) or d.replace(":pass", "pass").split(":")[0] for d in deps]
+        self.lemmas, self.heads = list(lemmas), list(heads)
+        self.lower = [word.lower() for word in words]
+
+    @classmethod
+    def of(cls, doc: "Tree | Sequence[_Token]") -> "Tree":
+        """The tree of a spaCy `Doc`."""
+        if isinstance(doc, Tree):
+            return doc
+        rows = [(t.text, t.whitespace_, t.tag_, t.dep_, t.lemma_, t.head.i) for t in doc]
+        return cls(*zip(*rows, strict=True)) if rows else cls([], [], [], [], [], [])  # type: ignore[arg-type]
+
+    @property
+    def text(self) -> str:
+        """The sentence as it was given."""
+        return "".join(word + space for word, space in zip(self.words, self.spaces, strict=True))
+
+    @cached_property
+    def _children(self) -> list[list[int]]:
+        below: list[list[int]] = [[] for _ in self.words]
+        for i, head in enumerate(self.heads):
+            if head != i:
+                below[head].append(i)
+        return below
+
+    def children(self, i: int) -> list[int]:
+        """Dependents of token i, in their order."""
+        return self._children[i]
+
+    def subtree(self, i: int) -> list[int]:
+        """Token i and all that depends on it, sorted; a circle of heads is walked once."""
+        found, waiting = {i}, [i]
+        while waiting:
+            new = [c for c in self._children[waiting.pop()] if c not in found]
+            found.update(new)
+            waiting += new
+        return sorted(found)
+
+    def span(self, i: int) -> tuple[int, int]:
+        """First and last token of the unbroken part of i's subtree around i, without punctuation at its ends."""
+        inside = set(self.subtree(i))
+        first = last = i
+        while first - 1 in inside:
+            first -= 1
+        while last + 1 in inside:
+            last += 1
+        while first < i and not self.is_word(first):
+            first += 1
+        while last > i and not self.is_word(last):
+            last -= 1
+        return first, last
+
+    @cached_property
+    def root(self) -> int | None:
+        """The first root that is no punctuation."""
+        roots = (i for i, head in enumerate(self.heads) if (head == i or self.deps[i] == "ROOT") and self.is_word(i))
+        return next(roots, None)
+
+    def is_word(self, i: int) -> bool:
+        """Whether token i holds a letter or a digit."""
+        return any(c.isalnum() for c in self.words[i])
+
+
+def render(tree: Tree, edits: Sequence[Edit]) -> Augmented:
+    """The sentence with edits, which must not overlap; the capital of the first word moves along.
+
+    Raises:
+        ValueError: edits overlap or lie outside the sentence.
+    """
+    if not edits:
+        return Augmented(tree.text)
+    edits = _repaired_case(tree, edits)
+    replaced = {e.start: e for e in edits if e.stop > e.start}
+    inserted: dict[int, list[Edit]] = {}
+    for edit in edits:
+        if not 0 <= edit.start <= edit.stop <= len(tree.words):
+            raise ValueError(f"{edit} lies outside a sentence of {len(tree.words)} tokens")
+        if edit.start == edit.stop:
+            inserted.setdefault(edit.start, []).append(edit)
+    if sum(e.stop - e.start for e in edits) > len({i for e in edits for i in range(e.start, e.stop)}):
+        raise ValueError(f"edits overlap: {edits}")
+    out, gap, i = "", "", 0
+    while i <= len(tree.words):
+        for edit in sorted(inserted.get(i, []), key=lambda e: e.glue != "left"):
+            out, gap = _with_inserted(out, gap, edit, tree.words[i] if i < len(tree.words) else "")
+        if i == len(tree.words):
+            break
+        edit = replaced.get(i, Edit(i, i + 1, tree.words[i]))
+        space = tree.spaces[edit.stop - 1]
+        if edit.text:
+            apart = i in replaced and out[-1:].isalnum() and edit.text[0].isalpha()
+            out, gap = out + (gap or " " * apart) + edit.text, space
+        elif out[-1:].isalnum():
+            gap = space
+        else:
+            gap = gap and space
+        i = edit.stop
+    text = out + gap if tree.text[:1].isspace() else (out + gap).lstrip()
+    return (
+        Augmented(text, tuple(sorted(edits, key=lambda e: (e.start, e.stop)))) if text != tree.text else Augmented(text)
+    )
+
+
+def _with_inserted(out: str, gap: str, edit: Edit, following: str) -> tuple[str, str]:
+    if edit.glue == "left":
+        return out + edit.text, gap or (" " if following[:1].isalnum() else "")
+    if not gap and (out[-1:].isalnum() or out[-1:] in CLOSING or out[-1:] in set(",;:.!?")):
+        gap = " "
+    return out + gap + edit.text, "" if edit.glue == "right" or not following.strip() else " "
+
+
+def _repaired_case(tree: Tree, edits: Sequence[Edit]) -> list[Edit]:
+    """The edits with a small letter for the first word behind new words, and a capital for the second in its place."""
+    first = next((i for i in range(len(tree.words)) if tree.is_word(i)), None)
+    if first is None or not tree.words[first][0].isupper():
+        return list(edits)
+    at_first = next((e for e in edits if e.start <= first < e.stop), None)
+    if any(e.start == e.stop == first and e.text[0].isalpha() for e in edits):
+        if _keeps_capital(tree, first):
+            return list(edits)
+        old = at_first or Edit(first, first + 1, tree.words[first])
+        new = replace(old, text=old.text[:1].lower() + old.text[1:])
+        return [*(e for e in edits if e is not at_first), new]
+    if at_first is None or at_first.text:
+        return list(edits)
+    follower = next((i for i in range(at_first.stop, len(tree.words)) if tree.is_word(i)), None)
+    if follower is None or any(e.start <= follower < e.stop for e in edits):
+        return list(edits)
+    return [*edits, Edit(follower, follower + 1, tree.words[follower][0].upper() + tree.words[follower][1:])]
+
+
+def _keeps_capital(tree: Tree, i: int) -> bool:
+    word = tree.words[i]
+    return tree.tags[i].startswith("NNP") or word == "I" or any(c.isupper() for c in word[1:])
+
+
+@dataclass(frozen=True)
+class _Clause:
+    """Main clause: the finite token, the root, the subject (None: none), and what kind of word the finite one is."""
+
+    finite: int
+    root: int
+    subject: int | None
+    kind: str  # be, have, do, modal, verb, imperative
+    negative: int | None
+
+    @property
+    def command(self) -> bool:
+        return self.kind == "imperative" or (self.kind == "do" and self.subject is None)
+
+    @property
+    def inverted(self) -> bool:
+        return self.subject is not None and self.subject > self.finite and self.kind not in ("verb", "imperative")
+
+
+def _clause(tree: Tree) -> _Clause | None:
+    root = tree.root
+    if root is None:
+        return None
+    children = tree.children(root)
+    auxiliaries = [i for i in children if tree.deps[i] in AUXILIARIES and tree.lower[i] != "to"]
+    subject = next((i for i in children if tree.deps[i] in SUBJECTS and i not in auxiliaries), None)
+    group = sorted({*auxiliaries, root})
+    negative = next(
+        (
+            i
+            for verb in group
+            for i in tree.children(verb)
+            if tree.lower[i] in ADVERB_NEGATIVES and tree.deps[i] in ("neg", "advmod", "advcl", "dep", "det", "preconj")
+        ),
+        None,
+    )
+    for i in auxiliaries:
+        if kind := _kind(tree, i):
+            return _Clause(i, root, subject, kind, negative)
+    tag = tree.tags[root]
+    to = any(tree.lower[i] == "to" and tree.deps[i] in ("aux", "mark") for i in children)
+    if auxiliaries or to:
+        return None
+    if _kind(tree, root) == "be" and tag.startswith("VB"):
+        return _Clause(root, root, subject, "be", negative)
+    if tag == "VB" and subject is None:
+        return _Clause(root, root, None, "imperative", negative)
+    finite = tag in ("VBZ", "VBP", "VBD") or (tag in ("VB", "VBN") and subject is not None)
+    return _Clause(root, root, subject, "verb", negative) if finite else None
+
+
+def _kind(tree: Tree, i: int) -> str:
+    """be, have, do or modal, if the word is a finite form of one."""
+    word, lemma = tree.lower[i].replace("’", "'"), tree.lemmas[i].lower()
+    if word in ("'s", "'d"):
+        if word == "'s":
+            return "have" if lemma == "have" else "be"
+        return "have" if lemma == "have" or tree.tags[i] == "VBD" else "modal"
+    for kind, forms in (("be", BE), ("have", HAVE), ("do", DO), ("modal", MODALS)):
+        if word in forms:
+            return kind
+    return ""
+
+
+def _after_subject(tree: Tree, clause: _Clause) -> int:
+    """Place of a word that follows the finite token, or the subject behind it."""
+    if clause.inverted and clause.subject is not None:
+        return max(tree.span(clause.subject)[1], clause.finite) + 1
+    return clause.finite + 1
+
+
+def punctuation(doc: Any, rng: np.random.Generator | None = None, order: str = "random") -> Augmented:
+    """PI: a comma before a subordinate clause, or the subject quoted or followed by a comma, or another final mark.
+
+    Args:
+        doc: spaCy `Doc` or `Tree`.
+        rng: needed by `order="random"`.
+        order: "paper", Algorithm 1: clause, else a comma after the subject, else a final "!"; "random", as the authors'
+            code: clause or subject first by chance, the subject quoted or followed by a comma by chance, then half the
+            time the whole sentence quoted, else one of `, . ; !` at the end. A question ends with "?!".
+
+    Example:
+        >>> tree = Tree(["He", "sleeps", "."], [" ", "", ""], ["PRP", "VBZ", "."], ["nsubj", "root", "punct"],
+        ...             ["he", "sleep", "."], [1, 1, 1])
+        >>> punctuation(tree, order="paper").text
+        'He, sleeps.'
+
+    Source: Zhu et al. 2024, §4.1, Algorithm 1.
+    """
+    if order not in ("paper", "random"):
+        raise ValueError(f"order must be 'paper' or 'random', got {order!r}")
+    tree = Tree.of(doc)
+    if order == "paper":
+        return render(tree, _clause_comma(tree) or _subject_comma(tree) or _final(tree, "!"))
+    rng = np.random.default_rng() if rng is None else rng
+    first, quoted, whole = rng.random(3) < 0.5
+    mark = ",.;!"[int(rng.integers(4))]
+
+    def subject() -> list[Edit]:
+        ways = (_subject_quotes, _subject_comma) if quoted else (_subject_comma, _subject_quotes)
+        return ways[0](tree) or ways[1](tree)
+
+    edits = (_clause_comma(tree) or subject()) if first else (subject() or _clause_comma(tree))
+    return render(tree, edits or (_whole_quotes(tree) if whole else []) or _final(tree, mark) or _final(tree, "!"))
+
+
+def _clause_comma(tree: Tree) -> list[Edit]:
+    for i, label in enumerate(tree.deps):
+        if label in CLAUSES:
+            first, last = tree.span(i)
+            place = first if any(tree.is_word(j) for j in range(first)) else last + 1
+            if edit := _comma(tree, place):
+                return [Edit(edit.start, edit.stop, ",", "left", tuple(range(first, last + 1)))]
+    return []
+
+
+def _comma(tree: Tree, place: int) -> Edit | None:
+    """A comma before token `place`, unless punctuation or an end of the sentence is there."""
+    if not 0 < place < len(tree.words) or not tree.is_word(place) or not tree.is_word(place - 1):
+        return None
+    return Edit(place, place, ",", "left") if tree.spaces[place - 1] else None
+
+
+def _subject(tree: Tree) -> int | None:
+    """The main clause's noun subject, else the first of the sentence."""
+    found = [i for i, label in enumerate(tree.deps) if label in ("nsubj", "nsubjpass") and tree.is_word(i)]
+    return next((i for i in found if tree.heads[i] == tree.root), found[0] if found else None)
+
+
+def _subject_comma(tree: Tree) -> list[Edit]:
+    if (i := _subject(tree)) is None:
+        return []
+    first, last = tree.span(i)
+    edit = _comma(tree, last + 1)
+    return [Edit(edit.start, edit.stop, ",", "left", tuple(range(first, last + 1)))] if edit else []
+
+
+def _subject_quotes(tree: Tree) -> list[Edit]:
+    if (i := _subject(tree)) is None:
+        return []
+    return _quotes(tree, *tree.span(i))
+
+
+def _quotes(tree: Tree, first: int, last: int) -> list[Edit]:
+    """Quotation marks around tokens, unless some are there, a bracket opens or closes within, or a word is cut."""
+    inside = tree.words[max(first - 1, 0) : last + 2]
+    brackets = "".join(c for word in tree.words[first : last + 1] for c in word if c in OPENING | CLOSING)
+    cut = last + 1 < len(tree.words) and not tree.spaces[last] and tree.words[last + 1][0] in "'’-"
+    if any(set(word) & (QUOTES - {"'"}) for word in inside) or len(brackets) % 2 or cut:
+        return []
+    if first and not tree.spaces[first - 1] and tree.is_word(first - 1):
+        return []
+    seen = tuple(range(first, last + 1))
+    return [Edit(first, first, '"', "right", seen), Edit(last + 1, last + 1, '"', "left", seen)]
+
+
+def _whole_quotes(tree: Tree) -> list[Edit]:
+    words = [i for i in range(len(tree.words)) if tree.words[i].strip()]
+    whole = not any(set(word) & (QUOTES - {"'"}) for word in tree.words)
+    return _quotes(tree, words[0], words[-1]) if words and whole and tree.is_word(words[0]) else []
+
+
+def _final(tree: Tree, mark: str) -> list[Edit]:
+    """Another mark at the end, before closing quotes and brackets; nothing if it is there."""
+    i = len(tree.words) - 1
+    while i >= 0 and (not tree.words[i].strip() or set(tree.words[i]) <= QUOTES | CLOSING):
+        i -= 1
+    if i < 0:
+        return []
+    word = tree.words[i]
+    if "?" in word and not tree.is_word(i):
+        return [] if "!" in word else [Edit(i, i + 1, word + "!")]
+    if word in FINAL:
+        return [] if word == mark else [Edit(i, i + 1, mark)]
+    return [Edit(i + 1, i + 1, mark, "left")] if tree.is_word(i) else []
+
+
+def modal_verbs(
+    doc: Any, rng: np.random.Generator | None = None, perfect: bool = False, intensify: bool = False
+) -> Augmented:
+    """MV: a modal phrase before the main verb, which takes the form that English asks for.
+
+    | clause | phrases |
+    |---|---|
+    | finite verb or *be* | all of `english.PHRASES`; *have*, *need* and *can* agree with the verb's tense and person |
+    | *have* + participle, *do*, a question, a negated *be* | must, should: they take the finite word's place |
+    | will, would, may, might | have to, need to, behind them |
+    | another modal, no finite verb, an imperative | unchanged |
+
+    Args:
+        doc: spaCy `Doc` or `Tree`.
+        rng: choice of the phrase.
+        perfect: past tense becomes "must have travelled" (Table 1) in place of "must travel" (Algorithm 2).
+        intensify: half the time an adverb of degree before every adjective instead, as the authors' code does.
+
+    Example:
+        >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj", "root", "punct"],
+        ...             ["he", "sleep", "."], [1, 1, 1])
+        >>> modal_verbs(tree, np.random.default_rng(5)).text
+        'He had no choice but to sleep.'
+        >>> modal_verbs(tree, np.random.default_rng(0), perfect=True).text
+        'He ought to have slept.'
+
+    Source: Zhu et al. 2024, §4.2, Algorithm 2.
+    """
+    tree = Tree.of(doc)
+    rng = np.random.default_rng() if rng is None else rng
+    if intensify and rng.random() < 0.5:
+        return render(tree, _intensified(tree, rng))
+    clause = _clause(tree)
+    if clause is None or clause.command or (clause.kind == "verb" and clause.negative is not None):
+        return Augmented(tree.text)
+    if clause.kind == "modal":
+        return render(tree, _behind_modal(tree, clause, rng))
+    if clause.kind == "verb" or (clause.kind == "be" and not clause.inverted and clause.negative is None):
+        return render(tree, _phrase_before(tree, clause, rng, perfect))
+    modal = _choose(("must", "should"), rng)
+    edits = [Edit(clause.finite, clause.finite + 1, _cased(tree, clause.finite, modal))]
+    if clause.kind != "do":
+        after = _after_subject(tree, clause)
+        if clause.negative is not None:
+            after = max(after, clause.negative + 1)
+        edits.append(Edit(after, after, clause.kind))
+    return render(tree, edits)
+
+
+def _choose(options: Sequence[str], rng: np.random.Generator) -> str:
+    return options[int(rng.integers(len(options)))]
+
+
+def _cased(tree: Tree, i: int, text: str) -> str:
+    first = next((j for j in range(len(tree.words)) if tree.is_word(j)), i)
+    return text[0].upper() + text[1:] if i == first and tree.words[i][0].isupper() else text
+
+
+def _phrase_before(tree: Tree, clause: _Clause, rng: np.random.Generator, perfect: bool) -> list[Edit]:
+    i = clause.finite
+    past = tree.tags[i] in ("VBD", "VBN") or tree.lower[i] in ("was", "were")
+    third = tree.tags[i] == "VBZ" or tree.lower[i] in ("is", "'s")
+    phrases: tuple[str, ...] = english.MODAL_PHRASES if perfect and past else english.PHRASES
+    if _negatives(tree) or (clause.subject is not None and tree.deps[clause.subject] == "expl"):
+        phrases = phrases[: len(english.PLAIN_PHRASES)]
+    phrase = english.agreed(_choose(phrases, rng), past, third)
+    lemma = "be" if clause.kind == "be" else english.base_form(tree.lower[i], tree.tags[i], tree.lemmas[i])
+    form = f"have {english.participle(tree.lower[i], lemma)}" if past and perfect else lemma
+    return [Edit(i, i + 1, _cased(tree, i, f"{phrase} {form}"), subtree=(i,))]
+
+
+def _behind_modal(tree: Tree, clause: _Clause, rng: np.random.Generator) -> list[Edit]:
+    if clause.inverted or clause.negative is not None or tree.lower[clause.finite] not in WILL_LIKE:
+        return []
+    i = clause.finite + 1
+    return [Edit(i, i, _choose(("have to", "need to"), rng), subtree=(clause.finite,))]
+
+
+def _intensified(tree: Tree, rng: np.random.Generator) -> list[Edit]:
+    plain = [i for i, tag in enumerate(tree.tags) if tag == "JJ" and tree.is_word(i)]
+    apart = [i for i in plain if i == 0 or tree.spaces[i - 1]]
+    return [Edit(i, i, _choose(english.INTENSIFIERS, rng)) for i in apart]
+
+
+def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
+    """NEG: one negative transformation; every sentence with a word gets one.
+
+    In this order: a negative word goes, the main clause's first; "not" follows the auxiliary or *be*, or comes with
+    do-support; "no" stands before a noun; a negating phrase opens the sentence. Contracted ("didn't") where the
+    sentence contracts.
+
+    Example:
+        >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj", "root", "punct"],
+        ...             ["he", "sleep", "."], [1, 1, 1])
+        >>> negation(tree).text
+        'He did not sleep.'
+
+    Source: Zhu et al. 2024, §4.4.
+    """
+    tree = Tree.of(doc)
+    sites = _negations(tree)
+    return render(tree, sites[0] if sites else _prefix(tree, rng))
+
+
+def double_negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
+    """DN: two negative transformations at different places; if there is but one, a negating phrase before the sentence.
+
+    Two words are inserted or two are taken out, as one of each would not cancel. A sentence without a place stays; so
+    does a question or a command with one, before which no phrase can stand.
+
+    Example:
+        >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj", "root", "punct"],
+        ...             ["he", "sleep", "."], [1, 1, 1])
+        >>> double_negation(tree, np.random.default_rng(0)).text
+        'It is impossible that he did not sleep.'
+
+    Source: Zhu et al. 2024, §4.3, Algorithm 3.
+    """
+    tree = Tree.of(doc)
+    sites, clause = _negations(tree), _clause(tree)
+    if len(sites) > 1:
+        return render(tree, [*sites[0], *sites[1]])
+    if not sites or (clause and clause.command) or any(word == "?" for word in tree.words[-3:]):
+        return Augmented(tree.text)
+    return render(tree, [*_prefix(tree, rng), *sites[0]])
+
+
+def _prefix(tree: Tree, rng: np.random.Generator | None) -> list[Edit]:
+    rng = np.random.default_rng() if rng is None else rng
+    first = next((i for i in range(len(tree.words)) if tree.is_word(i)), None)
+    if first is None:
+        return []
+    phrase = _choose(PREFIXES, rng)
+    place = first
+    while place and tree.words[place - 1] in QUOTES | OPENING:
+        place -= 1
+    return [Edit(place, place, phrase if tree.words[first][0].isupper() else phrase[0].lower() + phrase[1:])]
+
+
+def _negatives(tree: Tree) -> list[int]:
+    """Negative words, those of the main clause first."""
+    clause = _clause(tree)
+    main = {tree.root, clause.finite if clause else None}
+    found = [i for i, word in enumerate(tree.lower) if word in english.NEGATIVES or word in ADVERB_NEGATIVES]
+    return sorted(found, key=lambda i: (tree.heads[i] not in main and tree.heads[tree.heads[i]] not in main, i))
+
+
+def _negations(tree: Tree) -> list[list[Edit]]:
+    """Negative transformations, each at its own place: negative words taken out if there are some, else put in."""
+    if found := _negatives(tree):
+        return [_affirmed(tree, i) for i in found]
+    clause = _clause(tree)
+    return [edits for edits in (_negated(tree, clause) if clause else [], _no_noun(tree)) if edits]
+
+
+def _affirmed(tree: Tree, i: int) -> list[Edit]:
+    """A negative word taken out, or its positive in its place; "ca", "wo" and "sha" become whole again."""
+    new = english.NEGATIVES.get(tree.lower[i], "")
+    edits = [Edit(i, i + 1, _cased(tree, i, new) if new else "")]
+    if i and tree.lower[i].replace("’", "'") == "n't" and (whole := CONTRACTED.get(tree.lower[i - 1])):
+        edits.append(Edit(i - 1, i, _cased(tree, i - 1, whole)))
+    return edits
+
+
+def _negated(tree: Tree, clause: _Clause) -> list[Edit]:
+    """The main clause with "not"."""
+    i = clause.finite
+    if clause.kind in ("be", "have", "do", "modal"):
+        place = _after_subject(tree, clause)
+        return [Edit(place, place, "not", subtree=(i,))]
+    third, past = tree.tags[i] == "VBZ", tree.tags[i] in ("VBD", "VBN")
+    do = "did" if past else "does" if third else "do"
+    short = any(w in english.SHORT and not tree.spaces[j - 1] for j, w in enumerate(tree.lower) if j)
+    lemma = english.base_form(tree.lower[i], tree.tags[i], tree.lemmas[i])
+    return [Edit(i, i + 1, _cased(tree, i, f"{do}n't {lemma}" if short else f"{do} not {lemma}"), subtree=(i,))]
+
+
+def _no_noun(tree: Tree) -> list[Edit]:
+    """ "no" before the first object or predicate that is a bare plural, or for its "some", "any", "a"."""
+    for i, tag in enumerate(tree.tags):
+        copula = tree.deps[i] == "ROOT" and any(tree.deps[c] == "cop" for c in tree.children(i))
+        if tag not in ("NN", "NNS") or not (copula or tree.deps[i] in ("dobj", "obj", "attr")):
+            continue
+        determiner = next((c for c in tree.children(i) if tree.deps[c] == "det"), None)
+        if determiner is not None and tree.lower[determiner] in ("a", "an", "some", "any"):
+            return [Edit(determiner, determiner + 1, _cased(tree, determiner, "no"), subtree=(i,))]
+        left = [c for c in tree.children(i) if c < i and tree.deps[c] in ("amod", "compound")]
+        first = min([i, *(tree.span(c)[0] for c in left)])
+        if tag == "NNS" and determiner is None and first and tree.spaces[first - 1]:
+            return [Edit(first, first, "no", subtree=(i,))]
+    return []
+
+
+def ensemble(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
+    """One of the three positive rules, drawn for each sentence.
+
+    Source: Zhu et al. 2024, §6.3.
+    """
+    rng = np.random.default_rng() if rng is None else rng
+    return (punctuation, modal_verbs, double_negation)[int(rng.integers(3))](doc, rng)
+
+
+RULES: dict[str, Callable[..., Augmented]] = {
+    "punctuation": punctuation,
+    "modal_verbs": modal_verbs,
+    "double_negation": double_negation,
+    "negation": negation,
+    "ensemble": ensemble,
+}
+
+
+def apply(rule: str, doc: Any, seed: int = 0, number: int = 0, **options: Any) -> Augmented:
+    """A rule by name with the generator of sentence `number` under `seed`, as `python -m lib.augment sda` does.
+
+    Raises:
+        ValueError: unknown rule.
+    """
+    if rule not in RULES:
+        raise ValueError(f"unknown rule {rule!r}: choose one of {', '.join(RULES)}")
+    return RULES[rule](doc, np.random.default_rng((seed, number)), **options)

@@ -1,0 +1,91 @@
+"""Hand-annotated sentences for the rules of SDA, each token as word/tag/label/head[/lemma], heads from 1, 0 for the root.
+
+Universal Dependencies first; where spaCy's English labels differ, the same sentence stands in `CLEAR` too.
+"""
+
+from lib.augment.sda import Tree
+
+UNIVERSAL = {
+    "He travelled widely in Europe.": "He/PRP/nsubj/2 travelled/VBD/root/0/travel widely/RB/advmod/2 in/IN/case/5 "
+    "Europe/NNP/obl/2 ././punct/2",
+    "She has a dog.": "She/PRP/nsubj/2 has/VBZ/root/0/have a/DT/det/4 dog/NN/obj/2 ././punct/2",
+    "The book was written by a woman.": "The/DT/det/2 book/NN/nsubj:pass/4 was/VBD/aux:pass/4/be "
+    "written/VBN/root/0/write by/IN/case/7 a/DT/det/7 woman/NN/obl/4 ././punct/4",
+    "Are you ready?": "Are/VBP/cop/3/be you/PRP/nsubj/3 ready/JJ/root/0 ?/./punct/3",
+    "Did they win the game?": "Did/VBD/aux/3/do they/PRP/nsubj/3 win/VB/root/0 the/DT/det/5 game/NN/obj/3 ?/./punct/3",
+    "Who opened the door?": "Who/WP/nsubj/2 opened/VBD/root/0/open the/DT/det/4 door/NN/obj/2 ?/./punct/2",
+    "Close the door.": "Close/VB/root/0 the/DT/det/3 door/NN/obj/1 ././punct/1",
+    "It doesn't rain.": "It/PRP/expl/4 does/VBZ/aux/4/do n't/RB/advmod/4/not rain/VB/root/0 ././punct/4",
+    "He is not tired.": "He/PRP/nsubj/4 is/VBZ/cop/4/be not/RB/advmod/4 tired/JJ/root/0 ././punct/4",
+    "I can't swim.": "I/PRP/nsubj/4 ca/MD/aux/4/can n't/RB/advmod/4/not swim/VB/root/0 ././punct/4",
+    "We won't go home.": "We/PRP/nsubj/4 wo/MD/aux/4/will n't/RB/advmod/4/not go/VB/root/0 home/RB/advmod/4 ././punct/4",
+    "They will leave tomorrow.": "They/PRP/nsubj/3 will/MD/aux/3 leave/VB/root/0 tomorrow/NN/obl/3 ././punct/3",
+    "He has seen the film.": "He/PRP/nsubj/3 has/VBZ/aux/3/have seen/VBN/root/0/see the/DT/det/5 film/NN/obj/3 "
+    "././punct/3",
+    "If it rains, we stay inside.": "If/IN/mark/3 it/PRP/expl/3 rains/VBZ/advcl/6/rain ,/,/punct/3 we/PRP/nsubj/6 "
+    "stay/VBP/root/0 inside/RB/advmod/6 ././punct/6",
+    "When the bell rang the children ran home.": "When/WRB/advmod/4 the/DT/det/3 bell/NN/nsubj/4 "
+    "rang/VBD/advcl/7/ring the/DT/det/6 children/NNS/nsubj/7/child ran/VBD/root/0/run home/RB/advmod/7 ././punct/7",
+    "She said that he lied.": "She/PRP/nsubj/2 said/VBD/root/0/say that/IN/mark/5 he/PRP/nsubj/5 "
+    "lied/VBD/ccomp/2/lie ././punct/2",
+    "The man who called is my uncle.": "The/DT/det/2 man/NN/nsubj/7 who/WP/nsubj/4 called/VBD/acl:relcl/2/call "
+    "is/VBZ/cop/7/be my/PRP$/nmod:poss/7 uncle/NN/root/0 ././punct/7",
+    "Nobody knows the answer.": "Nobody/NN/nsubj/2 knows/VBZ/root/0/know the/DT/det/4 answer/NN/obj/2 ././punct/2",
+    "There are no rules.": "There/EX/expl/2 are/VBP/root/0/be no/DT/det/4 rules/NNS/nsubj/2/rule ././punct/2",
+    "He's a teacher.": "He/PRP/nsubj/4 's/VBZ/cop/4/be a/DT/det/4 teacher/NN/root/0 ././punct/4",
+    '"I agree," she said.': "\"/``/punct/3 I/PRP/nsubj/3 agree/VBP/ccomp/7 ,/,/punct/3 \"/''/punct/3 "
+    "she/PRP/nsubj/7 said/VBD/root/0/say ././punct/7",
+    "The end of the story": "The/DT/det/2 end/NN/root/0 of/IN/case/5 the/DT/det/5 story/NN/nmod/2",
+    "Dogs bark and cats sleep.": "Dogs/NNS/nsubj/2/dog bark/VBP/root/0 and/CC/cc/5 cats/NNS/nsubj/5/cat "
+    "sleep/VBP/conj/2 ././punct/2",
+    "Men are playing football.": "Men/NNS/nsubj/3/man are/VBP/aux/3/be playing/VBG/root/0/play football/NN/obj/3 "
+    "././punct/3",
+    "He never eats meat.": "He/PRP/nsubj/3 never/RB/advmod/3 eats/VBZ/root/0/eat meat/NN/obj/3 ././punct/3",
+    "Do not touch it!": "Do/VB/aux/3 not/RB/advmod/3 touch/VB/root/0 it/PRP/obj/3 !/./punct/3",
+    "I don't like apples.": "I/PRP/nsubj/4 do/VBP/aux/4 n't/RB/advmod/4/not like/VB/root/0 apples/NNS/obj/4/apple "
+    "././punct/4",
+    "She went home early.": "She/PRP/nsubj/2 went/VBD/root/0/go home/RB/advmod/2 early/RB/advmod/2 ././punct/2",
+    "Paris is the capital of France.": "Paris/NNP/nsubj/4 is/VBZ/cop/4/be the/DT/det/4 capital/NN/root/0 "
+    "of/IN/case/6 France/NNP/nmod/4 ././punct/4",
+    "Some people buy old books.": "Some/DT/det/2 people/NNS/nsubj/3 buy/VBP/root/0 old/JJ/amod/5 "
+    "books/NNS/obj/3/book ././punct/3",
+    "Has he left?": "Has/VBZ/aux/3/have he/PRP/nsubj/3 left/VBN/root/0/leave ?/./punct/3",
+    "The car (which he sold) was red.": "The/DT/det/2 car/NN/nsubj/9 (/-LRB-/punct/6 which/WDT/obj/6 he/PRP/nsubj/6 "
+    "sold/VBD/acl:relcl/2/sell )/-RRB-/punct/6 was/VBD/cop/9/be red/JJ/root/0 ././punct/9",
+    "it works .": "it/PRP/nsubj/2 works/VBZ/root/0/work ././punct/2",
+    "Children buy apples and pears": "Children/NNS/nsubj/2/child buy/VBP/root/0 apples/NNS/obj/2/apple and/CC/cc/5 "
+    "pears/NNS/conj/3/pear",
+    "Why is the sky blue?": "Why/WRB/advmod/5 is/VBZ/cop/5/be the/DT/det/4 sky/NN/nsubj/5 blue/JJ/root/0 ?/./punct/5",
+    "I'd rather stay here, but she left.": "I/PRP/nsubj/4 'd/MD/aux/4/would rather/RB/advmod/4 stay/VB/root/0 "
+    "here/RB/advmod/4 ,/,/punct/9 but/CC/cc/9 she/PRP/nsubj/9 left/VBD/conj/4/leave ././punct/4",
+}
+CLEAR = {
+    "The book was written by a woman.": "The/DT/det/2 book/NN/nsubjpass/4 was/VBD/auxpass/4/be "
+    "written/VBN/ROOT/0/write by/IN/agent/4 a/DT/det/7 woman/NN/pobj/5 ././punct/4",
+    "Are you ready?": "Are/VBP/ROOT/0/be you/PRP/nsubj/1 ready/JJ/acomp/1 ?/./punct/1",
+    "It doesn't rain.": "It/PRP/nsubj/4 does/VBZ/aux/4/do n't/RB/neg/4/not rain/VB/ROOT/0 ././punct/4",
+    "He is not tired.": "He/PRP/nsubj/2 is/VBZ/ROOT/0/be not/RB/neg/2 tired/JJ/acomp/2 ././punct/2",
+    "The man who called is my uncle.": "The/DT/det/2 man/NN/nsubj/5 who/WP/nsubj/4 called/VBD/relcl/2/call "
+    "is/VBZ/ROOT/0/be my/PRP$/poss/7 uncle/NN/attr/5 ././punct/5",
+    "There are no rules.": "There/EX/expl/2 are/VBP/ROOT/0/be no/DT/det/4 rules/NNS/attr/2/rule ././punct/2",
+    "He's a teacher.": "He/PRP/nsubj/2 's/VBZ/ROOT/0/be a/DT/det/4 teacher/NN/attr/2 ././punct/2",
+    "Paris is the capital of France.": "Paris/NNP/nsubj/2 is/VBZ/ROOT/0/be the/DT/det/4 capital/NN/attr/2 "
+    "of/IN/prep/4 France/NNP/pobj/5 ././punct/2",
+    "He never eats meat.": "He/PRP/nsubj/3 never/RB/neg/3 eats/VBZ/ROOT/0/eat meat/NN/dobj/3 ././punct/3",
+    "Why is the sky blue?": "Why/WRB/advmod/2 is/VBZ/ROOT/0/be the/DT/det/4 sky/NN/nsubj/2 blue/JJ/acomp/2 ?/./punct/2",
+}
+
+
+def tree(text: str, annotation: str) -> Tree:
+    """The annotated sentence; white space as in `text`."""
+    rows, place = [], 0
+    for token in annotation.split():
+        word, tag, label, head, *lemma = token.split("/") if token[0] != "/" else ["/", *token[2:].split("/")]
+        assert text.startswith(word, place), (text, word)
+        place += len(word)
+        space = text[place : place + 1] if text[place : place + 1] == " " else ""
+        place += len(space)
+        rows.append((word, space, tag, label, lemma[0] if lemma else word.lower(), int(head)))
+    assert place == len(text)
+    words, spaces, tags, labels, lemmas, heads = zip(*rows, strict=True)
+    return Tree(words, spaces, tags, labels, lemmas, [h - 1 if h else i for i, h in enumerate(heads)])

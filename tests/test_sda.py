@@ -1,0 +1,544 @@
+"""The rules of SDA: pinned on hand-annotated sentences, and never at a loss on random trees."""
+
+import random
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from parses import CLEAR, UNIVERSAL, tree
+from spacy.tokens import Doc
+
+from lib.augment import english, sda
+from lib.augment.sda import Augmented, Edit, Tree
+
+SAME = "as it was"
+
+
+class Fixed:
+    """A generator that always draws the same."""
+
+    def __init__(self, choice: int, chance: float = 0.9):
+        self.choice, self.chance = choice, chance
+
+    def integers(self, n: int) -> int:
+        return self.choice % n
+
+    def random(self, size: int | None = None):
+        return self.chance if size is None else np.full(size, self.chance)
+
+
+# Sentence: punctuation in the paper's order, modal verbs with "must", double negation and negation with the prefix
+# "It is not true that".
+PINNED = {
+    "He travelled widely in Europe.": (
+        "He, travelled widely in Europe.",
+        "He must travel widely in Europe.",
+        "It is not true that he did not travel widely in Europe.",
+        "He did not travel widely in Europe.",
+    ),
+    "She has a dog.": (
+        "She, has a dog.",
+        "She must have a dog.",
+        "She does not have no dog.",
+        "She does not have a dog.",
+    ),
+    "The book was written by a woman.": (
+        "The book, was written by a woman.",
+        "The book must be written by a woman.",
+        "It is not true that the book was not written by a woman.",
+        "The book was not written by a woman.",
+    ),
+    "Are you ready?": ("Are you, ready?", "Must you be ready?", SAME, "Are you not ready?"),
+    "Did they win the game?": (
+        "Did they, win the game?",
+        "Must they win the game?",
+        SAME,
+        "Did they not win the game?",
+    ),
+    "Who opened the door?": ("Who, opened the door?", "Who must open the door?", SAME, "Who did not open the door?"),
+    "Close the door.": ("Close the door!", SAME, SAME, "Do not close the door."),
+    "It doesn't rain.": ("It doesn't rain!", "It mustn't rain.", "It is not true that it does rain.", "It does rain."),
+    "He is not tired.": (
+        "He, is not tired.",
+        "He must not be tired.",
+        "It is not true that he is tired.",
+        "He is tired.",
+    ),
+    "I can't swim.": ("I, can't swim.", SAME, "It is not true that I can swim.", "I can swim."),
+    "We won't go home.": ("We, won't go home.", SAME, "It is not true that we will go home.", "We will go home."),
+    "They will leave tomorrow.": (
+        "They, will leave tomorrow.",
+        "They will have to leave tomorrow.",
+        "It is not true that they will not leave tomorrow.",
+        "They will not leave tomorrow.",
+    ),
+    "He has seen the film.": (
+        "He, has seen the film.",
+        "He must have seen the film.",
+        "It is not true that he has not seen the film.",
+        "He has not seen the film.",
+    ),
+    "If it rains, we stay inside.": (
+        "If it rains, we, stay inside.",
+        "If it rains, we must stay inside.",
+        "It is not true that if it rains, we do not stay inside.",
+        "If it rains, we do not stay inside.",
+    ),
+    "When the bell rang the children ran home.": (
+        "When the bell rang, the children ran home.",
+        "When the bell rang the children must run home.",
+        "It is not true that when the bell rang the children did not run home.",
+        "When the bell rang the children did not run home.",
+    ),
+    "She said that he lied.": (
+        "She said, that he lied.",
+        "She must say that he lied.",
+        "It is not true that she did not say that he lied.",
+        "She did not say that he lied.",
+    ),
+    "The man who called is my uncle.": (
+        "The man, who called is my uncle.",
+        "The man who called must be my uncle.",
+        "It is not true that the man who called is not my uncle.",
+        "The man who called is not my uncle.",
+    ),
+    "Nobody knows the answer.": (
+        "Nobody, knows the answer.",
+        "Nobody must know the answer.",
+        "It is not true that somebody knows the answer.",
+        "Somebody knows the answer.",
+    ),
+    "There are no rules.": (
+        "There are no rules!",
+        "There must be no rules.",
+        "It is not true that there are some rules.",
+        "There are some rules.",
+    ),
+    "He's a teacher.": ("He's a teacher!", "He must be a teacher.", "He's not no teacher.", "He's not a teacher."),
+    '"I agree," she said.': (
+        '"I agree," she, said.',
+        '"I agree," she must say.',
+        'It is not true that "I agree," she did not say.',
+        '"I agree," she did not say.',
+    ),
+    "The end of the story": ("The end of the story!", SAME, SAME, "It is not true that the end of the story"),
+    "Dogs bark and cats sleep.": (
+        "Dogs, bark and cats sleep.",
+        "Dogs must bark and cats sleep.",
+        "It is not true that dogs do not bark and cats sleep.",
+        "Dogs do not bark and cats sleep.",
+    ),
+    "Men are playing football.": (
+        "Men, are playing football.",
+        "Men must be playing football.",
+        "It is not true that men are not playing football.",
+        "Men are not playing football.",
+    ),
+    "He never eats meat.": ("He, never eats meat.", SAME, "It is not true that he eats meat.", "He eats meat."),
+    "Do not touch it!": (SAME, SAME, SAME, "Do touch it!"),
+    "I don't like apples.": (
+        "I, don't like apples.",
+        "I mustn't like apples.",
+        "It is not true that I do like apples.",
+        "I do like apples.",
+    ),
+    "She went home early.": (
+        "She, went home early.",
+        "She must go home early.",
+        "It is not true that she did not go home early.",
+        "She did not go home early.",
+    ),
+    "Paris is the capital of France.": (
+        "Paris, is the capital of France.",
+        "Paris must be the capital of France.",
+        "It is not true that Paris is not the capital of France.",
+        "Paris is not the capital of France.",
+    ),
+    "Some people buy old books.": (
+        "Some people, buy old books.",
+        "Some people must buy old books.",
+        "Some people do not buy no old books.",
+        "Some people do not buy old books.",
+    ),
+    "Has he left?": ("Has he, left?", "Must he have left?", SAME, "Has he not left?"),
+    "The car (which he sold) was red.": (
+        "The car (which he sold) was red!",
+        "The car (which he sold) must be red.",
+        "It is not true that the car (which he sold) was not red.",
+        "The car (which he sold) was not red.",
+    ),
+    "it works .": ("it, works .", "it must work .", "it is not true that it does not work .", "it does not work ."),
+    "Children buy apples and pears": (
+        "Children, buy apples and pears",
+        "Children must buy apples and pears",
+        "Children do not buy no apples and pears",
+        "Children do not buy apples and pears",
+    ),
+    "Why is the sky blue?": ("Why is the sky, blue?", "Why must the sky be blue?", SAME, "Why is the sky not blue?"),
+    "I'd rather stay here, but she left.": (
+        "I'd rather stay here, but she left!",
+        SAME,
+        "It is not true that I'd not rather stay here, but she left.",
+        "I'd not rather stay here, but she left.",
+    ),
+}
+
+
+def rules(parse: Tree) -> tuple[Augmented, ...]:
+    return (
+        sda.punctuation(parse, order="paper"),
+        sda.modal_verbs(parse, Fixed(0)),
+        sda.double_negation(parse, Fixed(2)),
+        sda.negation(parse, Fixed(2)),
+    )
+
+
+def doc_of(parse: Tree) -> Doc:
+    """The tree as a spaCy Doc."""
+    labels = ["ROOT" if d == "ROOT" else d for d in parse.deps]
+    return Doc(
+        spacy.blank("en").vocab,
+        words=parse.words,
+        spaces=[s == " " for s in parse.spaces],
+        tags=parse.tags,
+        deps=labels,
+        heads=parse.heads,
+        lemmas=parse.lemmas,
+    )
+
+
+def test_there_are_enough_sentences():
+    assert set(PINNED) == set(UNIVERSAL) and len(PINNED) >= 25
+
+
+@pytest.mark.parametrize("text", PINNED)
+def test_pinned(text):
+    found = rules(tree(text, UNIVERSAL[text]))
+    expected = tuple(text if new == SAME else new for new in PINNED[text])
+    assert tuple(a.text for a in found) == expected
+
+
+@pytest.mark.parametrize("text", CLEAR)
+def test_both_label_schemes_and_docs_agree(text):
+    clear, universal = tree(text, CLEAR[text]), tree(text, UNIVERSAL[text])
+    modal, twice, negated = rules(clear)[1:]
+    assert [modal.text, twice.text, negated.text] == [a.text for a in rules(universal)[1:]]
+    assert rules(doc_of(clear)) == rules(clear)
+
+
+def test_the_papers_example():
+    """Table 1, in the variants that the algorithms give."""
+    parse = tree("He travelled widely in Europe.", UNIVERSAL["He travelled widely in Europe."])
+    assert sda.punctuation(parse, order="paper").text == "He, travelled widely in Europe."
+    assert sda.modal_verbs(parse, Fixed(0), perfect=True).text == "He must have travelled widely in Europe."
+    assert sda.double_negation(parse, Fixed(1)).text == "The fact is not that he did not travel widely in Europe."
+
+
+@pytest.mark.parametrize(
+    ("text", "choice", "chance", "expected"),
+    [
+        ("He travelled widely in Europe.", 0, 0.1, '"He" travelled widely in Europe.'),
+        ("When the bell rang the children ran home.", 0, 0.1, "When the bell rang, the children ran home."),
+        ("When the bell rang the children ran home.", 0, 0.9, "When the bell rang the children, ran home."),
+        ("Close the door.", 0, 0.1, '"Close the door."'),
+        ("Close the door.", 2, 0.9, "Close the door;"),
+        ("Close the door.", 1, 0.9, "Close the door!"),
+        ("The end of the story", 0, 0.9, "The end of the story,"),
+        ("The car (which he sold) was red.", 0, 0.1, '"The car (which he sold) was red."'),
+    ],
+)
+def test_random_order_of_punctuation(text, choice, chance, expected):
+    assert sda.punctuation(tree(text, UNIVERSAL[text]), Fixed(choice, chance)).text == expected
+
+
+def test_an_emphasised_question_keeps_its_mark():
+    parse = Tree(["Ready", "?"], ["", ""], ["JJ", "."], ["root", "punct"], ["ready", "?"], [0, 0])
+    for choice in range(4):
+        assert sda.punctuation(parse, Fixed(choice)).text == "Ready?!"
+
+
+@pytest.mark.parametrize(("closing", "expected"), [('"', '"Go!"'), (")", '"Go!)')])
+def test_the_final_mark_stands_before_closing_quotes(closing, expected):
+    words = ['"', "Go", ".", closing]
+    parse = Tree(words, [""] * 4, ["``", "VB", ".", "''"], ["punct", "root", "punct", "punct"], words, [1] * 4)
+    assert sda.punctuation(parse, order="paper").text == expected
+
+
+# Verb, tag, infinitive; with "not"; with "have to"; perfect with "must" (past tense only).
+VERBS = [
+    ("walks", "VBZ", "walk", "does not walk", "has to walk", None),
+    ("walk", "VBP", "walk", "do not walk", "have to walk", None),
+    ("walked", "VBD", "walk", "did not walk", "had to walk", "must have walked"),
+    ("goes", "VBZ", "go", "does not go", "has to go", None),
+    ("went", "VBD", "go", "did not go", "had to go", "must have gone"),
+    ("has", "VBZ", "have", "does not have", "has to have", None),
+    ("had", "VBD", "have", "did not have", "had to have", "must have had"),
+    ("does", "VBZ", "do", "does not do", "has to do", None),
+    ("took", "VBD", "take", "did not take", "had to take", "must have taken"),
+    ("is", "VBZ", "be", "is not", "has to be", None),
+    ("are", "VBP", "be", "are not", "have to be", None),
+    ("am", "VBP", "be", "am not", "have to be", None),
+    ("was", "VBD", "be", "was not", "had to be", "must have been"),
+    ("were", "VBD", "be", "were not", "had to be", "must have been"),
+    ("cut", "VBD", "cut", "did not cut", "had to cut", "must have cut"),
+    ("tries", "VBZ", "try", "does not try", "has to try", None),
+    ("stopped", "VBD", "stop", "did not stop", "had to stop", "must have stopped"),
+    ("saw", "VBD", "see", "did not see", "had to see", "must have seen"),
+]
+
+
+@pytest.mark.parametrize(("verb", "tag", "lemma", "negated", "modal", "perfect"), VERBS)
+def test_do_support_and_agreement(verb, tag, lemma, negated, modal, perfect):
+    parse = Tree(["They", verb], [" ", ""], ["PRP", tag], ["nsubj", "root"], ["they", lemma], [1, 1])
+    assert sda.negation(parse).text == f"They {negated}"
+    assert sda.modal_verbs(parse, Fixed(3)).text == f"They {modal}"
+    if perfect:
+        assert sda.modal_verbs(parse, Fixed(0), perfect=True).text == f"They {perfect}"
+
+
+@pytest.mark.parametrize(
+    ("phrase", "forms"),
+    [
+        ("have to", {"has to", "had to", "have to"}),
+        ("need to", {"needs to", "needed to", "need to"}),
+        ("have no choice but to", {"has no choice but to", "had no choice but to", "have no choice but to"}),
+        ("cannot but", {"cannot but", "could not but"}),
+        ("ought to", {"ought to"}),
+    ],
+)
+def test_phrases_agree(phrase, forms):
+    found = {english.agreed(phrase, past, third) for past in (False, True) for third in (False, True)}
+    assert phrase in english.PHRASES and found == forms
+
+
+def test_intensifiers():
+    text = "Some people buy old books."
+    found = sda.modal_verbs(tree(text, UNIVERSAL[text]), Fixed(2, 0.1), intensify=True)
+    assert found.text == "Some people buy very old books." and found.edits == (Edit(3, 3, "very"),)
+
+
+def test_equal_words_are_told_apart_by_index():
+    """The authors' code looks tokens up by string, so that the first equal word wins."""
+    words = ["Pets", "that", "are", "old", "are", "calm", "."]
+    parse = Tree(
+        words,
+        [" "] * 5 + ["", ""],
+        ["NNS", "WDT", "VBP", "JJ", "VBP", "JJ", "."],
+        ["nsubj", "nsubj", "cop", "acl:relcl", "cop", "root", "punct"],
+        words,
+        [5, 3, 3, 0, 5, 5, 5],
+    )
+    assert sda.negation(parse).text == "Pets that are old are not calm."
+    assert sda.modal_verbs(parse, Fixed(0)).text == "Pets that are old must be calm."
+
+
+def test_rendering_keeps_spacing():
+    parse = Tree(
+        ["He", " ", "is", "not", "in", "."], [" ", "", " ", " ", "", ""], ["X"] * 6, ["dep"] * 6, ["x"] * 6, [0] * 6
+    )
+    assert sda.render(parse, [Edit(3, 4, "")]).text == "He  is in."
+    assert sda.render(parse, [Edit(2, 2, "there")]).text == "He  there is not in."
+    assert sda.render(parse, [Edit(5, 5, "!", "left")]).text == "He  is not in!."
+    assert sda.render(parse, []) == Augmented("He  is not in.")
+    assert sda.render(parse, [Edit(0, 1, "")]).text == "Is not in."
+    for edits in ([Edit(0, 2, "x"), Edit(1, 3, "y")], [Edit(4, 9, "x")]):
+        with pytest.raises(ValueError, match=r"overlap|outside"):
+            sda.render(parse, edits)
+
+
+def test_an_unknown_rule_or_order_is_refused():
+    parse = Tree(["Yes"], [""], ["UH"], ["root"], ["yes"], [0])
+    with pytest.raises(ValueError, match="negation"):
+        sda.apply("irony", parse)
+    with pytest.raises(ValueError, match="paper"):
+        sda.punctuation(parse, order="any")
+    with pytest.raises(ValueError, match="as many"):
+        Tree(["a"], [""], ["X"], ["root"], ["a"], [])
+
+
+def test_a_sentence_without_words_stays():
+    for words in ([], ["..."], [" "]):
+        n = len(words)
+        parse = Tree(words, [""] * n, ["."] * n, ["root"] * n, words, [0] * n)
+        for rule in sda.RULES:
+            assert rule == "punctuation" or sda.apply(rule, parse).text == "".join(words)
+
+
+def test_the_ensemble_takes_all_three_and_seeds_repeat():
+    parse = tree("He travelled widely in Europe.", UNIVERSAL["He travelled widely in Europe."])
+    found = [sda.apply("ensemble", parse, 1, i).text for i in range(60)]
+    assert found == [sda.apply("ensemble", parse, 1, i).text for i in range(60)]
+    assert any("not" in t.split() and " that " in t for t in found)
+    assert any(t.startswith(('"', "He,")) for t in found) and any(
+        "travel widely" in t and "did" not in t for t in found
+    )
+
+
+WORDS = [
+    *[
+        "He",
+        "she",
+        "I",
+        "it",
+        "dogs",
+        "a",
+        "the",
+        "no",
+        "not",
+        "n't",
+        "never",
+        "is",
+        "'s",
+        "was",
+        "has",
+        "have",
+        "does",
+        "did",
+        "ca",
+        "wo",
+        "will",
+        "'ll",
+        "must",
+        "to",
+        "be",
+        "who",
+        "that",
+        "if",
+    ],
+    *[
+        "travelled",
+        "goes",
+        "went",
+        "old",
+        "Paris",
+        "IBM",
+        "children",
+        "nobody",
+        "nothing",
+        "without",
+        "some",
+        "any",
+        "(",
+        ")",
+        "[",
+        "]",
+        '"',
+        "“",
+        "”",
+        "'",
+        ",",
+        ".",
+        "?",
+        "!",
+        ";",
+        "…",
+        "-",
+        "$",
+        "12",
+    ],
+    *(" ", "  ", "naïve", "日本", "re-do", "e.g.", "<br>", "\u00a0", "😀"),
+]
+TAGS = [
+    "PRP",
+    "NN",
+    "NNS",
+    "NNP",
+    "VB",
+    "VBD",
+    "VBZ",
+    "VBP",
+    "VBN",
+    "VBG",
+    "MD",
+    "RB",
+    "JJ",
+    "DT",
+    "IN",
+    "TO",
+    "EX",
+    "WP",
+    ".",
+    ",",
+    "``",
+    "''",
+    "-LRB-",
+    "_SP",
+    "XX",
+]
+LABELS = [
+    "nsubj",
+    "nsubj:pass",
+    "nsubjpass",
+    "csubj",
+    "expl",
+    "aux",
+    "aux:pass",
+    "auxpass",
+    "cop",
+    "advcl",
+    "ccomp",
+    "acl",
+    "acl:relcl",
+    "relcl",
+    "xcomp",
+    "obj",
+    "dobj",
+    "attr",
+    "det",
+    "neg",
+    "advmod",
+    "amod",
+    "compound",
+    "mark",
+    "case",
+    "punct",
+    "conj",
+    "dep",
+    "root",
+    "ROOT",
+    "obl:tmod",
+]
+
+
+@st.composite
+def random_trees(draw) -> Tree:
+    n = draw(st.integers(1, 12))
+    rng = random.Random(draw(st.integers(0, 2**32)))
+    words = [rng.choice(WORDS) for _ in range(n)]
+    spaces = [rng.choice(["", " ", " "]) if w.strip() else "" for w in words]
+    order = rng.sample(range(n), n)
+    heads = [0] * n
+    for place, i in enumerate(order):
+        heads[i] = order[rng.randrange(place)] if place and rng.random() < 0.9 else i
+    labels = ["ROOT" if heads[i] == i else rng.choice(LABELS) for i in range(n)]
+    return Tree(words, spaces, [rng.choice(TAGS) for _ in words], labels, [w.lower() for w in words], heads)
+
+
+def survivors(parse: Tree, edits: tuple[Edit, ...]) -> list[str]:
+    named = {i for e in edits for i in range(e.start, e.stop)}
+    return [word for i, word in enumerate(parse.words) if i not in named]
+
+
+@given(random_trees(), st.integers(0, 9))
+@settings(max_examples=1500, deadline=None)
+def test_no_parse_is_too_odd(parse, seed):
+    for rule in sda.RULES:
+        for options in ({}, {"order": "paper"}) if rule == "punctuation" else ({},):
+            found = sda.apply(rule, parse, seed, **options)
+            assert (found.text != parse.text) == bool(found.edits)
+            assert found.text.count("  ") <= parse.text.count("  ")
+            for bracket in "()[]“”":
+                assert found.text.count(bracket) == parse.text.count(bracket)
+            assert (found.text.count('"') - parse.text.count('"')) % 2 == 0
+            place = 0
+            for word in survivors(parse, found.edits):
+                place = found.text.index(word, place) + len(word)
+
+
+@given(random_trees())
+@settings(max_examples=500, deadline=None)
+def test_negation_leaves_no_sentence_with_words_unchanged(parse):
+    if any(parse.is_word(i) for i in range(len(parse.words))):
+        assert sda.negation(parse, np.random.default_rng(0)).text != parse.text
