@@ -21,7 +21,7 @@ from lib.dropout import cheapen
 from lib.tokens import TokenRows, tokenise
 
 POOLINGS = ("cls", "mean", "last2_mean", "first_last_mean_embeddings", "first_last_mean_layer_1", "last_token")
-HEADS = ("none", "linear", "tanh", "relu", "simclr", "simsiam")
+HEADS = ("none", "linear", "tanh", "relu", "simclr", "bn_mlp", "simsiam")
 SETTINGS_FILE = "sentence_encoder.json"
 HEAD_FILE = "head.safetensors"
 _DROPOUT_FIELDS = (
@@ -118,7 +118,8 @@ def build_head(name: str, width: int, std: float = 0.02) -> nn.Module:
 
     Args:
         name: `none`; `linear`; `tanh` or `relu` (linear, then that); `simclr:h:out` (linear to h, batch norm, ReLU,
-            linear to out); `simsiam:h:out` (such a projection with batch norm at its end, then a predictor of the same
+            linear to out); `bn_mlp` (two linear layers without bias, each with batch norm, ReLU between);
+            `simsiam:h:out` (such a projection with batch norm at its end, then a predictor of the same
             shape; both outputs side by side, (n, 2·out)). Without `:h:out` both are `width`. Batch norm takes its
             statistics over all rows of a forward pass, both views together.
         width: of the sentence vectors.
@@ -132,6 +133,7 @@ def build_head(name: str, width: int, std: float = 0.02) -> nn.Module:
         torch.Size([4, 512])
 
     Sources: `tanh` is BERT's pooler and SimCSE's MLP head (Gao et al. 2021, §6.3); Chen et al. 2020 (SimCLR), §4.2;
+    Zhu et al. 2024 (SDA), §5.3, in the form of Chuang et al. 2022 (DiffCSE);
     Chen & He 2021 (SimSiam), §3, whose projection has three layers and whose predictor a narrower hidden one.
     """
     kind, *sizes = name.split(":")
@@ -145,6 +147,9 @@ def build_head(name: str, width: int, std: float = 0.02) -> nn.Module:
     hidden, out = map(int, sizes) if sizes else (width, width)
     if kind == "simclr":
         return _mlp(width, hidden, out)
+    if kind == "bn_mlp":
+        first, second = (nn.Linear(width, width, bias=False) for _ in range(2))
+        return nn.Sequential(first, nn.BatchNorm1d(width), nn.ReLU(), second, nn.BatchNorm1d(width, affine=False))
     if kind == "simsiam":
         return Siamese(nn.Sequential(*_mlp(width, hidden, out), nn.BatchNorm1d(out)), _mlp(out, hidden, out))
     linear = nn.Linear(width, width)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lib import data, evaluate, paths, runs, train
+from lib.augment import parse
 from lib.distributed import is_main_process
 from lib.encoder import Encoder, resolve_device
 from lib.profiles import Profile, profile
@@ -62,13 +63,20 @@ def _corpus(name: str, data_dir: str | None, n: int | None) -> tuple[str, ...]:
     return tuple(data.corpus(name, data_dir, n, seed=0))
 
 
-def positives_of(wanted: Recipe, sentences: list[str], chosen: Profile) -> list[str]:
-    """The lines of the recipe's `positive_file`, which must be as many as the profile's training text has.
+def rewritten(wanted: Recipe, sentences: list[str], rule: str, seed: int = 0, share: float = 1.0) -> list[str]:
+    """The training text after a rule of SDA; parses are kept in `outputs/parses`."""
+    return parse.rewrite(sentences, rule, seed, share, wanted.parser, paths.outputs() / "parses", progress=False)
+
+
+def positives_of(wanted: Recipe, sentences: list[str], chosen: Profile, seed: int = 0) -> list[str]:
+    """The recipe's positives: of `sda`, or the lines of `positive_file`, as many as the training text has.
 
     Raises:
         ValueError: no file is named, or the numbers differ.
         FileNotFoundError: the file is not there.
     """
+    if wanted.positive == "sda":
+        return rewritten(wanted, sentences, wanted.rule, seed, wanted.augmented_share)
     if not wanted.positive_file:
         raise ValueError("positive='file' needs positive_file, a text aligned with the training text line by line")
     lines = data.read_lines(Path(model_path(wanted.positive_file)))
@@ -194,6 +202,8 @@ def _identity(chosen: Profile, wanted: Recipe, steps, sentences: list[str], prec
     for name in ("positive_file", "synonyms"):
         if Path(model_path(str(params.get(name, "")))).is_file():
             hashes[name] = data.sha256(Path(model_path(str(params[name]))))
+    if "parser" in params:
+        hashes["parser"] = parse.pipeline_digest(parse.load(wanted.parser))
     return params, hashes
 
 
@@ -201,9 +211,10 @@ def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, prec
     if steps == 0:
         score = dev_score(chosen, data_dir, precision)(encoder.to(resolve_device(device)))
         return train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
-    aligned = positives_of(wanted, sentences, chosen) if wanted.positive == "file" else None
+    aligned = positives_of(wanted, sentences, chosen, seed) if wanted.positive in ("file", "sda") else None
+    negated = rewritten(wanted, sentences, "negation", seed) if wanted.negative == "sda" else None
     views = train.make_views(sentences, wanted, encoder.tokenizer, seed, progress=progress, aligned=aligned)
-    negatives = train.make_negatives(sentences, wanted, encoder.tokenizer, seed, aligned or ())
+    negatives = train.make_negatives(sentences, wanted, encoder.tokenizer, seed, aligned or (), negated)
     return train.fit(
         encoder,
         views,

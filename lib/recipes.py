@@ -13,8 +13,8 @@ class Recipe:
         source: paper and section the numbers come from.
         backbone: Hugging Face id or folder the row was published with.
         positive: how the second view is made: `dropout` encodes the sentence twice, `identical` uses one
-            encoding for both views, `file` reads it from `positive_file`, any other name is a text augmentation
-            of `lib.augment`.
+            encoding for both views, `file` reads it from `positive_file`, `sda` applies `rule`, any other name is a
+            text augmentation of `lib.augment`.
         positive_rate: share of the words the text augmentation concerns, in [0, 1].
         head, pooling: training time; eval_pooling, eval_head: evaluation time (`lib.encoder`).
         loss: `info_nce` (one direction) or `nt_xent` (both); temperature: τ.
@@ -25,8 +25,12 @@ class Recipe:
         eval_every: steps between dev scores; patience: dev scores without a new best before stopping (0: never).
         positive_file: text file aligned with the training text line by line, e.g. paraphrases.
         synonyms: where synonym augmentations look: `wordnet` or a tab-separated file.
-        negative: hard negatives: `none` or `una`; `every`: on every α-th step, from step 0.
-        negative_mode: `doubled` makes each negative an anchor with itself as positive, `extra` a candidate only.
+        negative: hard negatives: `none`, `una` or `sda` (the sentence negated); `every`: on every α-th step, from
+            step 0.
+        negative_mode: `doubled` makes each negative an anchor with itself as positive, `extra` a candidate of all,
+            `margin` one of its own sentence only, relaxed by `delta` (δ).
+        rule: of `lib.augment.sda`, for the share `augmented_share` of the sentences; `parser`: spaCy pipeline ("": the
+            shipped one).
         beta, radius, negative_select, negative_replace: β, r, and what UNA draws by (`lib.augment.una.UNA`); a radius
             below 1 is that share of the vocabulary (UNA's 4,000 of 451,691 terms are 0.0089 of it).
         representation: augmentation of the second view's embeddings (`lib.augment.representations`) or `none`;
@@ -70,6 +74,10 @@ class Recipe:
     radius: float = 4000
     negative_select: str = "tfidf"
     negative_replace: str = "window"
+    delta: float = 0.5
+    rule: str = "punctuation"
+    augmented_share: float = 1.0
+    parser: str = ""
     representation: str = "none"
     representation_strength: float = 0.1
     view1: str = "none"
@@ -91,7 +99,15 @@ class Recipe:
         """
         unused = {"name", "source"}
         if self.negative == "none":
-            unused |= {"negative", "negative_mode", "every", "beta", "radius", "negative_select", "negative_replace"}
+            unused |= {"negative", "negative_mode", "every"}
+        if self.negative != "una":
+            unused |= {"beta", "radius", "negative_select", "negative_replace"}
+        if self.negative == "none" or self.negative_mode != "margin":
+            unused.add("delta")
+        if self.positive != "sda":
+            unused |= {"rule", "augmented_share"}
+        if "sda" not in (self.positive, self.negative):
+            unused.add("parser")
         if self.representation == "none":
             unused |= {"representation", "representation_strength"}
         if self.positive != "file":
@@ -149,6 +165,10 @@ _CONSERT: dict = {
     "view2": "shuffle",
 }
 
+_SDA_PAPER = "Zhu et al. 2024, SDA: §5.3 and Table 4"
+_SDA: dict = {"positive": "sda", "head": "bn_mlp", "lr": 2e-5, "batch_size": 128, "eval_every": 250}
+_NEGATION: dict = {"negative": "sda", "negative_mode": "margin", "every": 1}
+
 _MINI: dict = {
     "backbone": "data/mini-bert",
     "eval_pooling": "mean",
@@ -202,6 +222,19 @@ RECIPES: dict[str, Recipe] = {
             **_MINI,
             **_MINI_UNA,
         ),
+        Recipe("paper_sda_bert", _SDA_PAPER, **_SDA),
+        Recipe("paper_sda_roberta", _SDA_PAPER, **_SDA | {"backbone": "roberta-base", "lr": 1e-5, "batch_size": 64}),
+        Recipe("paper_sda_negation_bert", _SDA_PAPER, **_SDA, **_NEGATION),
+        Recipe(
+            "paper_sda_negation_roberta",
+            _SDA_PAPER,
+            **_SDA | _NEGATION | {"backbone": "roberta-base", "lr": 1e-5, "batch_size": 64},
+        ),
+        Recipe("mini_sda", "this course: SDA on mini_simcse", **_MINI, positive="sda"),
+        Recipe(
+            "mini_sda_negation", "this course: SDA with negations on mini_simcse", **_MINI, positive="sda", **_NEGATION
+        ),
+        Recipe("mini_negation", "this course: negations as negatives on mini_simcse", **_MINI, **_NEGATION),
         Recipe("mini_paraphrase", "this course: its own paraphrases as positives", **_MINI, **_MINI_PARAPHRASE),
         Recipe("mini_paraphrase_una", "this course: both", **_MINI, **_MINI_UNA, **_MINI_PARAPHRASE),
     )

@@ -79,7 +79,7 @@ def make_views(
     only augmentation both entries are the same rows.
 
     Args:
-        aligned: the positives of `positive="file"`, line i belonging to sentence i.
+        aligned: the positives of `positive="file"` and "sda", line i belonging to sentence i.
 
     Raises:
         ValueError: `aligned` is missing or has another number of lines.
@@ -94,10 +94,11 @@ def make_views(
         return [first]
     if recipe.positive == "dropout":
         return [first, first]
-    if recipe.positive == "file":
+    if recipe.positive in ("file", "sda"):
         if aligned is None or len(aligned) != len(sentences):
             found = "none was given" if aligned is None else f"{len(aligned):,} lines"
-            raise ValueError(f"positive='file' needs one line for each of {len(sentences):,} sentences: {found}")
+            need = f"positive={recipe.positive!r} needs one line for each of {len(sentences):,} sentences"
+            raise ValueError(f"{need}: {found}")
         return [first, rows_of(aligned, "positives")]
     changed = augment(recipe.positive, sentences, recipe.positive_rate, seed, recipe.synonyms)
     if tokenizer.mask_token not in (None, MASK_TOKEN):
@@ -142,18 +143,31 @@ class Negatives:
 
 
 def make_negatives(
-    sentences: Sequence[str], recipe: Recipe, tokenizer, seed: int = 0, more: Sequence[str] = ()
-) -> Negatives | None:
+    sentences: Sequence[str],
+    recipe: Recipe,
+    tokenizer,
+    seed: int = 0,
+    more: Sequence[str] = (),
+    negated: Sequence[str] | None = None,
+) -> Callable[[np.ndarray, int], tuple[Tensor, Tensor]] | None:
     """The hard negatives that `recipe` asks for, or None.
 
+    Args:
+        negated: the negatives of `negative="sda"`, line i belonging to sentence i.
+
     Raises:
-        ValueError: unknown kind of negative.
+        ValueError: unknown kind of negative, or `negated` is missing or has another number of lines.
     """
     if recipe.negative == "none":
         return None
-    if recipe.negative != "una":
-        raise ValueError(f"negative must be 'none' or 'una', got {recipe.negative!r}")
-    return Negatives(sentences, recipe, tokenizer, seed, more)
+    if recipe.negative == "una":
+        return Negatives(sentences, recipe, tokenizer, seed, more)
+    if recipe.negative != "sda":
+        raise ValueError(f"negative must be 'none', 'una' or 'sda', got {recipe.negative!r}")
+    if negated is None or len(negated) != len(sentences):
+        raise ValueError(f"negative='sda' needs one negation for each of {len(sentences):,} sentences")
+    table = tokenise(negated, tokenizer, recipe.max_length, progress=False)
+    return lambda rows, step: table[rows]
 
 
 def learning_rate(recipe: Recipe, step: int, total: int) -> float:
@@ -291,8 +305,10 @@ def _check(views: Sequence[TokenRows], recipe: Recipe, negatives) -> None:
         )
     if (recipe.negative != "none") != (negatives is not None):
         raise ValueError(f"the recipe's negative is {recipe.negative!r}: pass negatives=make_negatives(…) accordingly")
-    if recipe.negative_mode not in ("doubled", "extra"):
-        raise ValueError(f"negative_mode must be 'doubled' or 'extra', got {recipe.negative_mode!r}")
+    if recipe.negative_mode not in ("doubled", "extra", "margin"):
+        raise ValueError(f"negative_mode must be 'doubled', 'extra' or 'margin', got {recipe.negative_mode!r}")
+    if recipe.negative != "none" and recipe.negative_mode == "margin" and recipe.loss != "info_nce":
+        raise ValueError(f"negative_mode='margin' is a form of the loss 'info_nce', got {recipe.loss!r}")
     if recipe.representation not in ("none", *REPRESENTATIONS):
         known = ", ".join(REPRESENTATIONS)
         raise ValueError(f"representation must be none or one of {known}, got {recipe.representation!r}")
@@ -382,6 +398,9 @@ class _Loop:
             z2 = REPRESENTATIONS[self.recipe.representation](z2, strength, self.generator(step))
         if len(negatives) == 2:
             z1, z2, negatives = torch.cat([z1, negatives[0]]), torch.cat([z2, negatives[1]]), ()
+        if negatives and self.recipe.negative_mode == "margin":
+            margin = losses.margin_info_nce(z1, z2, negatives[0], self.recipe.temperature, self.recipe.delta)
+            return self.recipe.loss_weight * margin
         return self.recipe.loss_weight * self.objective(z1, z2, self.recipe.temperature, *negatives)
 
     def flush(self, bar: tqdm) -> None:

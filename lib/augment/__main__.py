@@ -9,9 +9,10 @@ from pathlib import Path
 import torch
 
 from lib import paths
-from lib.augment import AUGMENTATIONS, NEED_SYNONYMS, augment, eda
+from lib.augment import AUGMENTATIONS, NEED_SYNONYMS, augment, eda, parse
 from lib.augment.files import read_aligned, write_aligned
 from lib.augment.generate import CHAINS, Generator
+from lib.augment.sda import RULES
 from lib.augment.tfidf import TfidfModel
 from lib.augment.una import UNA
 from lib.data import sha256
@@ -28,7 +29,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         "interrupted, the same command goes on.",
     )
     verbs = parser.add_subparsers(dest="method", required=True, metavar="METHOD")
-    for name in ("una", "eda", *AUGMENTATIONS, *CHAINS):
+    for name in ("una", "sda", "eda", *AUGMENTATIONS, *CHAINS):
         verb = verbs.add_parser(name)
         verb.add_argument("source", type=Path, metavar="IN")
         verb.add_argument("target", type=Path, metavar="OUT")
@@ -39,6 +40,12 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
             verb.add_argument("--radius", type=int, default=4000, help="r: terms on either side (about 1%% of all)")
             verb.add_argument("--fit-on", type=Path, metavar="CORPUS", help="text to count (default: IN)")
             verb.add_argument("--workers", type=int, default=1, help="processes that count")
+        elif name == "sda":
+            verb.add_argument("--rule", choices=RULES, default="ensemble")
+            verb.add_argument("--model", default="", help="spaCy pipeline (default: the shipped one)")
+            verb.add_argument("--share", type=float, default=1.0, help="share of sentences that are tried")
+            verb.add_argument("--parses", type=Path, metavar="FOLDER", help="keep parses here, for other rules")
+            verb.add_argument("--workers", type=int, default=1, help="processes that parse")
         elif name in CHAINS:
             verb.add_argument("--model", action="append", help="id or folder in place of the usual one, once per step")
             verb.add_argument("--beams", type=int)
@@ -60,6 +67,8 @@ def change_of(chosen: argparse.Namespace, lines: list[str], device: torch.device
         return lambda part, first: model.strings(una(model.encode(part), range(first, first + len(part))))
     if chosen.method in CHAINS:
         return _generator(chosen, device)
+    if chosen.method == "sda":
+        return _sda(chosen)
     if chosen.method == "eda":
         return lambda part, first: _any_of_eda(part, first, chosen)
     source = getattr(chosen, "synonyms", "wordnet")
@@ -82,6 +91,18 @@ def _any_of_eda(part: list[str], first: int, chosen: argparse.Namespace) -> list
     return result
 
 
+def _sda(chosen: argparse.Namespace) -> Change:
+    parse.load(chosen.model)
+
+    def change(part: list[str], first: int) -> list[str]:
+        numbers = range(first, first + len(part))
+        return parse.rewrite(
+            part, chosen.rule, chosen.seed, chosen.share, chosen.model, chosen.parses, chosen.workers, numbers=numbers
+        )
+
+    return change
+
+
 def _generator(chosen: argparse.Namespace, device: torch.device) -> Change:
     steps = CHAINS[chosen.method]
     models = chosen.model or [s.model for s in steps]
@@ -100,12 +121,24 @@ def _digest(path: str | Path | None) -> list[str]:
     return [sha256(file) for file in files if file.is_file()]
 
 
+def changed_share(before: list[str], after: list[str]) -> str:
+    """How many sentences a method changed, as a sentence.
+
+    Example:
+        >>> changed_share(["Stop.", "", "Go."], ["Stop!", "", "Go."])
+        '1 of 2 sentences changed (50.00 %)'
+    """
+    pairs = [(a, b) for a, b in zip(before, after, strict=True) if a]
+    changed = sum(a != b for a, b in pairs)
+    return f"{changed:,} of {len(pairs):,} sentences changed ({100 * changed / len(pairs):.2f} %)"
+
+
 def main(argv: list[str] | None = None) -> int:
     """Exit status: 0, or 1 with one sentence on stderr."""
     from lib.encoder import resolve_device
 
     chosen = arguments(argv)
-    unrecorded = ("source", "target", "quiet", "device", "workers", "batch_tokens", "fit_on")
+    unrecorded = ("source", "target", "quiet", "device", "workers", "batch_tokens", "fit_on", "parses")
     identity = {k: v for k, v in vars(chosen).items() if k not in unrecorded}
     try:
         lines = read_aligned(chosen.source)
@@ -114,12 +147,16 @@ def main(argv: list[str] | None = None) -> int:
         for path in (
             getattr(chosen, "fit_on", None),
             getattr(chosen, "synonyms", None),
-            *(getattr(chosen, "model", None) or ()),
+            *(getattr(chosen, "model", None) or () if chosen.method in CHAINS else ()),
         ):
             identity[f"files of {path}"] = _digest(path)
+        if chosen.method == "sda":
+            identity["pipeline"] = parse.pipeline_digest(parse.load(chosen.model))
         change = change_of(chosen, lines, resolve_device(getattr(chosen, "device", "cpu")))
         chunk = 200 if chosen.method in CHAINS else 10_000
         write_aligned(lines, chosen.target, change, identity, chunk, not chosen.quiet)
+        if chosen.method == "sda":
+            print(changed_share(lines, read_aligned(chosen.target)))
     except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -12,12 +12,14 @@ from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from tqdm import tqdm
 
 from lib import paths
+from lib.augment import sda
 from lib.data import sha256, write_bytes
 
 UNUSED = ("ner", "senter", "textcat", "entity_ruler", "entity_linker")
@@ -85,7 +87,7 @@ def parse(
     parts = [list(sentences[i : i + chunk]) for i in range(0, len(sentences), chunk)]
     files: list[Path | None] = [None] * len(parts)
     if folder is not None:
-        target = Path(folder) / f"{_digest_text(sentences)}-{_digest_pipeline(nlp)}-{chunk}"
+        target = Path(folder) / f"{_digest_text(sentences)}-{pipeline_digest(nlp)}-{chunk}"
         files = [target / f"{i:05d}.spacy" for i in range(len(parts))]
     missing = [i for i, file in enumerate(files) if file is None or not file.exists()]
     spawn = multiprocessing.get_context("spawn")
@@ -104,6 +106,46 @@ def parse(
                     content = file.read_bytes()  # type: ignore[union-attr]
                 yield from DocBin().from_bytes(content).get_docs(nlp.vocab)
                 bar.update(len(part))
+
+
+def rewrite(
+    sentences: Sequence[str],
+    rule: str,
+    seed: int = 0,
+    share: float = 1.0,
+    model: str | Path = "",
+    folder: str | Path | None = None,
+    workers: int = 1,
+    progress: bool = False,
+    numbers: Sequence[int] | None = None,
+) -> list[str]:
+    """Every sentence after a rule of SDA; each has its own generator, seeded by `seed` and its number.
+
+    Args:
+        rule: of `lib.augment.sda.RULES`.
+        share: probability that the rule is tried on a sentence; the others stay.
+        model, folder, workers, progress: as `parse`.
+        numbers: number of each sentence in its corpus; None: 0, 1, 2 …
+
+    Raises:
+        ValueError: unknown rule, or a share outside [0, 1].
+
+    Example:
+        >>> rewrite(["Dogs bark."], "negation")
+        ['Dogs do not bark.']
+
+    Source: Zhu et al. 2024 (SDA), §4; share: Fig. 5 (a).
+    """
+    if rule not in sda.RULES:
+        raise ValueError(f"unknown rule {rule!r}: choose one of {', '.join(sda.RULES)}")
+    if not 0 <= share <= 1:
+        raise ValueError(f"share must be in [0, 1], got {share}")
+    docs = parse(sentences, model, folder, workers, progress=progress)
+    result = []
+    for number, sentence, doc in zip(numbers or range(len(sentences)), sentences, docs, strict=True):
+        tried = share == 1 or np.random.default_rng((seed, number, 1)).random() < share
+        result.append(sda.apply(rule, doc, seed, number).text if tried else sentence)
+    return result
 
 
 @cache
@@ -125,7 +167,8 @@ def _digest_text(sentences: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(sentences).encode()).hexdigest()[:12]
 
 
-def _digest_pipeline(nlp: Language) -> str:
+def pipeline_digest(nlp: Language) -> str:
+    """First twelve digits of a sha256 of a pipeline's name, version, spaCy's version and its files."""
     digest = hashlib.sha256(f"{nlp.meta['lang']} {nlp.meta['name']} {nlp.meta['version']} {spacy.__version__}".encode())
     for file in sorted(p for p in Path(nlp.path or paths.ROOT / "none").rglob("*") if p.is_file()):
         digest.update(sha256(file).encode())

@@ -20,6 +20,7 @@ from lib.augment.english import ADVERB_NEGATIVES, BE, CONTRACTED, DO, HAVE, MODA
 _LABELS = {"acl:relcl": "relcl", "advcl:relcl": "advcl", "root": "ROOT"}
 SUBJECTS = {"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"}
 CLAUSES = {"advcl", "relcl", "ccomp", "acl"}
+ARGUMENTS = {"nsubj", "nsubjpass", "obj", "dobj", "iobj", "attr", "obl", "pobj", "prep"}
 AUXILIARIES = {"aux", "auxpass", "cop"}
 QUOTES, OPENING, CLOSING = set("\"“”„«»''`"), set("([{"), set(")]}")
 FINAL = {".", "!", "?", ";", ":", ",", "…", "...", "?!", "..", "....", "-", "–", "—"}
@@ -84,6 +85,10 @@ class Tree:
         self.deps = [_LABELS.get(d) or d.replace(":pass", "pass").split(":")[0] for d in deps]
         self.lemmas, self.heads = list(lemmas), list(heads)
         self.lower = [word.lower() for word in words]
+
+    def __repr__(self) -> str:
+        rows = zip(self.words, self.spaces, self.tags, self.deps, self.heads, strict=True)
+        return f"Tree({list(rows)})"
 
     @classmethod
     def of(cls, doc: "Tree | Sequence[_Token]") -> "Tree":
@@ -258,7 +263,7 @@ def _clause(tree: Tree) -> _Clause | None:
             return _Clause(i, root, subject, kind, negative)
     tag = tree.tags[root]
     to = any(tree.lower[i] == "to" and tree.deps[i] in ("aux", "mark") for i in children)
-    if auxiliaries or to:
+    if auxiliaries or to or tree.words[root][1:].isupper():
         return None
     if _kind(tree, root) == "be" and tag.startswith("VB"):
         return _Clause(root, root, subject, "be", negative)
@@ -457,7 +462,7 @@ def _phrase_before(tree: Tree, clause: _Clause, rng: np.random.Generator, perfec
     past = tree.tags[i] in ("VBD", "VBN") or tree.lower[i] in ("was", "were")
     third = tree.tags[i] == "VBZ" or tree.lower[i] in ("is", "'s")
     phrases: tuple[str, ...] = english.MODAL_PHRASES if perfect and past else english.PHRASES
-    if _negatives(tree) or (clause.subject is not None and tree.deps[clause.subject] == "expl"):
+    if any(_negatives(tree)) or (clause.subject is not None and tree.deps[clause.subject] == "expl"):
         phrases = phrases[: len(english.PLAIN_PHRASES)]
     phrase = english.agreed(_choose(phrases, rng), past, third)
     lemma = "be" if clause.kind == "be" else english.base_form(tree.lower[i], tree.tags[i], tree.lemmas[i])
@@ -481,7 +486,7 @@ def _intensified(tree: Tree, rng: np.random.Generator) -> list[Edit]:
 def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
     """NEG: one negative transformation; every sentence with a word gets one.
 
-    In this order: a negative word goes, the main clause's first; "not" follows the auxiliary or *be*, or comes with
+    In this order: a negative word of the main clause goes; "not" follows the auxiliary or *be*, or comes with
     do-support; "no" stands before a noun; a negating phrase opens the sentence. Contracted ("didn't") where the
     sentence contracts.
 
@@ -533,19 +538,25 @@ def _prefix(tree: Tree, rng: np.random.Generator | None) -> list[Edit]:
     return [Edit(place, place, phrase if tree.words[first][0].isupper() else phrase[0].lower() + phrase[1:])]
 
 
-def _negatives(tree: Tree) -> list[int]:
-    """Negative words, those of the main clause first."""
+def _negatives(tree: Tree) -> tuple[list[int], list[int]]:
+    """Negative words of the main clause, and the others."""
     clause = _clause(tree)
-    main = {tree.root, clause.finite if clause else None}
-    found = [i for i, word in enumerate(tree.lower) if word in english.NEGATIVES or word in ADVERB_NEGATIVES]
-    return sorted(found, key=lambda i: (tree.heads[i] not in main and tree.heads[tree.heads[i]] not in main, i))
+    main = {tree.root, clause.finite if clause else tree.root}
+    places: tuple[list[int], list[int]] = ([], [])
+    for i, word in enumerate(tree.lower):
+        if word in english.NEGATIVES or word in ADVERB_NEGATIVES:
+            head = tree.heads[i]
+            argument = tree.deps[head] in ARGUMENTS and tree.heads[head] in main
+            places[i not in main and head not in main and not argument].append(i)
+    return places
 
 
 def _negations(tree: Tree) -> list[list[Edit]]:
-    """Negative transformations, each at its own place: negative words taken out if there are some, else put in."""
-    if found := _negatives(tree):
-        return [_affirmed(tree, i) for i in found]
+    """Negative transformations, each at its own place: words taken out if the main clause is negative, else put in."""
+    main, others = _negatives(tree)
     clause = _clause(tree)
+    if main or (others and clause is None):
+        return [_affirmed(tree, i) for i in [*main, *others]]
     return [edits for edits in (_negated(tree, clause) if clause else [], _no_noun(tree)) if edits]
 
 
