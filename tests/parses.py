@@ -1,4 +1,4 @@
-"""Hand-annotated sentences for the rules of SDA, each token as word/tag/label/head[/lemma], heads from 1, 0 for the root.
+"""Hand-annotated sentences for the rules of SDA: each token is word/tag/label/head[/lemma], heads from 1, root 0.
 
 Universal Dependencies first; where spaCy's English labels differ, the same sentence stands in `CLEAR` too.
 """
@@ -18,7 +18,8 @@ UNIVERSAL = {
     "It doesn't rain.": "It/PRP/expl/4 does/VBZ/aux/4/do n't/RB/advmod/4/not rain/VB/root/0 ././punct/4",
     "He is not tired.": "He/PRP/nsubj/4 is/VBZ/cop/4/be not/RB/advmod/4 tired/JJ/root/0 ././punct/4",
     "I can't swim.": "I/PRP/nsubj/4 ca/MD/aux/4/can n't/RB/advmod/4/not swim/VB/root/0 ././punct/4",
-    "We won't go home.": "We/PRP/nsubj/4 wo/MD/aux/4/will n't/RB/advmod/4/not go/VB/root/0 home/RB/advmod/4 ././punct/4",
+    "We won't go home.": "We/PRP/nsubj/4 wo/MD/aux/4/will n't/RB/advmod/4/not go/VB/root/0 home/RB/advmod/4 "
+    "././punct/4",
     "They will leave tomorrow.": "They/PRP/nsubj/3 will/MD/aux/3 leave/VB/root/0 tomorrow/NN/obl/3 ././punct/3",
     "He has seen the film.": "He/PRP/nsubj/3 has/VBZ/aux/3/have seen/VBN/root/0/see the/DT/det/5 film/NN/obj/3 "
     "././punct/3",

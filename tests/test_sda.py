@@ -518,7 +518,7 @@ def random_trees(draw) -> Tree:
 
 def survivors(parse: Tree, edits: tuple[Edit, ...]) -> list[str]:
     named = {i for e in edits for i in range(e.start, e.stop)}
-    return [word for i, word in enumerate(parse.words) if i not in named]
+    return [word for i, word in enumerate(parse.words) if i not in named and word.strip()]
 
 
 @given(random_trees(), st.integers(0, 9))

@@ -610,12 +610,43 @@ def test_a_recipe_and_its_negatives_must_agree(folder):
     views = make_views(SENTENCES, recipe, encoder.tokenizer)
     with pytest.raises(ValueError, match="pass negatives="):
         fit(encoder, views, recipe, max_steps=1)
-    with pytest.raises(ValueError, match="negative must be 'none' or 'una'"):
+    with pytest.raises(ValueError, match="negative must be 'none', 'una' or 'sda'"):
         train.make_negatives(SENTENCES, tiny_recipe(negative="unna"), encoder.tokenizer)
     with pytest.raises(ValueError, match="negative_mode must be"):
         fit(encoder, views, tiny_recipe(negative_mode="twice"), max_steps=1)
     with pytest.raises(ValueError, match="representation must be"):
         fit(encoder, views, tiny_recipe(representation="blur"), max_steps=1)
+
+
+def test_negations_are_relaxed_negatives_of_their_own_sentence(folder):
+    recipe = tiny_recipe(
+        positive="sda", negative="sda", negative_mode="margin", every=1, delta=0.4, lr=0.0, temperature=0.3, dropout=0.0
+    )
+    encoder = Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean", dropout=0.0)
+    aligned, negated = [s.replace(".", "today .") for s in SENTENCES], ["not " + s for s in SENTENCES]
+    views = make_views(SENTENCES, recipe, encoder.tokenizer, aligned=aligned)
+    negatives = train.make_negatives(SENTENCES, recipe, encoder.tokenizer, negated=negated)
+    result = fit(encoder, views, recipe, negatives=negatives, max_steps=1, device="cpu", precision="fp32")
+    rows = next(iter(train.BucketBatches(np.maximum(*(v.lengths for v in views)), recipe.batch_size, 42).epoch(0)))
+    texts = [[text[i] for i in rows] for text in (SENTENCES, aligned, negated)]
+    encoder.train()
+    z1, z2, zn = (
+        encoder(*make_views(text, tiny_recipe(), encoder.tokenizer)[0][np.arange(len(text))]) for text in texts
+    )
+    cosine = torch.cosine_similarity(z1[:, None], z2[None], dim=2) / 0.3
+    own = (torch.cosine_similarity(z1, zn) - 0.4) / 0.3
+    expected = (torch.cat([cosine, own[:, None]], 1).logsumexp(1) - cosine.diagonal()).mean()
+    assert result.history[0]["loss"] == pytest.approx(expected.item(), abs=1e-5)
+
+
+def test_negations_must_be_aligned_and_fit_the_loss(folder):
+    encoder, recipe = Encoder.load(folder), tiny_recipe(negative="sda", negative_mode="margin", loss="nt_xent")
+    for wrong in (None, SENTENCES[1:]):
+        with pytest.raises(ValueError, match="one negation for each"):
+            train.make_negatives(SENTENCES, recipe, encoder.tokenizer, negated=wrong)
+    negatives = train.make_negatives(SENTENCES, recipe, encoder.tokenizer, negated=SENTENCES)
+    with pytest.raises(ValueError, match="form of the loss 'info_nce'"):
+        fit(encoder, make_views(SENTENCES, recipe, encoder.tokenizer), recipe, negatives=negatives, max_steps=1)
 
 
 @pytest.mark.parametrize("radius", [7, 0.0089, 0.5])
