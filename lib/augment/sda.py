@@ -149,8 +149,10 @@ class Tree:
         return any(c.isalnum() for c in self.words[i])
 
 
-def render(tree: Tree, edits: Sequence[Edit]) -> Augmented:
+def render(tree: Tree, edits: Sequence[Edit], blank: str = " ") -> Augmented:
     """The sentence with edits, which must not overlap; the capital of the first word moves along.
+
+    `blank` stands between a word and a new one.
 
     Raises:
         ValueError: edits overlap or lie outside the sentence.
@@ -170,31 +172,30 @@ def render(tree: Tree, edits: Sequence[Edit]) -> Augmented:
     out, gap, i = "", "", 0
     while i <= len(tree.words):
         for edit in sorted(inserted.get(i, []), key=lambda e: e.glue != "left"):
-            out, gap = _with_inserted(out, gap, edit, tree.words[i] if i < len(tree.words) else "")
+            out, gap = _with_inserted(out, gap, edit, tree.words[i] if i < len(tree.words) else "", blank)
         if i == len(tree.words):
             break
         edit = replaced.get(i, Edit(i, i + 1, tree.words[i]))
         space = tree.spaces[edit.stop - 1]
         if edit.text:
             apart = i in replaced and out[-1:].isalnum() and edit.text[0].isalpha()
-            out, gap = out + (gap or " " * apart) + edit.text, space
+            out, gap = out + (gap or blank * apart) + edit.text, space
         elif out[-1:].isalnum():
             gap = space
         else:
             gap = gap and space
         i = edit.stop
     text = out + gap if tree.text[:1].isspace() else (out + gap).lstrip()
-    return (
-        Augmented(text, tuple(sorted(edits, key=lambda e: (e.start, e.stop)))) if text != tree.text else Augmented(text)
-    )
+    changed = sorted(edits, key=lambda e: (e.start, e.stop)) if text != tree.text else ()
+    return Augmented(text, tuple(changed))
 
 
-def _with_inserted(out: str, gap: str, edit: Edit, following: str) -> tuple[str, str]:
+def _with_inserted(out: str, gap: str, edit: Edit, following: str, blank: str) -> tuple[str, str]:
     if edit.glue == "left":
-        return out + edit.text, gap or (" " if following[:1].isalnum() else "")
+        return out + edit.text, gap or (blank if following[:1].isalnum() else "")
     if not gap and (out[-1:].isalnum() or out[-1:] in CLOSING or out[-1:] in set(",;:.!?")):
-        gap = " "
-    return out + gap + edit.text, "" if edit.glue == "right" or not following.strip() else " "
+        gap = blank
+    return out + gap + edit.text, "" if edit.glue == "right" or not following.strip() else blank
 
 
 def _repaired_case(tree: Tree, edits: Sequence[Edit]) -> list[Edit]:
