@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from lib import course, data, evaluate, experiment, paths, runs
@@ -133,6 +134,25 @@ def test_beside_paper_is_the_mean_over_seeds_and_the_printed_figure() -> None:
 def test_beside_paper_without_any_result() -> None:
     empty = pd.DataFrame({"seed": [], "recipe": []})
     assert grids.beside_paper(grids.read("una_table_d7"), empty)["n"].sum() == 0
+
+
+def test_paired_differences_are_those_of_a_slow_version() -> None:
+    rng = np.random.default_rng(0)
+    rows = [(r, seed, rng.normal(k, 1)) for k, r in enumerate(["base", "b", "c"]) for seed in range(5)]
+    frame = pd.DataFrame(rows, columns=["row", "seed", "score"]).query("not (row == 'c' and seed == 3)")
+    found = grids.paired_differences(frame, "score", "base")
+    assert list(found.index) == ["b", "c"] and list(found["seeds"]) == [5, 4]
+    for row, line in found.iterrows():
+        values = {name: part.set_index("seed")["score"] for name, part in frame.groupby("row")}
+        both = values[row].index
+        expected = stats.ttest_rel(values[row], values["base"][both])
+        low, high = expected.confidence_interval(0.95)
+        assert line["p"] == pytest.approx(expected.pvalue)
+        assert [line["mean"] - line["95 % ±"], line["mean"] + line["95 % ±"]] == pytest.approx([low, high])
+    assert list(grids.paired_differences(frame, "score", {"c": "b"})["minus"]) == ["b"]
+    assert np.isnan(grids.paired_differences(frame[frame["seed"] == 0], "score", "base")["p"]).all()
+    with pytest.raises(ValueError, match="no finished run"):
+        grids.paired_differences(frame, "score", "bass")
 
 
 def test_table_d7_puts_each_seed_in_its_row() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
+from scipy import stats
 
 from lib import experiment, paths, runs
 from workflow import baselines
@@ -151,6 +152,46 @@ def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
+
+
+def paired_differences(collected: pd.DataFrame, metric: str, baseline: str | Mapping[str, str]) -> pd.DataFrame:
+    """Each row minus its baseline, seed by seed: mean, half width of the 95 % interval and p of a paired t-test.
+
+    Args:
+        collected: as `collect` gives it.
+        metric: its column.
+        baseline: name of the row that is subtracted, or for each row the name of its own.
+
+    Returns:
+        One line a row, indexed by it: `minus`, `seeds` that both have, `mean`, `95 % ±`, `p`; the last two are NaN
+        below two seeds or where all differences are equal.
+
+    Raises:
+        ValueError: a baseline is not among the rows.
+
+    Example:
+        >>> runs_of = pd.DataFrame({"row": list("aabb"), "seed": [0, 1, 0, 1], "score": [1.0, 2.0, 2.0, 4.0]})
+        >>> paired_differences(runs_of, "score", "a").round(2).to_dict("records")
+        [{'minus': 'a', 'seeds': 2, 'mean': 1.5, '95 % ±': 6.35, 'p': 0.2}]
+    """
+    scores = collected.pivot_table(index="seed", columns="row", values=metric, sort=False)
+    pairs = (
+        dict(baseline)
+        if isinstance(baseline, Mapping)
+        else {row: baseline for row in scores.columns if row != baseline}
+    )
+    if unknown := {*pairs, *pairs.values()} - set(scores.columns):
+        raise ValueError(f"no finished run of {sorted(unknown)}: there are {list(scores.columns)}")
+    lines: list[dict[str, object]] = []
+    for row, base in pairs.items():
+        difference = (scores[row] - scores[base]).dropna()
+        n = len(difference)
+        half, p = np.nan, np.nan
+        if n > 1 and difference.std() > 0:
+            half = float(stats.sem(difference) * stats.t.ppf(0.975, n - 1))
+            p = float(stats.ttest_1samp(difference, 0).pvalue)
+        lines.append({"row": row, "minus": base, "seeds": n, "mean": difference.mean(), "95 % ±": half, "p": p})
+    return pd.DataFrame(lines, columns=["row", "minus", "seeds", "mean", "95 % ±", "p"]).set_index("row")
 
 
 def _train(grid: Grid, cell: Cell, seed: int, options: dict[str, Any]) -> runs.Run:
