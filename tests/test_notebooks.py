@@ -190,17 +190,14 @@ def test_papermill_with_changed_parameters(path: Path, tmp_path: Path) -> None:
 
 
 @each
-@pytest.mark.parametrize("where", ["root", "elsewhere"])
-def test_run_needs_no_lesson_cell(path: Path, where: str, tmp_path: Path) -> None:
-    cwd = {"root": paths.ROOT, "elsewhere": tmp_path}[where]
+def test_run_needs_no_lesson_cell_nor_the_projects_folder(path: Path, tmp_path: Path) -> None:
     options = ["-p", "max_steps", "2", "-p", "seed", "5", "--no-lesson", "--out", str(tmp_path / "out.ipynb")]
-    done = run(["lib.course", "run", path.stem, *options], cwd, tmp_path / "outputs")
+    done = run(["lib.course", "run", path.stem, *options], tmp_path, tmp_path / "outputs")
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
     node = nbformat.read(tmp_path / "out.ipynb", as_version=4)
     assert not [cell for cell in node.cells if "lesson" in tags(cell)]
     assert 2 in trained_steps(tmp_path / "outputs"), "no run made the two training steps asked for"
-    if where == "elsewhere":
-        assert {p.name for p in tmp_path.iterdir()} == {"out.ipynb", "outputs"}, "files beside the outputs"
+    assert {p.name for p in tmp_path.iterdir()} == {"out.ipynb", "outputs"}, "files beside the outputs"
 
 
 @each
