@@ -65,7 +65,7 @@ def _corpus(name: str, data_dir: str | None, n: int | None) -> tuple[str, ...]:
 
 def rewritten(wanted: Recipe, sentences: list[str], rule: str, seed: int = 0, share: float = 1.0) -> list[str]:
     """The training text after a rule of SDA; parses are kept in `outputs/parses`."""
-    return parse.rewrite(sentences, rule, seed, share, wanted.parser, paths.outputs() / "parses", progress=False)
+    return parse.rewrite(sentences, rule, seed, share, wanted.parser, paths.outputs() / "parses")[rule]
 
 
 def positives_of(wanted: Recipe, sentences: list[str], chosen: Profile, seed: int = 0) -> list[str]:

@@ -40,27 +40,29 @@ def test_several_processes_give_the_same():
 def test_parses_are_kept_and_an_interrupted_call_goes_on(tmp_path, monkeypatch):
     original, calls = parse._parsed, []
 
-    def failing(sentences, model):
-        calls.append(sentences)
+    def failing(job):
+        calls.append(job.sentences)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return original(sentences, model)
+        return original(job)
 
     monkeypatch.setattr(parse, "_parsed", failing)
     with pytest.raises(KeyboardInterrupt):
         list(parse.parse(SENTENCES, folder=tmp_path, chunk=6))
     (target,) = tmp_path.iterdir()
     assert sorted(p.name for p in target.iterdir()) == ["00000.spacy", "00001.spacy"]
-    calls.clear()
-    monkeypatch.setattr(parse, "_parsed", lambda *given: calls.append(given[0]) or original(*given))
+    monkeypatch.setattr(parse, "_parsed", original)
     expected = [rows(doc) for doc in parse.parse(SENTENCES)]
-    calls.clear()
+    load, piped = parse._pipeline("").pipe, []
+    monkeypatch.setattr(
+        parse._pipeline(""), "pipe", lambda texts, **k: load([t for t in texts if not piped.append(t)], **k)
+    )
     assert [rows(doc) for doc in parse.parse(SENTENCES, folder=tmp_path, chunk=6)] == expected
-    assert [call for part in calls for call in part] == SENTENCES[12:]
-    calls.clear()
-    assert [rows(doc) for doc in parse.parse(SENTENCES, folder=tmp_path, chunk=6)] == expected and not calls
+    assert sorted(piped) == sorted(SENTENCES[12:])
+    piped.clear()
+    assert [rows(doc) for doc in parse.parse(SENTENCES, folder=tmp_path, chunk=6)] == expected and not piped
     list(parse.parse(SENTENCES[1:], folder=tmp_path, chunk=6))
-    assert len(list(tmp_path.iterdir())) == 2 and len(calls) == 4
+    assert len(list(tmp_path.iterdir())) == 2 and len(piped) == 20
 
 
 def test_what_is_no_pipeline_is_refused(tmp_path):
@@ -74,25 +76,27 @@ def test_what_is_no_pipeline_is_refused(tmp_path):
             list(parse.parse(SENTENCES, **wrong))
 
 
-@pytest.mark.parametrize("rule", sda.RULES)
-def test_rewriting_does_not_depend_on_the_cut(rule):
-    whole = parse.rewrite(SENTENCES, rule, seed=3)
-    parts = parse.rewrite(SENTENCES[:8], rule, seed=3) + parse.rewrite(
-        SENTENCES[8:], rule, seed=3, numbers=range(8, 21)
-    )
-    assert whole == parts and len(whole) == len(SENTENCES) and whole[1] == ""
-    assert rule == "negation" or whole != parse.rewrite(SENTENCES, rule, seed=4)
+def test_rewriting_does_not_depend_on_the_cut_or_on_the_other_rules(monkeypatch):
+    whole = parse.rewrite(SENTENCES, list(sda.RULES), seed=3)
+    monkeypatch.setattr(parse, "CHUNK", 4)
+    assert parse.rewrite(SENTENCES, list(sda.RULES), seed=3, workers=2) == whole
+    for rule, lines in whole.items():
+        head, tail = (
+            parse.rewrite(part, rule, seed=3, first=n)[rule] for part, n in ((SENTENCES[:8], 0), (SENTENCES[8:], 8))
+        )
+        assert head + tail == lines and len(lines) == len(SENTENCES) and lines[1] == ""
+        assert rule == "negation" or lines != parse.rewrite(SENTENCES, rule, seed=4)[rule]
 
 
 def test_a_share_of_the_sentences_is_rewritten():
     sentences = [f"They saw {n} birds." for n in range(400)]
-    whole = parse.rewrite(sentences, "negation")
-    half = parse.rewrite(sentences, "negation", share=0.5)
+    whole = parse.rewrite(sentences, "negation")["negation"]
+    half = parse.rewrite(sentences, "negation", share=0.5)["negation"]
     changed = [new != old for new, old in zip(half, sentences, strict=True)]
     assert 160 < sum(changed) < 240
     assert all(new == full for new, full, tried in zip(half, whole, changed, strict=True) if tried)
-    assert parse.rewrite(sentences[:5], "negation", share=0.0) == sentences[:5]
-    for wrong in ({"rule": "irony"}, {"rule": "negation", "share": 1.5}):
+    assert parse.rewrite(sentences[:5], "negation", share=0.0) == {"negation": sentences[:5]}
+    for wrong in ({"rules": "irony"}, {"rules": "negation", "share": 1.5}):
         with pytest.raises(ValueError, match=r"unknown rule|share must be"):
             parse.rewrite(sentences, **wrong)
 
@@ -102,7 +106,7 @@ def test_command_line(tmp_path, capsys):
     source.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     given = ["sda", str(source), str(target), "--rule", "double_negation", "--seed", "5", "--quiet"]
     assert command.main([*given, "--parses", str(tmp_path / "parses")]) == 0
-    expected = parse.rewrite(SENTENCES, "double_negation", seed=5)
+    expected = parse.rewrite(SENTENCES, "double_negation", seed=5)["double_negation"]
     assert target.read_text(encoding="utf-8").splitlines() == expected
     changed = sum(a != b for a, b in zip(SENTENCES, expected, strict=True))
     assert f"{changed} of 18 sentences changed ({100 * changed / 18:.2f} %)" in capsys.readouterr().out

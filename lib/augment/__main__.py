@@ -95,10 +95,8 @@ def _sda(chosen: argparse.Namespace) -> Change:
     parse.load(chosen.model)
 
     def change(part: list[str], first: int) -> list[str]:
-        numbers = range(first, first + len(part))
-        return parse.rewrite(
-            part, chosen.rule, chosen.seed, chosen.share, chosen.model, chosen.parses, chosen.workers, numbers=numbers
-        )
+        options = {"model": chosen.model, "folder": chosen.parses, "workers": chosen.workers, "first": first}
+        return parse.rewrite(part, chosen.rule, chosen.seed, chosen.share, **options)[chosen.rule]
 
     return change
 

@@ -6,11 +6,12 @@ call with the same text and pipeline reads them, and an interrupted one goes on 
 
 import hashlib
 import multiprocessing
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import spacy
@@ -23,6 +24,7 @@ from lib.augment import sda
 from lib.data import sha256, write_bytes
 
 UNUSED = ("ner", "senter", "textcat", "entity_ruler", "entity_linker")
+CHUNK = 2000
 ATTRIBUTES = ("TAG", "POS", "DEP", "HEAD", "LEMMA", "SPACY")
 
 
@@ -62,7 +64,7 @@ def parse(
     model: str | Path = "",
     folder: str | Path | None = None,
     workers: int = 1,
-    chunk: int = 2000,
+    chunk: int = CHUNK,
     progress: bool = False,
 ) -> Iterator[Doc]:
     """The parse of each sentence, in order; a blank sentence is an empty `Doc`.
@@ -84,67 +86,93 @@ def parse(
     if workers < 1 or chunk < 1:
         raise ValueError(f"workers and chunk must be at least 1, got {workers} and {chunk}")
     nlp = load(model)
-    parts = [list(sentences[i : i + chunk]) for i in range(0, len(sentences), chunk)]
-    files: list[Path | None] = [None] * len(parts)
+    jobs = _jobs(sentences, nlp, str(model), folder, chunk)
+    with tqdm(total=len(sentences), unit="sentence", unit_scale=True, disable=not progress) as bar:
+        for part, content in zip(jobs, _in_processes(_parsed, jobs, workers), strict=True):
+            yield from DocBin().from_bytes(content).get_docs(nlp.vocab)
+            bar.update(len(part.sentences))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A chunk of the corpus, the number of its first sentence, and where its parses are kept."""
+
+    sentences: list[str]
+    first: int
+    model: str
+    file: Path | None
+
+
+def _jobs(sentences: Sequence[str], nlp: Language, model: str, folder: str | Path | None, chunk: int) -> list[_Job]:
+    target = None
     if folder is not None:
         target = Path(folder) / f"{_digest_text(sentences)}-{pipeline_digest(nlp)}-{chunk}"
-        files = [target / f"{i:05d}.spacy" for i in range(len(parts))]
-    missing = [i for i, file in enumerate(files) if file is None or not file.exists()]
-    spawn = multiprocessing.get_context("spawn")
-    several = workers > 1 and len(missing) > 1
-    with ProcessPoolExecutor(workers, mp_context=spawn) if several else nullcontext() as pool:
-        jobs = ([parts[i] for i in missing], [str(model)] * len(missing))
-        fresh = iter(pool.map(_parsed, *jobs) if pool else map(_parsed, *jobs))
-        with tqdm(total=len(sentences), unit="sentence", unit_scale=True, disable=not progress) as bar:
-            for i, (part, file) in enumerate(zip(parts, files, strict=True)):
-                if i in missing:
-                    content = next(fresh)
-                    if file is not None:
-                        file.parent.mkdir(parents=True, exist_ok=True)
-                        write_bytes(file, content)
-                else:
-                    content = file.read_bytes()  # type: ignore[union-attr]
-                yield from DocBin().from_bytes(content).get_docs(nlp.vocab)
-                bar.update(len(part))
+    starts = range(0, len(sentences), chunk)
+    files = [target and target / f"{n:05d}.spacy" for n in range(len(starts))]
+    return [_Job(list(sentences[i : i + chunk]), i, model, file) for i, file in zip(starts, files, strict=True)]
+
+
+def _in_processes(function: Callable[[_Job], Any], jobs: list[_Job], workers: int) -> Iterator[Any]:
+    """Results in order; several processes start only where there is more than one chunk to parse."""
+    if workers == 1 or sum(job.file is None or not job.file.exists() for job in jobs) < 2:
+        yield from map(function, jobs)
+        return
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(function, jobs)
 
 
 def rewrite(
     sentences: Sequence[str],
-    rule: str,
+    rules: str | Sequence[str],
     seed: int = 0,
     share: float = 1.0,
     model: str | Path = "",
     folder: str | Path | None = None,
     workers: int = 1,
     progress: bool = False,
-    numbers: Sequence[int] | None = None,
-) -> list[str]:
-    """Every sentence after a rule of SDA; each has its own generator, seeded by `seed` and its number.
+    first: int = 0,
+) -> dict[str, list[str]]:
+    """Every sentence after each rule of SDA, all on one parse; each has its own generator, seeded by (seed, number).
 
     Args:
-        rule: of `lib.augment.sda.RULES`.
-        share: probability that the rule is tried on a sentence; the others stay.
+        rules: of `lib.augment.sda.RULES`.
+        share: probability that a rule is tried on a sentence; the others stay.
         model, folder, workers, progress: as `parse`.
-        numbers: number of each sentence in its corpus; None: 0, 1, 2 …
+        first: number of the first sentence in its corpus.
 
     Raises:
         ValueError: unknown rule, or a share outside [0, 1].
 
     Example:
-        >>> rewrite(["Dogs bark."], "negation")
-        ['Dogs do not bark.']
+        >>> rewrite(["Dogs bark."], ["negation"])
+        {'negation': ['Dogs do not bark.']}
 
     Source: Zhu et al. 2024 (SDA), §4; share: Fig. 5 (a).
     """
-    if rule not in sda.RULES:
-        raise ValueError(f"unknown rule {rule!r}: choose one of {', '.join(sda.RULES)}")
+    rules = [rules] if isinstance(rules, str) else list(rules)
+    if unknown := set(rules) - set(sda.RULES):
+        raise ValueError(f"unknown rule {sorted(unknown)}: choose among {', '.join(sda.RULES)}")
     if not 0 <= share <= 1:
         raise ValueError(f"share must be in [0, 1], got {share}")
-    docs = parse(sentences, model, folder, workers, progress=progress)
-    result = []
-    for number, sentence, doc in zip(numbers or range(len(sentences)), sentences, docs, strict=True):
+    jobs = _jobs(sentences, load(model), str(model), folder, CHUNK)
+    result: dict[str, list[str]] = {rule: [] for rule in rules}
+    change = partial(_rewritten, rules=rules, seed=seed, share=share, first=first)
+    with tqdm(total=len(sentences), unit="sentence", unit_scale=True, disable=not progress) as bar:
+        for part in _in_processes(change, jobs, workers):
+            for rule, lines in part.items():
+                result[rule] += lines
+            bar.update(len(part[rules[0]]))
+    return result
+
+
+def _rewritten(job: _Job, rules: list[str], seed: int, share: float, first: int) -> dict[str, list[str]]:
+    docs = DocBin().from_bytes(_parsed(job)).get_docs(_pipeline(job.model).vocab)
+    result: dict[str, list[str]] = {rule: [] for rule in rules}
+    for number, (sentence, doc) in enumerate(zip(job.sentences, docs, strict=True), first + job.first):
         tried = share == 1 or np.random.default_rng((seed, number, 1)).random() < share
-        result.append(sda.apply(rule, doc, seed, number).text if tried else sentence)
+        tree = sda.Tree.of(doc) if tried else None
+        for rule in rules:
+            result[rule].append(sda.apply(rule, tree, seed, number).text if tried else sentence)
     return result
 
 
@@ -153,14 +181,20 @@ def _pipeline(model: str) -> Language:
     return load(model)
 
 
-def _parsed(sentences: list[str], model: str) -> bytes:
-    """A chunk's `DocBin`."""
-    nlp = _pipeline(model)
-    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
-    docs: list[Doc] = [Doc(nlp.vocab)] * len(sentences)
-    for i, doc in zip(order, nlp.pipe((sentences[i] for i in order), batch_size=128), strict=True):
+def _parsed(job: _Job) -> bytes:
+    """A chunk's `DocBin`, read where it is kept, else made and kept."""
+    if job.file is not None and job.file.exists():
+        return job.file.read_bytes()
+    nlp = _pipeline(job.model)
+    order = sorted(range(len(job.sentences)), key=lambda i: len(job.sentences[i]))
+    docs: list[Doc] = [Doc(nlp.vocab)] * len(order)
+    for i, doc in zip(order, nlp.pipe((job.sentences[i] for i in order), batch_size=128), strict=True):
         docs[i] = doc
-    return DocBin(attrs=ATTRIBUTES, docs=docs).to_bytes()
+    content = DocBin(attrs=ATTRIBUTES, docs=docs).to_bytes()
+    if job.file is not None:
+        job.file.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(job.file, content)
+    return content
 
 
 def _digest_text(sentences: Sequence[str]) -> str:

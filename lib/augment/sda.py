@@ -10,7 +10,7 @@ Source: Zhu et al. 2024 (SDA), §4 and Appendix A, Algorithms 1–3.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -49,16 +49,6 @@ class Augmented:
     edits: tuple[Edit, ...] = ()
 
 
-class _Token(Protocol):
-    text: str
-    whitespace_: str
-    tag_: str
-    dep_: str
-    lemma_: str
-    head: Any
-    i: int
-
-
 class Tree:
     """What the rules need of a parse, as lists: words, spaces, tags, deps (one scheme), lemmas, heads.
 
@@ -91,12 +81,12 @@ class Tree:
         return f"Tree({list(rows)})"
 
     @classmethod
-    def of(cls, doc: "Tree | Sequence[_Token]") -> "Tree":
-        """The tree of a spaCy `Doc`."""
+    def of(cls, doc: Any) -> "Tree":
+        """The tree of a spaCy `Doc`; a tree is handed through."""
         if isinstance(doc, Tree):
             return doc
         rows = [(t.text, t.whitespace_, t.tag_, t.dep_, t.lemma_, t.head.i) for t in doc]
-        return cls(*zip(*rows, strict=True)) if rows else cls([], [], [], [], [], [])  # type: ignore[arg-type]
+        return cls(*zip(*rows, strict=True)) if rows else cls([], [], [], [], [], [])
 
     @property
     def text(self) -> str:
