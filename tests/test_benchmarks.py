@@ -215,3 +215,14 @@ def test_the_reference_zeroes_what_the_views_zero(module, direction):
     ours = embeddings.OUTPUT_VIEWS[name](x.clone(), mask, 0.4, torch.Generator().manual_seed(0))
     real = mask.bool()[:, :, None]
     assert ((y == 0) & real).sum((1, 2)).equal(((ours == 0) & real).sum((1, 2)))
+
+
+def test_sda_speed(module, tmp_path):
+    script = module("sda_speed")
+    content, page = smoke(script, tmp_path)
+    assert {row["side"] for row in content["rows"] if row["sentences"] == 40} >= {script.LIB, script.ONE_BY_ONE}
+    assert "Targets" in page and len(content["targets"]) == 5
+    text = ["They saw two birds.", "It was not cold."]
+    lines = script.parse.rewrite(text, script.RULES)
+    expected = [list(line) for line in zip(*(lines[rule] for rule in script.RULES), strict=True)]
+    assert script.one_by_one(text) == script.by_rule(text) == expected

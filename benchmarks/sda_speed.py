@@ -1,0 +1,122 @@
+"""Speed of SDA: parsing and all four rules on real sentences, and each rule alone on parses in memory.
+
+Two references on the same pipeline with as many processes: `nlp(text)` sentence by sentence, then the four rules; and a
+parse for each rule, as the authors' scripts do.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+
+from benchmarks import common
+from benchmarks.common import Sample, Side
+from lib.augment import parse, sda
+
+RULES = ("punctuation", "modal_verbs", "double_negation", "negation")
+LIB, ONE_BY_ONE, BY_RULE = "lib: one parse, four rules", "nlp(text), four rules", "nlp(text) for each rule"
+
+
+@cache
+def pipeline():
+    """The pipeline of a process."""
+    return parse.load()
+
+
+def one_by_one(part: list[str]) -> list[list[str]]:
+    """A sentence parsed by itself, then every rule."""
+    docs = [pipeline()(text) for text in part]
+    return [[sda.apply(rule, doc, 0, i).text for rule in RULES] for i, doc in enumerate(docs)]
+
+
+def by_rule(part: list[str]) -> list[list[str]]:
+    """Every rule parses for itself."""
+    return [[sda.apply(rule, pipeline()(text), 0, i).text for rule in RULES] for i, text in enumerate(part)]
+
+
+def in_processes(function: Callable[[list[str]], list], sentences: list[str], workers: int) -> Side:
+    """Seconds of `function` on equal parts; processes are started, and pipelines loaded, before the clock."""
+
+    def run(_: int) -> Sample:
+        parts = [sentences[i : i + 500] for i in range(0, len(sentences), 500)]
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            list(pool.map(function, [["Yes."]] * 4 * workers))
+            start = time.perf_counter()
+            list(pool.map(function, parts))
+            return Sample(time.perf_counter() - start, len(sentences))
+
+    return run
+
+
+def ours(sentences: list[str], workers: int) -> Side:
+    """Seconds of `parse.rewrite`, with the start of its processes."""
+
+    def run(_: int) -> Sample:
+        start = time.perf_counter()
+        parse.rewrite(sentences, RULES, workers=workers)
+        return Sample(time.perf_counter() - start, len(sentences))
+
+    return run
+
+
+def alone(rule: str, docs: list) -> Side:
+    """Seconds of one rule on parses in memory, in this process."""
+
+    def run(_: int) -> Sample:
+        start = time.perf_counter()
+        for i, doc in enumerate(docs):
+            sda.apply(rule, doc, 0, i)
+        return Sample(time.perf_counter() - start, len(docs))
+
+    return run
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """The command line."""
+    p = common.parser(__doc__)
+    p.add_argument("--sentences", type=int, default=20_000)
+    p.add_argument("--workers", type=int, default=2, help="processes of both sides")
+    args = p.parse_args(argv)
+    common.prepare(args)
+    if args.smoke:
+        args.sentences, args.workers, args.repetitions = 40, 1, 1
+    return args
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure, print and write the table."""
+    args = arguments(argv)
+    found = common.machine()
+    sentences, corpus = common.wikipedia(args.sentences, args.data_dir)
+    sides = {
+        LIB: ours(sentences, args.workers),
+        ONE_BY_ONE: in_processes(one_by_one, sentences, args.workers),
+        BY_RULE: in_processes(by_rule, sentences, args.workers),
+    }
+    samples = common.interleave(sides, args.repetitions)
+    docs = list(parse.parse(sentences[:5000]))
+    rules = common.interleave({f"{rule}, one core": alone(rule, docs) for rule in RULES}, args.repetitions)
+    table = [*common.rows(samples), *common.rows(rules)]
+    ratios = [common.ratio(f"against {theirs}", LIB, theirs, samples) for theirs in (ONE_BY_ONE, BY_RULE)]
+    speeds = {row["side"]: row["sentences_per_second"] for row in table}
+    targets = [{"what": ratios[0]["what"], "measured": ratios[0]["ratio"], "target": "≥ 1.8×"}]
+    targets += [{"what": side, "measured": speeds[side], "target": "≥ 5000/s"} for side in rules]
+    limits = (1.8, *[5000] * len(rules))
+    for line, limit in zip(targets, limits, strict=True):
+        line["met"] = "yes" if float(line["measured"]) >= limit else "no"
+    settings = {
+        "text": f"{len(sentences):,} sentences, {corpus}; the rules alone on {len(docs):,} of them",
+        "pipeline": "data/mini-spacy on both sides",
+        "processes": args.workers,
+        "repetitions": args.repetitions,
+    }
+    content = common.report("sda_speed", "Parsing and rewriting", settings, table, ratios, targets=targets)
+    common.write(content, found, args.results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
