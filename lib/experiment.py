@@ -1,6 +1,7 @@
 """From parameters to metrics: data, encoder, training and evaluation of one run, in one call."""
 
 import hashlib
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from lib import data, evaluate, paths, runs, train
-from lib.augment import parse
+from lib.augment import parse, sda
 from lib.distributed import is_main_process
 from lib.encoder import Encoder, resolve_device
 from lib.profiles import Profile, profile
@@ -65,7 +66,9 @@ def _corpus(name: str, data_dir: str | None, n: int | None) -> tuple[str, ...]:
 
 def rewritten(wanted: Recipe, sentences: list[str], rule: str, seed: int = 0, share: float = 1.0) -> list[str]:
     """The training text after a rule of SDA; parses are kept in `outputs/parses`."""
-    return parse.rewrite(sentences, rule, seed, share, wanted.parser, paths.outputs() / "parses")[rule]
+    workers = (os.cpu_count() or 1) if len(sentences) >= 100_000 else 1
+    folder = paths.outputs() / "parses"
+    return parse.rewrite(sentences, rule, seed, share, model_path(wanted.parser), folder, workers)[rule]
 
 
 def positives_of(wanted: Recipe, sentences: list[str], chosen: Profile, seed: int = 0) -> list[str]:
@@ -203,7 +206,8 @@ def _identity(chosen: Profile, wanted: Recipe, steps, sentences: list[str], prec
         if Path(model_path(str(params.get(name, "")))).is_file():
             hashes[name] = data.sha256(Path(model_path(str(params[name]))))
     if "parser" in params:
-        hashes["parser"] = parse.pipeline_digest(parse.load(wanted.parser))
+        params["parser"] = portable(str(params["parser"]))
+        hashes |= {"parser": parse.pipeline_digest(parse.load(model_path(wanted.parser))), "rules": str(sda.VERSION)}
     return params, hashes
 
 

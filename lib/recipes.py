@@ -29,8 +29,8 @@ class Recipe:
             step 0.
         negative_mode: `doubled` makes each negative an anchor with itself as positive, `extra` a candidate of all,
             `margin` one of its own sentence only, relaxed by `delta` (δ).
-        rule: of `lib.augment.sda`, for the share `augmented_share` of the sentences; `parser`: spaCy pipeline ("": the
-            shipped one).
+        rule: of `lib.augment.sda`, for the share `augmented_share` of the sentences; `parser`: a spaCy pipeline,
+            installed or a folder.
         beta, radius, negative_select, negative_replace: β, r, and what UNA draws by (`lib.augment.una.UNA`); a radius
             below 1 is that share of the vocabulary (UNA's 4,000 of 451,691 terms are 0.0089 of it).
         representation: augmentation of the second view's embeddings (`lib.augment.representations`) or `none`;
@@ -77,7 +77,7 @@ class Recipe:
     delta: float = 0.5
     rule: str = "punctuation"
     augmented_share: float = 1.0
-    parser: str = ""
+    parser: str = "data/mini-spacy"
     representation: str = "none"
     representation_strength: float = 0.1
     view1: str = "none"
@@ -166,7 +166,14 @@ _CONSERT: dict = {
 }
 
 _SDA_PAPER = "Zhu et al. 2024, SDA: §5.3 and Table 4"
-_SDA: dict = {"positive": "sda", "head": "bn_mlp", "lr": 2e-5, "batch_size": 128, "eval_every": 250}
+_SDA: dict = {
+    "positive": "sda",
+    "parser": "en_core_web_sm",
+    "head": "bn_mlp",
+    "lr": 2e-5,
+    "batch_size": 128,
+    "eval_every": 250,
+}
 _NEGATION: dict = {"negative": "sda", "negative_mode": "margin", "every": 1}
 
 _MINI: dict = {

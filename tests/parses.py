@@ -60,6 +60,35 @@ UNIVERSAL = {
     "I'd rather stay here, but she left.": "I/PRP/nsubj/4 'd/MD/aux/4/would rather/RB/advmod/4 stay/VB/root/0 "
     "here/RB/advmod/4 ,/,/punct/9 but/CC/cc/9 she/PRP/nsubj/9 left/VBD/conj/4/leave ././punct/4",
 }
+# Constructions in which a simpler rule goes wrong.
+HARD = {
+    "When he won a prize, he left the city.": "When/WRB/advmod/3 he/PRP/nsubj/3 won/VBD/advcl/8/win a/DT/det/5 "
+    "prize/NN/obj/3 ,/,/punct/3 he/PRP/nsubj/8 left/VBD/root/0/leave the/DT/det/10 city/NN/obj/8 ././punct/8",
+    "He sold his books.": "He/PRP/nsubj/2 sold/VBD/root/0/sell his/PRP$/nmod:poss/4 books/NNS/obj/2/book ././punct/2",
+    "However, he scored twelve goals.": "However/RB/advmod/4 ,/,/punct/4 he/PRP/nsubj/4 scored/VBD/root/0/scor "
+    "twelve/CD/nummod/6 goals/NNS/obj/4/goal ././punct/4",
+    "It was, however, late.": "It/PRP/nsubj/6 was/VBD/cop/6/be ,/,/punct/6 however/RB/advmod/6 ,/,/punct/6 "
+    "late/JJ/root/0 ././punct/6",
+    "Who am I?": "Who/WP/root/0 am/VBP/cop/1/be I/PRP/nsubj/1 ?/./punct/1",
+    "Among them were three women.": "Among/IN/prep/3 them/PRP/pobj/1 were/VBD/ROOT/0/be three/CD/nummod/5 "
+    "women/NNS/nsubj/3/woman ././punct/3",
+    '"I agree," said John.': "\"/``/punct/3 I/PRP/nsubj/3 agree/VBP/ccomp/6 ,/,/punct/3 \"/''/punct/3 "
+    "said/VBD/root/0/say John/NNP/nsubj/6 ././punct/6",
+    "It peaked at No. 1.": "It/PRP/nsubj/2 peaked/VBD/root/0/peak at/IN/case/4 No/NN/obl/2 ././punct/4 1/CD/nummod/4 "
+    "././punct/2",
+    "He did not win any medals.": "He/PRP/nsubj/4 did/VBD/aux/4/do not/RB/advmod/4 win/VB/root/0 any/DT/det/6 "
+    "medals/NNS/obj/4/medal ././punct/4",
+    "No one came.": "No/DT/det/2 one/NN/nsubj/3 came/VBD/root/0/come ././punct/3",
+    "It no longer exists.": "It/PRP/nsubj/4 no/RB/advmod/3 longer/RB/advmod/4 exists/VBZ/root/0/exist ././punct/4",
+    "German troops were there.": "German/JJ/amod/2 troops/NNS/nsubj/4/troop were/VBD/cop/4/be there/RB/root/0 "
+    "././punct/4",
+    "12 people died.": "12/CD/nummod/2 people/NNS/nsubj/3 died/VBD/root/0/die ././punct/3",
+    "He moved to Paris and became a painter.": "He/PRP/nsubj/2 moved/VBD/root/0/move to/IN/case/4 Paris/NNP/obl/2 "
+    "and/CC/cc/6 became/VBD/conj/2/become a/DT/det/8 painter/NN/obj/6 ././punct/2",
+    "He used to live here.": "He/PRP/nsubj/2 used/VBD/root/0/use to/TO/mark/4 live/VB/xcomp/2 here/RB/advmod/4 "
+    "././punct/2",
+    "He rewrote it.": "He/PRP/nsubj/2 rewrote/VBP/root/0/rewrote it/PRP/obj/2 ././punct/2",
+}
 CLEAR = {
     "The book was written by a woman.": "The/DT/det/2 book/NN/nsubjpass/4 was/VBD/auxpass/4/be "
     "written/VBN/ROOT/0/write by/IN/agent/4 a/DT/det/7 woman/NN/pobj/5 ././punct/4",

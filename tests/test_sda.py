@@ -1,13 +1,14 @@
 """The rules of SDA: pinned on hand-annotated sentences, and never at a loss on random trees."""
 
 import random
+import re
 
 import numpy as np
 import pytest
 import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parses import CLEAR, UNIVERSAL, tree
+from parses import CLEAR, HARD, UNIVERSAL, tree
 from spacy.tokens import Doc
 
 from lib.augment import english, sda
@@ -218,6 +219,70 @@ def test_pinned(text):
     found = rules(tree(text, UNIVERSAL[text]))
     expected = tuple(text if new == SAME else new for new in PINNED[text])
     assert tuple(a.text for a in found) == expected
+
+
+# Modal verbs (have to, where there is a choice), double negation, negation.
+EXPECTED_OF_HARD = {
+    "When he won a prize, he left the city.": (
+        "When he won a prize, he must leave the city.",
+        "It is not true that when he won a prize, he did not leave the city.",
+        "When he won a prize, he did not leave the city.",
+    ),
+    "He sold his books.": (
+        "He must sell his books.",
+        "It is not true that he did not sell his books.",
+        "He did not sell his books.",
+    ),
+    "However, he scored twelve goals.": (
+        "However, he must score twelve goals.",
+        "However, it is not true that he did not score twelve goals.",
+        "However, he did not score twelve goals.",
+    ),
+    "It was, however, late.": (
+        "It must be, however, late.",
+        "It is not true that it was not, however, late.",
+        "It was not, however, late.",
+    ),
+    "Who am I?": ("Who must I be?", SAME, "Who am I not?"),
+    "Among them were three women.": (
+        "Among them must be three women.",
+        "It is not true that among them were not three women.",
+        "Among them were not three women.",
+    ),
+    '"I agree," said John.': (SAME, SAME, 'It is not true that "I agree," said John.'),
+    "It peaked at No. 1.": (
+        "It must peak at No. 1.",
+        "It is not true that it did not peak at No. 1.",
+        "It did not peak at No. 1.",
+    ),
+    "He did not win any medals.": (
+        "He must not win any medals.",
+        "It is not true that he did win some medals.",
+        "He did win some medals.",
+    ),
+    "No one came.": ("No one must come.", "It is not true that someone came.", "Someone came."),
+    "It no longer exists.": ("It no longer must exist.", "It is not true that it still exists.", "It still exists."),
+    "German troops were there.": (
+        "German troops must be there.",
+        "It is not true that German troops were not there.",
+        "German troops were not there.",
+    ),
+    "12 people died.": ("12 people must die.", "It is not true that 12 people did not die.", "12 people did not die."),
+    "He moved to Paris and became a painter.": (
+        "He had to move to Paris and became a painter.",
+        "It is not true that he did not move to Paris and became a painter.",
+        "He did not move to Paris and became a painter.",
+    ),
+    "He used to live here.": (SAME, "It is not true that he did not use to live here.", "He did not use to live here."),
+    "He rewrote it.": ("He must rewrite it.", "It is not true that he did not rewrite it.", "He did not rewrite it."),
+}
+
+
+@pytest.mark.parametrize("text", HARD)
+def test_hard_constructions(text):
+    parse = tree(text, HARD[text])
+    found = (sda.modal_verbs(parse, Fixed(0)), sda.double_negation(parse, Fixed(2)), sda.negation(parse, Fixed(2)))
+    assert tuple(a.text for a in found) == tuple(text if new == SAME else new for new in EXPECTED_OF_HARD[text])
 
 
 @pytest.mark.parametrize("text", CLEAR)
@@ -516,6 +581,9 @@ def random_trees(draw) -> Tree:
     return Tree(words, spaces, [rng.choice(TAGS) for _ in words], labels, [w.lower() for w in words], heads)
 
 
+STRAY = re.compile(r"\w [,;:.?!)\]…–—-]")
+
+
 def survivors(parse: Tree, edits: tuple[Edit, ...]) -> list[str]:
     named = {i for e in edits for i in range(e.start, e.stop)}
     return [word for i, word in enumerate(parse.words) if i not in named and word.strip()]
@@ -529,6 +597,7 @@ def test_no_parse_is_too_odd(parse, seed):
             found = sda.apply(rule, parse, seed, **options)
             assert (found.text != parse.text) == bool(found.edits)
             assert found.text.count("  ") <= parse.text.count("  ")
+            assert len(STRAY.findall(found.text)) <= len(STRAY.findall(parse.text))
             for bracket in "()[]“”":
                 assert found.text.count(bracket) == parse.text.count(bracket)
             assert (found.text.count('"') - parse.text.count('"')) % 2 == 0

@@ -12,7 +12,7 @@ from lib import paths
 from lib.augment import AUGMENTATIONS, NEED_SYNONYMS, augment, eda, parse
 from lib.augment.files import read_aligned, write_aligned
 from lib.augment.generate import CHAINS, Generator
-from lib.augment.sda import RULES
+from lib.augment.sda import RULES, VERSION
 from lib.augment.tfidf import TfidfModel
 from lib.augment.una import UNA
 from lib.data import sha256
@@ -149,9 +149,9 @@ def main(argv: list[str] | None = None) -> int:
         ):
             identity[f"files of {path}"] = _digest(path)
         if chosen.method == "sda":
-            identity["pipeline"] = parse.pipeline_digest(parse.load(chosen.model))
+            identity |= {"pipeline": parse.pipeline_digest(parse.load(chosen.model)), "rules": VERSION}
         change = change_of(chosen, lines, resolve_device(getattr(chosen, "device", "cpu")))
-        chunk = 200 if chosen.method in CHAINS else 10_000
+        chunk = 200 if chosen.method in CHAINS else 10_000 * getattr(chosen, "workers", 1)
         write_aligned(lines, chosen.target, change, identity, chunk, not chosen.quiet)
         if chosen.method == "sda":
             print(changed_share(lines, read_aligned(chosen.target)))

@@ -1,5 +1,11 @@
 """Words of English that the rules of SDA need: auxiliaries, phrases, negative words, irregular verbs."""
 
+import re
+from collections.abc import Container
+from functools import cache
+
+from lib import paths
+
 BE = {"am", "is", "are", "was", "were", "'m", "'re", "ai"}
 HAVE = {"have", "has", "had", "'ve"}
 DO = {"do", "does", "did"}
@@ -15,16 +21,24 @@ NEGATIVES = {
     **{"nothing": "something", "nobody": "somebody", "none": "some", "nowhere": "somewhere"},
     **{"no": "some", "neither": "either", "without": "with", "cannot": "can"},
 }
+LINKS = {
+    *("however", "also", "therefore", "moreover", "thus", "then", "furthermore"),
+    *("nevertheless", "instead", "finally", "meanwhile", "hence"),
+}
+QUANTITIES = {"many", "several", "other", "few", "most", "more", "such", "same", "various", "numerous", "certain"}
+_NATIONS = re.compile(r"(?:[ai]an|ean|ese|ish)$|^(?:french|dutch|greek|swiss|czech|arab|german|roman)$")
 INTENSIFIERS = ("extremely", "quite", "very", "really", "rather", "particularly", "remarkably")
 
 # Of the authors' list "can't avoid to", "can't help to" and "have no choice but" are no English: the first is left out,
 # the others read "cannot help but" and "have no choice but to".
 MODAL_PHRASES = ("must", "should", "ought to")
 PLAIN_PHRASES = (*MODAL_PHRASES, "have to", "need to")
+AGREEING_PHRASES = ("have to", "need to", "have no choice but to")
 PHRASES = (*PLAIN_PHRASES, "have no choice but to", "cannot but", "cannot help but")
 _AGREEING = {
-    **{"have": ("had", "has", "have"), "need": ("needed", "needs", "need")},
-    **{"cannot": ("could not", "cannot", "cannot")},
+    "have": ("had", "has", "have"),
+    "need": ("needed", "needs", "need"),
+    "cannot": ("could not", "cannot", "cannot"),
 }
 PREFIXES = (
     *("It isn't that", "The fact is not that", "It is not true that", "It is not the truth that", "Not that"),
@@ -58,23 +72,93 @@ read read read, rid rid rid, set set set, shed shed shed, shut shut shut, split 
 thrust thrust thrust, upset upset upset
 """
 _FORMS = [entry.split() for entry in _IRREGULAR.split(",")]
-PARTICIPLES = {base: participle for base, _, participle in _FORMS} | {"be": "been"}
-PASTS = {base: past for base, past, _ in _FORMS}
+_PARTICIPLES = {base: participle for base, _, participle in _FORMS} | {"be": "been"}
+_PASTS = {past for base, past, _ in _FORMS if base != past}
 _AMBIGUOUS = {"found", "lay", "ground", "wound", "saw", "felt"}
 _BASES = {form: base for base, past, participle in _FORMS for form in (past, participle) if form not in _AMBIGUOUS}
 _BASES |= {"has": "have", "does": "do", "goes": "go", "is": "be", "are": "be", "am": "be", "was": "be", "were": "be"}
+_PARTS = ("over", "under", "out", "re", "with", "fore", "mis", "up", "un")
+_SILENT_E = re.compile(
+    r"(?:[cuv]|[aeiou]s|[lnpr]s|[lrd]g|[aeu]ng|[^aeiou][aeiou][bdgkz]|[^aeiou][iuo]l|[^aeiourl][lr]|(?<![aeo])at|[^aeiou]ot"
+    r"|ut|(?<!o)[iu]r|[^aeo]in|ys|^[^aeiou]*[aiou][mnprt])$"
+)
 
 
-def base_form(word: str, tag: str, lemma: str) -> str:
-    """Infinitive of a verb form: from the table of irregular verbs, else the parser's lemma.
+@cache
+def verbs() -> frozenset[str]:
+    """Infinitives that the shipped parser's treebank has (`data/mini-spacy/verbs.txt`), and the irregular ones."""
+    listed = paths.MINI_SPACY / "verbs.txt"
+    return frozenset(listed.read_text(encoding="utf-8").split()) | {base for base, _, _ in _FORMS}
+
+
+def keeps_capital(word: str, tag: str) -> bool:
+    """Whether a word is written with a capital inside a sentence too: names, "I", acronyms, adjectives of nations.
 
     Example:
-        >>> base_form("took", "VBD", "took"), base_form("travels", "VBZ", "travel"), base_form("saw", "VBD", "see")
-        ('take', 'travel', 'see')
+        >>> keeps_capital("German", "JJ"), keeps_capital("The", "DT"), keeps_capital("IBM", "NN")
+        (True, False, True)
     """
-    if tag in ("VB", "VBP"):
+    nation = tag.startswith("JJ") and _NATIONS.search(word.lower())
+    return bool(tag.startswith("NNP") or word == "I" or any(c.isupper() for c in word[1:]) or nation)
+
+
+def is_past(word: str, tag: str) -> bool:
+    """Whether a finite verb is in the past tense, also where a parser took it for an infinitive or the present.
+
+    Example:
+        >>> is_past("went", "VBP"), is_past("need", "VBP"), is_past("cut", "VBD")
+        (True, False, True)
+    """
+    if tag in ("VBD", "VBN"):
+        return True
+    regular = word.endswith("ed") and word not in verbs()
+    return tag in ("VB", "VBP") and (regular or _irregular(word, _PASTS) is not None)
+
+
+def base_form(word: str, tag: str, lemma: str = "") -> str:
+    """Infinitive of a verb form: from the tables, else by the rules of spelling; the parser's lemma if it is a verb.
+
+    Example:
+        >>> [base_form(word, "VBD") for word in ("took", "overthrew", "matured", "dubbed", "portrayed")]
+        ['take', 'overthrow', 'mature', 'dub', 'portray']
+        >>> base_form("saw", "VBD", "see"), base_form("tries", "VBZ")
+        ('see', 'try')
+    """
+    lemma = lemma.lower()
+    if lemma in verbs() and lemma != word:
+        return lemma
+    if (found := _irregular(word, _BASES)) is not None:
+        return found
+    if tag in ("VB", "VBP") and not is_past(word, tag):
         return word
-    return _BASES.get(word) or lemma.lower() or word
+    candidates = _candidates(word)
+    return next((c for c in candidates if c in verbs()), candidates[0] if candidates else lemma or word)
+
+
+def _irregular(word: str, forms: Container[str]) -> str | None:
+    """The base of an irregular form, or of one behind a prefix: overthrew, rewrote."""
+    for part in ("", *_PARTS):
+        rest = word.removeprefix(part)
+        if (part == "" or rest != word) and rest in forms and rest in _BASES:
+            return part + _BASES[rest]
+    return None
+
+
+def _candidates(word: str) -> list[str]:
+    """Infinitives that a regular form may come from, the likeliest first."""
+    if word.endswith(("ies", "ied")):
+        return [word[:-3] + "y", word[:-1]] if len(word) > 4 else [word[:-1]]
+    if word.endswith("eed"):
+        return [word[:-1]]
+    if word.endswith("s"):
+        return [word[:-2], word[:-1]] if word.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")) else [word[:-1]]
+    if not word.endswith("ed"):
+        return []
+    stem = word[:-2]
+    double = len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in "aeiou"
+    if double and (stem[-1] not in "lsfz" or (stem[-1] == "l" and len(re.findall("[aeiouy]+", stem)) > 1)):
+        return [stem[:-1], stem]
+    return [stem + "e", stem] if not double and _SILENT_E.search(stem) else [stem, stem + "e"]
 
 
 def participle(word: str, lemma: str) -> str:
@@ -84,7 +168,8 @@ def participle(word: str, lemma: str) -> str:
         >>> participle("went", "go"), participle("travelled", "travel"), participle("was", "be")
         ('gone', 'travelled', 'been')
     """
-    return PARTICIPLES.get(lemma, word)
+    whole = (part + _PARTICIPLES[rest] for part in ("", *_PARTS) if (rest := lemma.removeprefix(part)) in _PARTICIPLES)
+    return next(whole, word)
 
 
 def agreed(phrase: str, past: bool, third: bool) -> str:
@@ -95,11 +180,6 @@ def agreed(phrase: str, past: bool, third: bool) -> str:
         ('has to', 'could not but', 'must')
     """
     first, _, rest = phrase.partition(" ")
-    forms = {
-        "have": ("had", "has", "have"),
-        "need": ("needed", "needs", "need"),
-        "cannot": ("could not", "cannot", "cannot"),
-    }
-    if first in forms:
-        first = forms[first][0 if past else 1 if third else 2]
+    if first in _AGREEING:
+        first = _AGREEING[first][0 if past else 1 if third else 2]
     return f"{first} {rest}".strip()

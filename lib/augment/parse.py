@@ -202,8 +202,10 @@ def _digest_text(sentences: Sequence[str]) -> str:
 
 
 def pipeline_digest(nlp: Language) -> str:
-    """First twelve digits of a sha256 of a pipeline's name, version, spaCy's version and its files."""
+    """First twelve digits of a sha256 of a pipeline's name, version, spaCy's version and its components' files."""
     digest = hashlib.sha256(f"{nlp.meta['lang']} {nlp.meta['name']} {nlp.meta['version']} {spacy.__version__}".encode())
-    for file in sorted(p for p in Path(nlp.path or paths.ROOT / "none").rglob("*") if p.is_file()):
-        digest.update(sha256(file).encode())
+    for part in (*nlp.component_names, "tokenizer", "config.cfg"):
+        folder = Path(nlp.path or "none") / part
+        for file in sorted(p for p in (folder, *folder.rglob("*")) if p.is_file()):
+            digest.update(sha256(file).encode())
     return digest.hexdigest()[:12]

@@ -17,10 +17,11 @@ import numpy as np
 from lib.augment import english
 from lib.augment.english import ADVERB_NEGATIVES, BE, CONTRACTED, DO, HAVE, MODALS, PREFIXES, WILL_LIKE
 
+VERSION = 1  # raised when a rule writes other text, so that finished trainings are not taken for new ones
 _LABELS = {"acl:relcl": "relcl", "advcl:relcl": "advcl", "root": "ROOT"}
 SUBJECTS = {"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"}
 CLAUSES = {"advcl", "relcl", "ccomp", "acl"}
-ARGUMENTS = {"nsubj", "nsubjpass", "obj", "dobj", "iobj", "attr", "obl", "pobj", "prep"}
+ARGUMENTS = {"advmod", "nsubj", "nsubjpass", "obj", "dobj", "iobj", "attr", "obl", "pobj", "prep"}
 AUXILIARIES = {"aux", "auxpass", "cop"}
 QUOTES, OPENING, CLOSING = set("\"“”„«»''`"), set("([{"), set(")]}")
 FINAL = {".", "!", "?", ";", ":", ",", "…", "...", "?!", "..", "....", "-", "–", "—"}
@@ -183,9 +184,11 @@ def render(tree: Tree, edits: Sequence[Edit], blank: str = " ") -> Augmented:
 def _with_inserted(out: str, gap: str, edit: Edit, following: str, blank: str) -> tuple[str, str]:
     if edit.glue == "left":
         return out + edit.text, gap or (blank if following[:1].isalnum() else "")
+    opens = following[:1].isalnum() or following[:1] in OPENING | QUOTES
+    behind = blank if following.strip() and (gap or opens) and edit.glue != "right" else ""
     if not gap and (out[-1:].isalnum() or out[-1:] in CLOSING or out[-1:] in set(",;:.!?")):
         gap = blank
-    return out + gap + edit.text, "" if edit.glue == "right" or not following.strip() else blank
+    return out + gap + edit.text, behind
 
 
 def _repaired_case(tree: Tree, edits: Sequence[Edit]) -> list[Edit]:
@@ -209,8 +212,7 @@ def _repaired_case(tree: Tree, edits: Sequence[Edit]) -> list[Edit]:
 
 
 def _keeps_capital(tree: Tree, i: int) -> bool:
-    word = tree.words[i]
-    return tree.tags[i].startswith("NNP") or word == "I" or any(c.isupper() for c in word[1:])
+    return english.keeps_capital(tree.words[i], tree.tags[i])
 
 
 @dataclass(frozen=True)
@@ -222,6 +224,7 @@ class _Clause:
     subject: int | None
     kind: str  # be, have, do, modal, verb, imperative
     negative: int | None
+    asked: bool = False
 
     @property
     def command(self) -> bool:
@@ -229,7 +232,9 @@ class _Clause:
 
     @property
     def inverted(self) -> bool:
-        return self.subject is not None and self.subject > self.finite and self.kind not in ("verb", "imperative")
+        """Whether the subject stands behind the finite word, as in questions; not in "Among them were three women"."""
+        behind = self.subject is not None and self.subject > self.finite and self.kind not in ("verb", "imperative")
+        return behind and (self.asked or self.subject < self.root)  # type: ignore[operator]
 
 
 def _clause(tree: Tree) -> _Clause | None:
@@ -249,17 +254,22 @@ def _clause(tree: Tree) -> _Clause | None:
         ),
         None,
     )
+    words = (i for i in range(len(tree.words)) if tree.is_word(i))
+    first = next(words, root)
+    asked = any("?" in word for word in tree.words[-3:])
     for i in auxiliaries:
         if kind := _kind(tree, i):
-            return _Clause(i, root, subject, kind, negative)
+            return _Clause(i, root, subject, kind, negative, asked or first == i)
     tag = tree.tags[root]
     to = any(tree.lower[i] == "to" and tree.deps[i] in ("aux", "mark") for i in children)
     if auxiliaries or to or tree.words[root][1:].isupper():
         return None
     if _kind(tree, root) == "be" and tag.startswith("VB"):
-        return _Clause(root, root, subject, "be", negative)
+        return _Clause(root, root, subject, "be", negative, asked or first == root)
     if tag == "VB" and subject is None:
         return _Clause(root, root, None, "imperative", negative)
+    if subject is not None and subject > root:  # "…", said John.
+        return None
     finite = tag in ("VBZ", "VBP", "VBD") or (tag in ("VB", "VBN") and subject is not None)
     return _Clause(root, root, subject, "verb", negative) if finite else None
 
@@ -377,17 +387,23 @@ def _whole_quotes(tree: Tree) -> list[Edit]:
 
 def _final(tree: Tree, mark: str) -> list[Edit]:
     """Another mark at the end, before closing quotes and brackets; nothing if it is there."""
-    i = len(tree.words) - 1
+    end = len(tree.words) - 1
+    while end >= 0 and not tree.words[end].strip():
+        end -= 1
+    i = end
     while i >= 0 and (not tree.words[i].strip() or set(tree.words[i]) <= QUOTES | CLOSING):
         i -= 1
     if i < 0:
         return []
+    if tree.is_word(i):
+        i = end
     word = tree.words[i]
     if "?" in word and not tree.is_word(i):
         return [] if "!" in word else [Edit(i, i + 1, word + "!")]
     if word in FINAL:
         return [] if word == mark else [Edit(i, i + 1, mark)]
-    return [Edit(i + 1, i + 1, mark, "left")] if tree.is_word(i) else []
+    closes = set(word) <= QUOTES | CLOSING
+    return [Edit(i + 1, i + 1, mark, "left")] if tree.is_word(i) or closes else []
 
 
 def modal_verbs(
@@ -425,6 +441,8 @@ def modal_verbs(
     clause = _clause(tree)
     if clause is None or clause.command or (clause.kind == "verb" and clause.negative is not None):
         return Augmented(tree.text)
+    if tree.lower[clause.finite] == "used" and any(tree.deps[i] == "xcomp" for i in tree.children(clause.root)):
+        return Augmented(tree.text)
     if clause.kind == "modal":
         return render(tree, _behind_modal(tree, clause, rng))
     if clause.kind == "verb" or (clause.kind == "be" and not clause.inverted and clause.negative is None):
@@ -450,15 +468,25 @@ def _cased(tree: Tree, i: int, text: str) -> str:
 
 def _phrase_before(tree: Tree, clause: _Clause, rng: np.random.Generator, perfect: bool) -> list[Edit]:
     i = clause.finite
-    past = tree.tags[i] in ("VBD", "VBN") or tree.lower[i] in ("was", "were")
+    past = english.is_past(tree.lower[i], tree.tags[i]) or tree.lower[i] in ("was", "were")
     third = tree.tags[i] == "VBZ" or tree.lower[i] in ("is", "'s")
     phrases: tuple[str, ...] = english.MODAL_PHRASES if perfect and past else english.PHRASES
-    if any(_negatives(tree)) or (clause.subject is not None and tree.deps[clause.subject] == "expl"):
+    if any(_negatives(tree)):
+        phrases = english.MODAL_PHRASES
+    elif clause.subject is not None and tree.deps[clause.subject] == "expl":
         phrases = phrases[: len(english.PLAIN_PHRASES)]
+    elif past and not perfect and _shares_subject(tree, clause):
+        phrases = english.AGREEING_PHRASES
     phrase = english.agreed(_choose(phrases, rng), past, third)
     lemma = "be" if clause.kind == "be" else english.base_form(tree.lower[i], tree.tags[i], tree.lemmas[i])
     form = f"have {english.participle(tree.lower[i], lemma)}" if past and perfect else lemma
     return [Edit(i, i + 1, _cased(tree, i, f"{phrase} {form}"), subtree=(i,))]
+
+
+def _shares_subject(tree: Tree, clause: _Clause) -> bool:
+    """Whether a second verb in the past tense has the first one's subject: moved to Paris and became a painter."""
+    others = (i for i in tree.children(clause.root) if tree.deps[i] == "conj" and tree.tags[i] == "VBD")
+    return any(all(tree.deps[c] not in SUBJECTS for c in tree.children(i)) for i in others)
 
 
 def _behind_modal(tree: Tree, clause: _Clause, rng: np.random.Generator) -> list[Edit]:
@@ -512,7 +540,7 @@ def double_negation(doc: Any, rng: np.random.Generator | None = None) -> Augment
     sites, clause = _negations(tree), _clause(tree)
     if len(sites) > 1:
         return render(tree, [*sites[0], *sites[1]])
-    if not sites or (clause and clause.command) or any(word == "?" for word in tree.words[-3:]):
+    if not sites or (clause and clause.command) or any("?" in word for word in tree.words[-3:]):
         return Augmented(tree.text)
     return render(tree, [*_prefix(tree, rng), *sites[0]])
 
@@ -526,7 +554,10 @@ def _prefix(tree: Tree, rng: np.random.Generator | None) -> list[Edit]:
     place = first
     while place and tree.words[place - 1] in QUOTES | OPENING:
         place -= 1
-    return [Edit(place, place, phrase if tree.words[first][0].isupper() else phrase[0].lower() + phrase[1:])]
+    if len(tree.words) > first + 2 and (tree.deps[first] in ("cc", "discourse") or tree.lower[first] in english.LINKS):
+        place = first + 1 + (tree.words[first + 1] == ",")
+    small = place > first or tree.words[first][0].islower()
+    return [Edit(place, place, phrase[0].lower() + phrase[1:] if small else phrase)]
 
 
 def _negatives(tree: Tree) -> tuple[list[int], list[int]]:
@@ -534,12 +565,22 @@ def _negatives(tree: Tree) -> tuple[list[int], list[int]]:
     clause = _clause(tree)
     main = {tree.root, clause.finite if clause else tree.root}
     places: tuple[list[int], list[int]] = ([], [])
-    for i, word in enumerate(tree.lower):
-        if word in english.NEGATIVES or word in ADVERB_NEGATIVES:
+    for i in range(len(tree.words)):
+        if _is_negative(tree, i):
             head = tree.heads[i]
             argument = tree.deps[head] in ARGUMENTS and tree.heads[head] in main
             places[i not in main and head not in main and not argument].append(i)
     return places
+
+
+def _is_negative(tree: Tree, i: int) -> bool:
+    """A negative word; but not "not only", "No. 1", "No, …", a name such as "No Country"."""
+    word, following = tree.lower[i], tree.lower[i + 1] if i + 1 < len(tree.words) else ""
+    if word in ADVERB_NEGATIVES:
+        return following != "only"
+    other = tree.tags[i] != "DT" or following in (".", ",") or following[:1].isdigit()
+    number = word == "no" and other and following != "longer"
+    return word in english.NEGATIVES and not number and not tree.tags[i].startswith("NNP")
 
 
 def _negations(tree: Tree) -> list[list[Edit]]:
@@ -553,8 +594,14 @@ def _negations(tree: Tree) -> list[list[Edit]]:
 
 def _affirmed(tree: Tree, i: int) -> list[Edit]:
     """A negative word taken out, or its positive in its place; "ca", "wo" and "sha" become whole again."""
-    new = english.NEGATIVES.get(tree.lower[i], "")
-    edits = [Edit(i, i + 1, _cased(tree, i, new) if new else "")]
+    new, stop = english.NEGATIVES.get(tree.lower[i], ""), i + 1
+    if " ".join(tree.lower[i : i + 2]) in ("no longer", "no one"):
+        new, stop = "still" if tree.lower[i + 1] == "longer" else "someone", i + 2
+    edits = [Edit(i, stop, _cased(tree, i, new) if new else "")]
+    pairs = {"neither": ("nor", "or"), "not": ("any", "some"), "n't": ("any", "some"), "never": ("any", "some")}
+    if wanted := pairs.get(tree.lower[i].replace("’", "'")):
+        later = (j for j in range(stop, len(tree.words)) if tree.lower[j] == wanted[0] and tree.tags[j] in ("DT", "CC"))
+        edits += [Edit(j, j + 1, wanted[1]) for j in list(later)[:1]]
     if i and tree.lower[i].replace("’", "'") == "n't" and (whole := CONTRACTED.get(tree.lower[i - 1])):
         edits.append(Edit(i - 1, i, _cased(tree, i - 1, whole)))
     return edits
@@ -566,7 +613,7 @@ def _negated(tree: Tree, clause: _Clause) -> list[Edit]:
     if clause.kind in ("be", "have", "do", "modal"):
         place = _after_subject(tree, clause)
         return [Edit(place, place, "not", subtree=(i,))]
-    third, past = tree.tags[i] == "VBZ", tree.tags[i] in ("VBD", "VBN")
+    third, past = tree.tags[i] == "VBZ", english.is_past(tree.lower[i], tree.tags[i])
     do = "did" if past else "does" if third else "do"
     short = any(w in english.SHORT and not tree.spaces[j - 1] for j, w in enumerate(tree.lower) if j)
     lemma = english.base_form(tree.lower[i], tree.tags[i], tree.lemmas[i])
@@ -576,13 +623,18 @@ def _negated(tree: Tree, clause: _Clause) -> list[Edit]:
 def _no_noun(tree: Tree) -> list[Edit]:
     """ "no" before the first object or predicate that is a bare plural, or for its "some", "any", "a"."""
     for i, tag in enumerate(tree.tags):
-        copula = tree.deps[i] == "ROOT" and any(tree.deps[c] == "cop" for c in tree.children(i))
-        if tag not in ("NN", "NNS") or not (copula or tree.deps[i] in ("dobj", "obj", "attr")):
+        copula = i == tree.root and any(tree.deps[c] == "cop" for c in tree.children(i))
+        argument = tree.deps[i] in ("dobj", "obj", "attr") and tree.heads[i] == tree.root
+        if tag not in ("NN", "NNS") or not (copula or argument):
+            continue
+        left = [c for c in tree.children(i) if c < i and tree.deps[c] not in ("det", "cop", "punct", *SUBJECTS, "aux")]
+        plain = all(tree.deps[c] in ("amod", "compound", "advmod", "mark") for c in left)
+        if not plain or any(tree.lower[c] in english.QUANTITIES or tree.tags[c] == "CD" for c in left):
             continue
         determiner = next((c for c in tree.children(i) if tree.deps[c] == "det"), None)
         if determiner is not None and tree.lower[determiner] in ("a", "an", "some", "any"):
             return [Edit(determiner, determiner + 1, _cased(tree, determiner, "no"), subtree=(i,))]
-        left = [c for c in tree.children(i) if c < i and tree.deps[c] in ("amod", "compound")]
+        left = [c for c in left if tree.deps[c] in ("amod", "compound")]
         first = min([i, *(tree.span(c)[0] for c in left)])
         if tag == "NNS" and determiner is None and first and tree.spaces[first - 1]:
             return [Edit(first, first, "no", subtree=(i,))]

@@ -88,7 +88,8 @@ def _negated(tree: Tree) -> list[Edit]:
     if root is None:
         return []
     children = tree.children(root)
-    if negative := next((i for i in children if tree.words[i] in ("不", "没", "没有", "未")), None):
+    negative = next((i for i in children if tree.words[i] in ("不", "没", "没有", "未")), None)
+    if negative is not None:
         return [Edit(negative, negative + 1, "")]
     if tree.tags[root] == "VE" and tree.words[root] in ("没有", "没"):
         return [Edit(root, root + 1, "有")]
