@@ -118,6 +118,9 @@ def main() -> None:
     write_bytes(path.with_suffix(".png"), plots.png(task_figure(table)))
     shipped = [p for folder in ("mini", "mini-bert") for p in sorted((paths.DATA / folder).glob("*.t*")) if p.is_file()]
     shipped += sorted(paths.MINI_BERT.glob("*.safetensors"))
+    shipped += [
+        p for p in sorted(paths.MINI_SPACY.rglob("*")) if p.is_file() and p.suffix not in (".py", ".md", ".cfg")
+    ]
     digests = [f"| {p.relative_to(paths.DATA)} | {p.stat().st_size:,} | `{data.sha256(p)}` |" for p in shipped]
     fill(paths.DATA / "README.md", "checksums", "\n".join(["| file | bytes | sha256 |", "|---|--:|---|", *digests]))
     for text in (paths.ROOT / "README.md", paths.MINI_BERT / "README.md"):

@@ -250,7 +250,12 @@ def test_committed_tables_are_those_of_the_results() -> None:
 
 def test_committed_checksums_are_those_of_the_files() -> None:
     text = (paths.DATA / "README.md").read_text(encoding="utf-8")
-    for path in (paths.MINI_BERT / "model.safetensors", paths.MINI / "corpus.txt", paths.MINI / "sts_test.tsv"):
+    for path in (
+        paths.MINI_BERT / "model.safetensors",
+        paths.MINI / "corpus.txt",
+        paths.MINI / "sts_test.tsv",
+        *paths.MINI_SPACY.rglob("model"),
+    ):
         assert (
             f"| {path.relative_to(paths.DATA).as_posix()} | {path.stat().st_size:,} | `{data.sha256(path)}` |" in text
         )
