@@ -19,7 +19,7 @@ LAYERS = (
     {"profiles", "recipes", "readers"},
     {"data", "tokens", "losses", "augment", "distributed", "dropout", "plots"},
     {"encoder"},
-    {"evaluate", "runs"},
+    {"evaluate", "runs", "transfer"},
     {"train"},
     {"experiment"},
     {"grids"},

