@@ -1,0 +1,507 @@
+"""Transfer tasks, overlap of pairs, changes of ranks, attention to words."""
+
+import importlib
+import json
+import math
+import os
+from collections import Counter
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold
+from test_evaluate import pairs_of
+from transformers import AutoModel, AutoTokenizer
+
+from lib import data, evaluate, paths, transfer
+from lib.augment.tfidf import terms_of
+from lib.data import Transfer
+
+REAL = Path(os.environ.get("CSE_DATA", "."))
+WORDS = ["gut", "schlecht", "a", "b", "c", "d"]
+
+
+# --- transfer tasks ----------------------------------------------------------------------------------------
+
+
+def lines(n: int, labels: int, seed: int, separable: bool) -> list[tuple[str, int]]:
+    """`n` sentences and their labels; a separable sentence names its label."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for i in range(n):
+        label = int(rng.integers(labels)) if i >= 12 * labels else i % labels
+        named = label if separable else int(rng.integers(labels))
+        found.append((f"c{named} number {seed} {i} {'x' * int(rng.integers(1, 9))}", label))
+    return found
+
+
+def write_tasks(root: Path, separable: bool = True, n: int = 150) -> Path:
+    """The seven tasks in the layout of the real files."""
+
+    def write(relative: str, rows: list[str]) -> None:
+        (root / relative).parent.mkdir(parents=True, exist_ok=True)
+        (root / relative).write_text("".join(f"{row}\n" for row in rows))
+
+    for seed, files in enumerate(data.BINARY_TASKS.values()):
+        rows = lines(n, 2, seed, separable)
+        for label, relative in zip((1, 0), files, strict=True):
+            write(relative, [s for s, y in rows if y == label])
+    for seed, split in enumerate(data.SPLITS, 10):
+        write(f"SST/binary/sentiment-{split}", [f"{s}\t{y}" for s, y in lines(n, 2, seed, separable)])
+    for seed, relative in ((20, "train_5500"), (21, "TREC_10")):
+        rows = [f"{data.TREC_CLASSES[y]}:x {s}" for s, y in lines(2 * n, 6, seed, separable)]
+        write(f"TREC/{relative}.label", rows)
+    for seed, split in ((30, "train"), (31, "test")):
+        rows = [f"{y}\t1\t2\tc0 first {i}\t{s}" for i, (s, y) in enumerate(lines(n, 2, seed, separable))]
+        write(f"MRPC/msr_paraphrase_{split}.txt", ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", *rows])
+    return root
+
+
+def hashed(sentences: list[str]) -> np.ndarray:
+    """Which label a sentence names, one-hot, beside noise that depends on the sentence alone."""
+    noise = np.array([np.random.default_rng(list(s.encode())).normal(size=4) for s in sentences])
+    return np.hstack([noise, [[s.startswith(f"c{k}") for k in range(6)] for s in sentences]])
+
+
+def gaussian(counts: dict[str, int], classes: int = 2, width: int = 5, seed: int = 0, pairs: bool = False):
+    """Overlapping clouds, one a class: (task, encode)."""
+    rng = np.random.default_rng(seed)
+    splits, second, table = {}, {}, {}
+    for split, n in counts.items():
+        labels = [i % classes for i in range(n)]
+        for i, label in enumerate(labels):
+            table[f"{split} {i}"] = rng.normal(size=width) + 1.2 * np.eye(classes, width)[label]
+            table[f"{split} {i} b"] = rng.normal(size=width)
+        splits[split] = ([f"{split} {i}" for i in range(n)], labels)
+        if pairs:
+            second[split] = [f"{split} {i} b" for i in range(n)]
+    return Transfer("toy", splits, second), lambda sentences: np.array([table[s] for s in sentences], np.float32)
+
+
+def test_seven_separable_tasks(tmp_path):
+    found = transfer.transfer7(hashed, write_tasks(tmp_path))
+    assert list(found) == [*data.TRANSFER_TASKS, "avg", "MRPC f1"]
+    assert all(score == pytest.approx(100) for score in found.values())
+
+
+def test_random_labels_are_guessed(tmp_path):
+    found = transfer.transfer7(hashed, write_tasks(tmp_path, separable=False))
+    assert found["avg"] == pytest.approx(sum(found[task] for task in data.TRANSFER_TASKS) / 7)
+    assert all(35 < found[task] < 65 for task in data.TRANSFER_TASKS if task != "TREC") and found["TREC"] < 30
+
+
+def test_some_of_the_tasks(tmp_path):
+    root = write_tasks(tmp_path)
+    found = transfer.transfer7(hashed, root, tasks=("CR", "TREC"), folds=3)
+    assert list(found) == ["CR", "TREC", "avg"]
+    assert found["CR"] == transfer.transfer_task(hashed, data.transfer("CR", root), folds=3)["accuracy"]
+
+
+@pytest.mark.parametrize("name", data.TRANSFER_TASKS)
+def test_each_distinct_sentence_is_encoded_once(tmp_path, name):
+    calls = []
+
+    def encode(sentences):
+        calls.append(sentences)
+        return hashed(sentences)
+
+    task = data.transfer(name, write_tasks(tmp_path))
+    transfer.transfer_task(encode, task, folds=2)
+    (call,) = calls
+    every = {s for sentences, _ in task.splits.values() for s in sentences}
+    assert sorted(call) == sorted(every.union(*task.second.values()))
+
+
+def test_folds_are_stratified_and_disjoint():
+    labels = [0] * 37 + [1] * 63
+    task = Transfer("toy", {"all": ([str(i) for i in range(100)], labels)})
+    y = np.array(labels)
+    parts = transfer._splits(task, y, 10, 1111)
+    assert sorted(np.concatenate([test for _, test, _ in parts])) == list(range(100))
+    expected = StratifiedKFold(10, shuffle=True, random_state=1111).split(y, y)
+    for (train, test, inner), (expected_train, expected_test) in zip(parts, expected, strict=True):
+        assert np.array_equal(train, expected_train) and np.array_equal(test, expected_test)
+        assert 3 <= (y[test] == 0).sum() <= 4
+        ((fit, dev),) = inner
+        assert sorted([*fit, *dev]) == sorted(train) and not set(fit) & set(dev)
+        assert 3 <= (y[dev] == 0).sum() <= 4 and len(dev) == 9
+    other = transfer._splits(task, y, 10, 7)
+    assert any(set(a) != set(b) for (_, a, _), (_, b, _) in zip(parts, other, strict=True))
+
+
+def test_given_splits_are_used():
+    task, _ = gaussian({"train": 40, "dev": 10, "test": 20})
+    ((train, test, inner),) = transfer._splits(task, np.array([i % 2 for i in range(70)]), 10, 1111)
+    assert (train.tolist(), test.tolist()) == (list(range(40)), list(range(50, 70)))
+    assert [(fit.tolist(), dev.tolist()) for fit, dev in inner] == [(list(range(40)), list(range(40, 50)))]
+    task, _ = gaussian({"train": 40, "test": 20})
+    ((train, test, inner),) = transfer._splits(task, np.array([i % 2 for i in range(60)]), 4, 1111)
+    assert (train.tolist(), test.tolist()) == (list(range(40)), list(range(40, 60)))
+    assert sorted(np.concatenate([dev for _, dev in inner])) == list(range(40))
+    assert all(len(fit) == 30 and not set(fit) & set(dev) for fit, dev in inner)
+
+
+class Recorder(LogisticRegression):
+    """Notes the numbers of the rows that it sees; they stand in the first column."""
+
+    seen: ClassVar[list[tuple[str, frozenset]]] = []
+
+    def fit(self, x, y):
+        Recorder.seen.append(("fit", frozenset(x[:, [0]].toarray().ravel())))
+        return super().fit(x, y)
+
+    def predict(self, x):
+        Recorder.seen.append(("predict", frozenset(x[:, [0]].toarray().ravel())))
+        return super().predict(x)
+
+
+@pytest.mark.parametrize(
+    ("counts", "grid", "inner", "outer"),
+    [({"all": 60}, 6, 1, 5), ({"train": 40, "dev": 20, "test": 20}, 6, 1, 1), ({"train": 40, "test": 20}, 7, 5, 1)],
+)
+def test_c_is_chosen_without_the_test_part(monkeypatch, counts, grid, inner, outer):
+    monkeypatch.setattr(transfer, "LogisticRegression", Recorder)
+    monkeypatch.setattr(Recorder, "seen", [])
+    task, encode = gaussian(counts)
+    row = {s: i for i, s in enumerate(s for sentences, _ in task.splits.values() for s in sentences)}
+
+    def numbered(sentences):
+        return sparse.csr_matrix(np.column_stack([[row[s] for s in sentences], encode(sentences)]))
+
+    transfer.transfer_task(numbered, task, folds=5)
+    seen = Recorder.seen
+    searches, finals = seen[: 2 * grid * inner * outer], seen[2 * grid * inner * outer :]
+    assert len(finals) == 2 * outer
+    for i in range(outer):
+        (_, train), (_, test) = finals[2 * i : 2 * i + 2]
+        assert not train & test
+        own = searches[2 * grid * inner * i : 2 * grid * inner * (i + 1)]
+        assert all(not rows & test for _, rows in own)
+        assert all(rows <= train for kind, rows in own if kind == "fit")
+
+
+@pytest.mark.parametrize("counts", [{"train": 60, "dev": 30, "test": 40}, {"train": 60, "test": 40}])
+def test_a_leak_in_the_test_part_gains_nothing(counts):
+    task, encode = gaussian(counts)
+    labels = dict(zip(*task.splits["test"], strict=True))
+
+    def leaky(sentences):
+        leak = [[9 * labels[s] - 4.5 if s in labels else 0] for s in sentences]
+        return np.hstack([encode(sentences), leak])
+
+    honest = transfer.transfer_task(encode, task, folds=5)
+    assert transfer.transfer_task(leaky, task, folds=5) == honest
+    assert honest["accuracy"] < 100
+
+
+def test_the_result_is_reproducible_whatever_the_threads():
+    task, encode = gaussian({"all": 90})
+    once = transfer.transfer_task(encode, task)
+    assert once == transfer.transfer_task(encode, task) == transfer.transfer_task(encode, task, workers=2)
+    assert once["C"] == [c for c in once["C"] if c in transfer.C_GRID] and len(once["C"]) == 10
+
+
+def reference(model_x, y, cv, grid):
+    """scikit-learn's own search with another solver, converged."""
+    estimator = LogisticRegression(solver="newton-cholesky", tol=1e-10)
+    return GridSearchCV(estimator, {"C": list(grid)}, cv=cv).fit(model_x, y)
+
+
+@pytest.mark.parametrize("classes", [2, 6])
+def test_against_a_grid_search_on_the_training_part(classes):
+    task, encode = gaussian({"train": 240, "test": 120}, classes, 8)
+    (train, y), (test, true) = task.splits["train"], task.splits["test"]
+    cv = StratifiedKFold(10, shuffle=True, random_state=1111)
+    search = reference(encode(train).astype(float), y, cv, transfer.C_GRID_INNER_FOLDS)
+    found = transfer.transfer_task(encode, task)
+    assert found["C"] == [search.best_params_["C"]]
+    assert found["dev"] == pytest.approx(100 * search.best_score_)
+    assert found["accuracy"] == pytest.approx(100 * search.score(encode(test).astype(float), true))
+
+
+def test_against_a_grid_search_on_a_given_dev_part():
+    task, encode = gaussian({"train": 160, "dev": 80, "test": 80})
+    x = {split: encode(sentences).astype(float) for split, (sentences, _) in task.splits.items()}
+    y = {split: labels for split, (_, labels) in task.splits.items()}
+    cv = PredefinedSplit([-1] * 160 + [0] * 80)
+    search = reference(np.vstack([x["train"], x["dev"]]), y["train"] + y["dev"], cv, transfer.C_GRID)
+    final = LogisticRegression(C=search.best_params_["C"], tol=1e-10).fit(x["train"], y["train"])
+    found = transfer.transfer_task(encode, task)
+    assert found["C"] == [search.best_params_["C"]]
+    assert found["accuracy"] == pytest.approx(100 * final.score(x["test"], y["test"]))
+
+
+def test_pairs_become_difference_and_product():
+    task, encode = gaussian({"train": 60, "test": 30}, pairs=True)
+    x = transfer._features(encode, task)
+    u, v = encode(["test 4"])[0].tolist(), encode(["test 4 b"])[0].tolist()
+    expected = [abs(a - b) for a, b in zip(u, v, strict=True)] + [a * b for a, b in zip(u, v, strict=True)]
+    assert x.shape == (90, 10) and x[64].tolist() == pytest.approx(expected, rel=1e-6)
+    dense = transfer._features(lambda s: sparse.csr_matrix(encode(s)), task)
+    assert np.allclose(dense.toarray(), x)
+
+
+def test_f1_of_pairs():
+    task, encode = gaussian({"train": 60, "test": 30}, pairs=True)
+    found = transfer.transfer_task(encode, task, folds=5)
+    x, y = transfer._features(encode, task), np.arange(60) % 2
+    predicted = LogisticRegression(C=found["C"][0], tol=1e-10).fit(x[:60], y).predict(x[60:])
+    true = y[:30]
+    hits = int((predicted & true).sum())
+    assert found["accuracy"] == pytest.approx(100 * (predicted == true).mean())
+    assert found["f1"] == pytest.approx(100 * 2 * hits / (predicted.sum() + true.sum()))
+
+
+def test_a_common_shift_and_sparse_rows_change_nothing():
+    task, encode = gaussian({"all": 120})
+    expected = transfer.transfer_task(encode, task)
+    assert transfer.transfer_task(lambda s: encode(s) + 50.0, task) == expected
+    assert transfer.transfer_task(lambda s: sparse.csr_matrix(encode(s)), task) == expected
+
+
+@pytest.mark.parametrize(
+    ("encode", "message"),
+    [
+        (lambda s: np.ones((len(s) - 1, 4)), r"embeddings of shape \(89, 4\) where \(90, d\) is expected"),
+        (lambda s: np.ones(len(s)), r"embeddings of shape \(90,\) where"),
+        (lambda s: np.full((len(s), 4), np.nan), "embeddings hold NaN or infinity"),
+    ],
+)
+def test_bad_embeddings_are_named(encode, message):
+    with pytest.raises(ValueError, match=message):
+        transfer.transfer_task(encode, gaussian({"all": 90})[0])
+
+
+def test_bad_tasks_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"transfer task must be one of MR, .*, got 'IMDB'"):
+        transfer.transfer7(hashed, tmp_path, tasks=["IMDB"])
+    with pytest.raises(ValueError, match="no task: name at least one of MR, CR"):
+        transfer.transfer7(hashed, tmp_path, tasks=[])
+    with pytest.raises(FileNotFoundError, match=r"rt-polarity.pos is missing .*`python -m lib.data fetch`"):
+        transfer.transfer7(hashed, tmp_path)
+    with pytest.raises(ValueError, match="toy: splits train, dev where all; train, test; or train, dev, test"):
+        transfer.transfer_task(hashed, gaussian({"train": 8, "dev": 8})[0])
+
+
+# --- overlap -----------------------------------------------------------------------------------------------
+
+
+def test_jaccard_closed_forms():
+    assert transfer.jaccard("a b c", "B c d") == 50
+    assert transfer.jaccard("a a a", "a") == 100
+    assert transfer.jaccard("a b", "c d") == 0
+    assert transfer.jaccard("", "a") == 0
+    assert transfer.jaccard("", "") == 100
+    assert transfer.jaccard("abc", "abd", tokens=list) == 50
+
+
+@given(st.text("abc ", max_size=12), st.text("abc ", max_size=12))
+def test_jaccard_against_a_slow_version(first, second):
+    a, b = Counter(first.split()), Counter(second.split())
+    both, either = [t for t in a if t in b], list(a) + [t for t in b if t not in a]
+    found = transfer.jaccard(first, second, str.split)
+    assert found == pytest.approx(100 * len(both) / len(either) if either else 100)
+    assert found == transfer.jaccard(second, first, str.split)
+
+
+def test_mean_jaccard():
+    pairs = pairs_of(("a b c", "b c d", 1), ("a", "b", 2), ("a", "A", 2))
+    assert transfer.mean_jaccard(pairs) == 50
+    assert transfer.mean_jaccard(pairs, str.split) == pytest.approx(50 / 3)
+    with pytest.raises(ValueError, match="toy has no pairs"):
+        transfer.mean_jaccard(pairs_of())
+
+
+# --- ranks -------------------------------------------------------------------------------------------------
+
+graded = st.lists(st.tuples(*[st.integers(0, 5)] * 3), min_size=1, max_size=10)
+
+
+def angled(values: list[int]):
+    """An encode whose cosine of ("base", "i") grows with values[i]."""
+    degrees = {"base": 0.0, **{str(i): 90 - 15.0 * value for i, value in enumerate(values)}}
+    return lambda s: [[math.cos(math.radians(degrees[x])), math.sin(math.radians(degrees[x]))] for x in s]
+
+
+@given(graded)
+def test_rank_changes_against_a_slow_version(rows):
+    a, b, gold = (list(column) for column in zip(*rows, strict=True))
+    pairs = pairs_of(*[("base", str(i), g) for i, g in enumerate(gold)])
+    found = transfer.rank_changes(angled(a), angled(b), pairs)
+
+    def rank(values, i):
+        return 1 + sum(w < values[i] for w in values) + (sum(w == values[i] for w in values) - 1) / 2
+
+    improvement = [abs(rank(a, i) - rank(gold, i)) - abs(rank(b, i) - rank(gold, i)) for i in range(len(rows))]
+    assert found.index.tolist() == sorted(range(len(rows)), key=lambda i: -improvement[i])
+    for i, row in found.iterrows():
+        assert (row["sentence1"], row["sentence2"], row["gold"]) == ("base", str(i), gold[i])
+        ranks = (row["rank_gold"], row["rank_a"], row["rank_b"], row["improvement"])
+        assert ranks == (rank(gold, i), rank(a, i), rank(b, i), improvement[i])
+        assert row["similarity_a"] == pytest.approx(math.cos(math.radians(90 - 15 * a[i])))
+
+
+def test_rank_changes_closed_forms():
+    pairs = pairs_of(*[("base", str(i), i) for i in range(5)])
+    perfect, reversed_ = angled([0, 1, 2, 3, 4]), angled([4, 3, 2, 1, 0])
+    assert transfer.rank_changes(reversed_, perfect, pairs)["improvement"].tolist() == [4, 4, 2, 2, 0]
+    assert transfer.rank_changes(perfect, reversed_, pairs)["improvement"].tolist() == [0, -2, -2, -4, -4]
+    assert set(transfer.rank_changes(perfect, perfect, pairs)["improvement"]) == {0}
+
+
+# --- attention ---------------------------------------------------------------------------------------------
+
+SENTENCE = "The dogs sees no birds."
+SPLIT = ["The", "dogs", "sees", "no", "birds", "."]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A tiny BERT that cuts `dogs` into two word pieces."""
+    monkeypatch.setattr(tiny, "WORDS", [*tiny.WORDS, "##s"])
+    return tiny.tiny_bert(tmp_path / "bert")
+
+
+def slow_attention(folder: Path, sentence: str) -> torch.Tensor:
+    """(t, t) of the last layer, heads averaged, by transformers alone."""
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager", add_pooling_layer=False).eval()
+    with torch.no_grad():
+        output = model(**AutoTokenizer.from_pretrained(folder)(sentence, return_tensors="pt"), output_attentions=True)
+    last = output.attentions[-1]
+    return sum(last[0, head] for head in range(last.shape[1])) / last.shape[1]
+
+
+@pytest.mark.parametrize(("pooling", "rows"), [("cls", [0]), ("last_token", [9]), ("mean", range(10))])
+def test_attention_against_transformers(folder, pooling, rows):
+    encoder = tiny.tiny_encoder(folder, pooling=pooling)
+    assert encoder.tokenizer.tokenize(SENTENCE) == ["the", "dog", "##s", "sees", "no", "bird", "##s", "."]
+    attention = slow_attention(folder, SENTENCE)
+    row = sum(attention[i] for i in rows) / len(rows)
+    pieces = [[1], [2, 3], [4], [5], [6, 7], [8]]
+    expected = [float(sum(row[i] for i in word) / row[1:9].sum()) for word in pieces]
+    found = transfer.attention_to_words(encoder, SENTENCE)
+    assert [word for word, _ in found] == SPLIT
+    assert [weight for _, weight in found] == pytest.approx(expected, rel=1e-4)
+    assert sum(weight for _, weight in found) == pytest.approx(1)
+    assert transfer.attention_to_words(encoder, SENTENCE, position=pooling) == found
+
+
+def test_attention_leaves_the_encoder_as_it_was(folder, monkeypatch):
+    encoder = tiny.tiny_encoder(folder, dropout=0.5)
+    before, implementation = encoder.encode([SENTENCE]), encoder.backbone.config._attn_implementation
+    encoder.train()
+    first = transfer.attention_to_words(encoder, SENTENCE)
+    assert first == transfer.attention_to_words(encoder, SENTENCE), "no dropout"
+    assert encoder.training and encoder.backbone.config._attn_implementation == implementation != "eager"
+    assert np.array_equal(encoder.encode([SENTENCE]), before)
+
+    def fail(**_):
+        raise RuntimeError("no memory")
+
+    monkeypatch.setattr(encoder.backbone, "forward", fail)
+    with pytest.raises(RuntimeError, match="no memory"):
+        transfer.attention_to_words(encoder, SENTENCE)
+    assert encoder.training and encoder.backbone.config._attn_implementation == implementation
+
+
+def test_attention_of_long_and_empty_sentences(folder):
+    encoder = tiny.tiny_encoder(folder)
+    assert transfer.attention_to_words(encoder, "") == []
+    found = transfer.attention_to_words(encoder, "dog " * 100)
+    assert len(found) == 30 and sum(weight for _, weight in found) == pytest.approx(1)
+
+
+def test_attention_refuses(folder, monkeypatch):
+    encoder = tiny.tiny_encoder(folder)
+    with pytest.raises(ValueError, match=r"position must be one of cls, mean, .*, got 'first'"):
+        transfer.attention_to_words(encoder, SENTENCE, position="first")
+    hidden = type("Output", (), {"attentions": None})
+    monkeypatch.setattr(encoder.backbone, "forward", lambda **_: hidden)
+    with pytest.raises(ValueError, match="BertModel does not show its attention"):
+        transfer.attention_to_words(encoder, SENTENCE)
+
+
+# --- Chinese -----------------------------------------------------------------------------------------------
+
+
+def characters(sentences: list[str]) -> sparse.csr_matrix:
+    """Counts of characters."""
+    return CountVectorizer(analyzer="char").fit_transform(sentences)
+
+
+def test_chinese_pairs_are_scored(tmp_path):
+    rows = "0||一个男人。||一个女人。||3\n1||一只狗。||天气很好！||0\n2||他在跑步。||他在跑步。||5\n"
+    (tmp_path / "cnsd-sts-dev.txt").write_text(rows, encoding="utf-8")
+    pairs = data.cnsd("dev", tmp_path)
+    assert evaluate.pairs_spearman(characters, pairs) == pytest.approx(100)
+    assert transfer.mean_jaccard(pairs, list) == pytest.approx(100 * (4 / 6 + 0 + 1) / 3)
+
+
+# --- the reference -----------------------------------------------------------------------------------------
+
+
+def test_the_reference_agrees_on_made_up_tasks(tmp_path, monkeypatch):
+    pytest.importorskip("sentence_transformers", reason="extra `reference` is not installed")
+    monkeypatch.syspath_prepend(str(paths.ROOT))
+    threads = torch.get_num_threads()
+    script = importlib.import_module("benchmarks.transfer_reference")
+    assert script.main(["--smoke", "--threads", "1", "--results", str(tmp_path)]) == 0
+    torch.set_num_threads(threads)
+    (page,), (table,) = tmp_path.glob("*.md"), tmp_path.glob("*.json")
+    rows = json.loads(table.read_text())["rows"]
+    assert [row["task"] for row in rows] == [*data.TRANSFER_TASKS, "avg", "MRPC f1"]
+    for row in rows:
+        assert row["lib"] == pytest.approx(row["reference"], abs=1)
+        assert f"| {row['task']} | {row['lib']:.2f} | {row['reference']:.2f} |" in page.read_text()
+
+
+# --- real data ---------------------------------------------------------------------------------------------
+
+
+def sts_and_sick(tokens) -> list[float]:
+    """Mean overlap of the six STS tasks, and of SICK-R."""
+    overlap = {}
+    for task, subsets in data.sts_tasks(REAL).items():
+        means = [transfer.mean_jaccard(pairs, tokens) for pairs in subsets.values()]
+        overlap[task] = np.average(means, weights=[len(pairs) for pairs in subsets.values()])
+    sick = overlap.pop("SICK-R")
+    return [float(np.mean(list(overlap.values()))), float(sick)]
+
+
+@pytest.mark.real_data
+def test_overlap_of_the_sts_pairs():
+    """SDA prints 47.39 and 57.24."""
+    assert sts_and_sick(terms_of) == pytest.approx([39.97, 49.06], abs=0.01)
+
+
+@pytest.mark.real_data
+def test_overlap_of_the_sts_pairs_in_word_pieces():
+    """Nearest to what SDA prints: word pieces, [CLS] and [SEP] among them."""
+    tokenizer = AutoTokenizer.from_pretrained(REAL / "vocab/bert-base-uncased")
+    found = sts_and_sick(lambda sentence: tokenizer(sentence)["input_ids"])
+    assert found == pytest.approx([47.04, 56.01], abs=0.01)
+    assert found != pytest.approx([47.39, 57.24], abs=0.3)
+
+
+@pytest.mark.real_data
+def test_words_of_customer_reviews():
+    """A bag of words guesses most polarities; 64 of 100 are positive."""
+    reviews = data.transfer("CR", REAL)
+    found = transfer.transfer_task(evaluate.bag_of_words_encode(CountVectorizer(min_df=2)), reviews)
+    assert 76 < found["accuracy"] < 84 and found["dev"] > 76
+
+
+@pytest.mark.real_data
+def test_chinese_sts_b():
+    pairs = {split: data.cnsd(split, REAL) for split in data.SPLITS}
+    assert {split: len(p) for split, p in pairs.items()} == {"train": 5231, "dev": 1458, "test": 1361}
+    scores = {split: evaluate.pairs_spearman(characters, p) for split, p in pairs.items()}
+    assert scores == pytest.approx({"train": 58.09, "dev": 64.35, "test": 56.88}, abs=0.01)
