@@ -13,8 +13,8 @@ from typing import TextIO
 
 import nbformat
 
-from lib import course, plots, runs
-from workflow import pages
+from lib import plots, runs
+from workflow import course, pages
 
 
 def refresh(notebook: Path, stream: TextIO | None = None) -> course.Outcome:

@@ -6,8 +6,8 @@ import pytest
 from tiny import tiny_sentences
 
 from lib import data
-from lib.augment.__main__ import main
-from lib.augment.files import read_aligned, write_aligned
+from workflow.augment import main
+from workflow.files import read_aligned, write_aligned
 
 LINES = [*tiny_sentences(25), "", "the last ."]
 
@@ -112,7 +112,7 @@ def test_wrong_requests_are_one_sentence(arguments, message, tmp_path, monkeypat
 
 
 def test_another_thesaurus_under_the_same_name_is_noticed(tmp_path, monkeypatch):
-    from lib.augment import __main__ as command
+    from workflow import augment as command
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.txt").write_text("a big dog\n" * 5)

@@ -12,9 +12,9 @@ import nbformat
 import pandas as pd
 import pytest
 
-from lib import course, paths
+from lib import paths
 from notebooks import refresh
-from workflow import pages
+from workflow import course, pages
 
 RUN = """
 from lib import runs

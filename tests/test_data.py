@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from lib import data, paths
 from lib.data import Pairs
+from workflow import fetch
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
 
@@ -367,7 +368,7 @@ def test_corpus_names_and_paths(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory) -> Path:
     """A folder in SentEval's layout with as many lines as the real one, all made up."""
-    root, n = tmp_path_factory.mktemp("tree") / "downstream", data.EXPECTED
+    root, n = tmp_path_factory.mktemp("tree") / "downstream", fetch.EXPECTED
     unscored = {"STS15": 5500, "STS16": 7997}
     for task, subsets in data.STS_SUBSETS.items():
         folder = root / f"STS/{task}-en-test"
@@ -423,11 +424,11 @@ class Hub:
 
 
 def test_check_finds_everything(tree):
-    rows = data.check(tree)
-    assert [name for name, _, _ in rows] == list(data.EXPECTED)
-    assert {name for name, _, found in rows if found == data.ABSENT} == set(data.OPTIONAL)
-    assert all(found in (expected, data.ABSENT) for _, expected, found in rows)
-    assert data.differences(rows) == []
+    rows = fetch.check(tree)
+    assert [name for name, _, _ in rows] == list(fetch.EXPECTED)
+    assert {name for name, _, found in rows if found == fetch.ABSENT} == set(fetch.OPTIONAL)
+    assert all(found in (expected, fetch.ABSENT) for _, expected, found in rows)
+    assert fetch.differences(rows) == []
 
 
 def test_check_names_each_difference(tree, tmp_path):
@@ -437,7 +438,7 @@ def test_check_names_each_difference(tree, tmp_path):
     (copy / "SICK/SICK_trial.txt").unlink()
     write(copy / "TREC/TREC_10.label", "NUM:x a ?\n" * 499)
     write(copy / "SST/binary/sentiment-dev", "a\t1\nb\n")
-    wrong = "\n".join(data.differences(data.check(copy)))
+    wrong = "\n".join(fetch.differences(fetch.check(copy)))
     assert "SICK-R dev: 500 expected, found absent" in wrong
     assert "STS unlabelled: 89192 expected, found absent" in wrong
     assert "TREC test: 500 expected, found 499" in wrong
@@ -445,55 +446,55 @@ def test_check_names_each_difference(tree, tmp_path):
 
 
 def test_check_command(tree, tmp_path, capsys):
-    assert data.main(["check", str(tree)]) == 0
+    assert fetch.main(["check", str(tree)]) == 0
     out = capsys.readouterr().out
     assert "STS12                 3108      3108\n" in out and "wiki1m             1000000    absent (optional)" in out
-    assert data.main(["check", str(tmp_path)]) == 1
+    assert fetch.main(["check", str(tmp_path)]) == 1
     assert "STS12                 3108    absent <-" in capsys.readouterr().out
-    assert data.main(["check", str(tmp_path / "nowhere")]) == 1
+    assert fetch.main(["check", str(tmp_path / "nowhere")]) == 1
     assert "error: no folder" in capsys.readouterr().err
 
 
 def test_fetch_unpacks_records_and_keeps(hub, tmp_path):
     download = Hub(hub)
-    assert data.fetch(tmp_path / "t", download) == [tmp_path / "t/senteval", tmp_path / "t" / data.WIKI1M]
+    assert fetch.fetch(tmp_path / "t", download) == [tmp_path / "t/senteval", tmp_path / "t" / data.WIKI1M]
     assert download.calls == [data.TAR, data.WIKI1M]
-    recorded = json.loads((tmp_path / "t" / data.CHECKSUMS).read_text())
+    recorded = json.loads((tmp_path / "t" / fetch.CHECKSUMS).read_text())
     assert recorded == {name: data.sha256(hub / name) for name in (data.TAR, data.WIKI1M)}
-    assert sorted(p.name for p in (tmp_path / "t").iterdir()) == sorted([data.CHECKSUMS, "senteval", data.WIKI1M])
+    assert sorted(p.name for p in (tmp_path / "t").iterdir()) == sorted([fetch.CHECKSUMS, "senteval", data.WIKI1M])
     assert not list((tmp_path / "t").rglob("._*"))
-    assert data.differences(data.check(tmp_path / "t")) == []
-    data.fetch(tmp_path / "t", download)
+    assert fetch.differences(fetch.check(tmp_path / "t")) == []
+    fetch.fetch(tmp_path / "t", download)
     assert len(download.calls) == 2
 
 
 def test_fetch_finds_the_data_at_any_depth_of_a_compressed_archive(tree, tmp_path):
     with tarfile.open(tmp_path / data.TAR, "w:gz") as tar:
         tar.add(tree, arcname="SentEval/data/downstream")
-    data.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
+    fetch.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
     assert (tmp_path / "t/senteval/STS/STS12-en-test").is_dir()
 
 
 def test_fetch_refuses_a_file_that_changed(hub, tmp_path):
-    fetch = [data.WIKI1M]
-    data.fetch(tmp_path, Hub(hub), names=fetch)
+    wanted = [data.WIKI1M]
+    fetch.fetch(tmp_path, Hub(hub), names=wanted)
     with (tmp_path / data.WIKI1M).open("r+b") as file:
         file.write(b"B")
     with pytest.raises(ValueError, match=r"wiki1m_for_simcse\.txt has SHA-256 .* recorded at the first download"):
-        data.fetch(tmp_path, Hub(hub), names=fetch)
+        fetch.fetch(tmp_path, Hub(hub), names=wanted)
     (tmp_path / data.WIKI1M).unlink()
     write(tmp_path / "other" / data.WIKI1M, "B sentence.\n" * 1_000_000)
     with pytest.raises(ValueError, match="recorded at the first download"):
-        data.fetch(tmp_path, Hub(tmp_path / "other"), names=fetch)
+        fetch.fetch(tmp_path, Hub(tmp_path / "other"), names=wanted)
     assert not (tmp_path / data.WIKI1M).exists()
-    data.fetch(tmp_path, Hub(hub), names=fetch)
+    fetch.fetch(tmp_path, Hub(hub), names=wanted)
     assert (tmp_path / data.WIKI1M).exists()
 
 
 def test_fetch_refuses_a_short_file_and_records_nothing(tmp_path):
     write(tmp_path / "hub" / data.WIKI1M, "A sentence.\n" * 999)
     with pytest.raises(ValueError, match="has 999 lines where 1000000 are expected"):
-        data.fetch(tmp_path / "t", Hub(tmp_path / "hub"), names=(data.WIKI1M,))
+        fetch.fetch(tmp_path / "t", Hub(tmp_path / "hub"), names=(data.WIKI1M,))
     assert list((tmp_path / "t").iterdir()) == []
 
 
@@ -501,15 +502,15 @@ def test_fetch_refuses_an_incomplete_archive(tree, tmp_path):
     with tarfile.open(tmp_path / data.TAR, "w") as tar:
         tar.add(tree / "STS", arcname="STS")
     with pytest.raises(ValueError, match=r"is not the data expected: .*SICK-R train: 4500 expected, found absent"):
-        data.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
+        fetch.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
     assert list((tmp_path / "t").iterdir()) == []
 
 
 def test_fetch_says_what_is_wrong_with_a_damaged_tree(hub, tmp_path):
-    data.fetch(tmp_path, Hub(hub), names=(data.TAR,))
+    fetch.fetch(tmp_path, Hub(hub), names=(data.TAR,))
     write(tmp_path / "senteval/CR/custrev.neg", "b\n")
     with pytest.raises(ValueError, match="remove it and fetch again: CR: 3775 expected, found 3771"):
-        data.fetch(tmp_path, Hub(hub), names=(data.TAR,))
+        fetch.fetch(tmp_path, Hub(hub), names=(data.TAR,))
 
 
 MALICIOUS = {
@@ -531,7 +532,7 @@ def test_fetch_refuses_malicious_members(tmp_path, member):
         add(tar, **member)
     target = tmp_path / "a/b/target"
     with pytest.raises(ValueError, match="is unsafe, nothing unpacked"):
-        data.fetch(target, Hub(tmp_path), names=(data.TAR,))
+        fetch.fetch(target, Hub(tmp_path), names=(data.TAR,))
     assert list(target.iterdir()) == [] and not list(tmp_path.rglob("evil*"))
 
 
@@ -539,25 +540,25 @@ def test_fetch_refuses_malicious_members(tmp_path, member):
 def test_fetch_refuses_what_is_no_archive(tmp_path, content, message):
     write(tmp_path / data.TAR, content)
     with pytest.raises(ValueError, match=message):
-        data.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
+        fetch.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
 
 
 def test_fetch_refuses_another_archive(tmp_path):
     with tarfile.open(tmp_path / data.TAR, "w") as tar:
         add(tar, "readme.txt")
     with pytest.raises(ValueError, match="holds no STS/STS12-en-test"):
-        data.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
+        fetch.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
 
 
 def test_unpack_does_not_replace(hub, tmp_path):
     (tmp_path / "senteval").mkdir()
     with pytest.raises(FileExistsError, match="is there already"):
-        data.unpack(hub / data.TAR, tmp_path)
+        fetch.unpack(hub / data.TAR, tmp_path)
 
 
 def test_fetch_respects_offline(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert data.main(["fetch", "--target", str(tmp_path)]) == 1
+    assert fetch.main(["fetch", "--target", str(tmp_path)]) == 1
     captured = capsys.readouterr()
     assert captured.err.startswith("error: HF_HUB_OFFLINE is set") and captured.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
@@ -573,7 +574,7 @@ def test_fetch_asks_the_hub_for_the_right_file(hub, tmp_path, monkeypatch):
         return str(write(Path(local_dir) / name, (hub / name).read_bytes()))
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", hf_hub_download)
-    data.fetch(tmp_path, names=(data.WIKI1M,))
+    fetch.fetch(tmp_path, names=(data.WIKI1M,))
     assert asked == [("princeton-nlp/datasets-for-simcse", "wiki1m_for_simcse.txt", "dataset")]
 
 
@@ -584,7 +585,7 @@ def test_fetch_without_a_network_is_one_sentence(tmp_path, monkeypatch, capsys):
         raise ConnectionError("Name or service not known\nmore\nlines")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", refuse)
-    assert data.main(["fetch", "--target", str(tmp_path)]) == 1
+    assert fetch.main(["fetch", "--target", str(tmp_path)]) == 1
     err = capsys.readouterr().err
     assert "senteval.tar of princeton-nlp/datasets-for-simcse cannot be downloaded: Name or service" in err
     assert err.count("\n") == 1
@@ -621,7 +622,7 @@ def test_write_json_replaces_in_one_step(tmp_path):
 @pytest.mark.real_data
 class TestRealData:
     def test_counts(self):
-        assert data.differences(data.check(REAL)) == []
+        assert fetch.differences(fetch.check(REAL)) == []
 
     def test_unlabelled_sentences(self):
         sentences = data.sts_unlabelled(REAL)

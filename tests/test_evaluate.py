@@ -15,6 +15,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from lib import data, evaluate, paths
 from lib.data import Pairs
+from workflow import score
 
 REAL = os.environ.get("CSE_DATA", ".")
 rows = st.integers(2, 8).flatmap(lambda n: arrays(float, (n, 3), elements=st.integers(-4, 4).map(float)))
@@ -488,7 +489,7 @@ def test_command_scores_the_mini_suite(tiny_model, tmp_path, monkeypatch, capsys
         lines = "".join(f"{i % 6}\t{'paraphrase' if i % 2 else 'negated'}\ta {i}\tb {i}\n" for i in range(12))
         (tmp_path / f"sts_{split}.tsv").write_text(f"score\tkind\tsentence1\tsentence2\n{lines}")
     monkeypatch.setattr(paths, "MINI", tmp_path)
-    assert evaluate.main([str(tiny_model), "--suite", "mini", "--json", str(tmp_path / "a.json")]) == 0
+    assert score.main([str(tiny_model), "--suite", "mini", "--json", str(tmp_path / "a.json")]) == 0
     out = capsys.readouterr().out
     assert out.startswith("mini dev  ") and "\nnegated " in out and "\nparaphrase " in out
     written = json.loads((tmp_path / "a.json").read_text())
@@ -503,7 +504,7 @@ def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
         ((tiny_model, "--data-dir", tmp_path / "empty"), "python -m lib.data fetch"),
         ((tiny_model, "--data-dir", sts_tree, "--pooling", "maximum"), "maximum"),
     ):
-        assert evaluate.main([str(a) for a in arguments]) == 2
+        assert score.main([str(a) for a in arguments]) == 2
         captured = capsys.readouterr()
         errors = [line for line in captured.err.splitlines() if line.startswith("error: ")]
         assert len(errors) == 1 and message in errors[0]
@@ -511,10 +512,7 @@ def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
 
 
 def test_collapse_is_written_as_null(tmp_path):
-    assert evaluate._without_nan({"a": {"b": math.nan, "c": 1.5}, "d": "nan"}) == {
-        "a": {"b": None, "c": 1.5},
-        "d": "nan",
-    }
+    assert score._without_nan({"a": {"b": math.nan, "c": 1.5}, "d": "nan"}) == {"a": {"b": None, "c": 1.5}, "d": "nan"}
 
 
 # --- published values --------------------------------------------------------------------------------------

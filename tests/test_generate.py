@@ -14,10 +14,10 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from lib.augment import generate
-from lib.augment.__main__ import main
-from lib.augment.files import read_aligned
-from lib.augment.generate import Generator, Step
+from workflow import generate
+from workflow.augment import main
+from workflow.files import read_aligned
+from workflow.generate import Generator, Step
 
 CPU = torch.device("cpu")
 SENTENCES = [*tiny_sentences(13), "a cat ."]

@@ -17,8 +17,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from lib import course, paths
-from workflow import pages
+from lib import paths
+from workflow import course, pages
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob(course.NOTEBOOK_PATTERN))
 REQUIRED = ("profile", "seed", "n_seeds", "model", "max_steps", "device", "data_dir", "output_dir")

@@ -7,8 +7,8 @@ import pytest
 import spacy
 
 from lib import paths
-from lib.augment import __main__ as command
 from lib.augment import parse, sda
+from workflow import augment as command
 
 SENTENCES = [
     "The children played in the old garden.",

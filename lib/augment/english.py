@@ -3,6 +3,7 @@
 import re
 from collections.abc import Container
 from functools import cache
+from pathlib import Path
 
 from lib import paths
 
@@ -46,32 +47,7 @@ PREFIXES = (
 )
 
 # Base form, past tense, participle.
-_IRREGULAR = """
-arise arose arisen, awake awoke awoken, bear bore borne, beat beat beaten, become became become, begin began begun,
-bend bent bent, bind bound bound, bite bit bitten, bleed bled bled, blow blew blown, break broke broken,
-breed bred bred, bring brought brought, build built built, burn burnt burnt, buy bought bought, catch caught caught,
-choose chose chosen, come came come, creep crept crept, deal dealt dealt, dig dug dug, do did done, draw drew drawn,
-dream dreamt dreamt, drink drank drunk, drive drove driven, eat ate eaten, fall fell fallen, feed fed fed,
-feel felt felt, fight fought fought, find found found, flee fled fled, fly flew flown, forbid forbade forbidden,
-forget forgot forgotten, forgive forgave forgiven, freeze froze frozen, get got got, give gave given, go went gone,
-grind ground ground, grow grew grown, hang hung hung, have had had, hear heard heard, hide hid hidden,
-hold held held, keep kept kept, kneel knelt knelt, know knew known, lay laid laid, lead led led, leap leapt leapt,
-learn learnt learnt, leave left left, lend lent lent, lie lay lain, light lit lit, lose lost lost, make made made,
-mean meant meant, meet met met, overcome overcame overcome, overtake overtook overtaken, pay paid paid,
-prove proved proven, ride rode ridden, ring rang rung, rise rose risen, run ran run, say said said, see saw seen,
-seek sought sought, sell sold sold, send sent sent, shake shook shaken, shine shone shone, shoot shot shot,
-show showed shown, shrink shrank shrunk, sing sang sung, sink sank sunk, sit sat sat, sleep slept slept,
-slide slid slid, speak spoke spoken, spend spent spent, spin spun spun, spring sprang sprung, stand stood stood,
-steal stole stolen, stick stuck stuck, sting stung stung, strike struck struck, strive strove striven,
-swear swore sworn, sweep swept swept, swim swam swum, swing swung swung, take took taken, teach taught taught,
-tear tore torn, tell told told, think thought thought, throw threw thrown, undergo underwent undergone,
-understand understood understood, undertake undertook undertaken, wake woke woken, wear wore worn, weave wove woven,
-weep wept wept, win won won, withdraw withdrew withdrawn, write wrote written, bet bet bet, burst burst burst,
-cast cast cast, cost cost cost, cut cut cut, hit hit hit, hurt hurt hurt, let let let, put put put, quit quit quit,
-read read read, rid rid rid, set set set, shed shed shed, shut shut shut, split split split, spread spread spread,
-thrust thrust thrust, upset upset upset
-"""
-_FORMS = [entry.split() for entry in _IRREGULAR.split(",")]
+_FORMS = [line.split() for line in Path(__file__).with_name("irregular_verbs.txt").read_text("utf-8").splitlines()]
 _PARTICIPLES = {base: participle for base, _, participle in _FORMS} | {"be": "been"}
 _PASTS = {past for base, past, _ in _FORMS if base != past}
 _AMBIGUOUS = {"found", "lay", "ground", "wound", "saw", "felt"}

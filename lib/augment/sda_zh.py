@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from lib.augment.sda import Augmented, Edit, Tree, _choose, render
+from lib.augment.sda import _choose
+from lib.augment.trees import Augmented, Edit, Tree, render
 
 MODALS = ("必须", "不得不", "不能不", "不会不", "应该", "应当", "可能", "也许")
 OPENERS = ("不得不说，", "诚然，")

@@ -1,0 +1,360 @@
+"""Execute the notebooks: the whole course, or one notebook with parameters of one's own.
+
+Command line, from any folder:
+
+* ``python -m lib.course``: every notebook at the `mini` profile into `outputs/`, with an
+  index page, rendered pages and a table of results;
+* ``python -m lib.course run 02_simcse -p temperature 0.1 -p profile small --no-lesson``:
+  one notebook, optionally without the cells tagged `lesson`.
+
+An executed notebook, and a page, is written under a temporary name and renamed when it is
+complete; a notebook that failed is kept as `<name>.failed.ipynb`.
+"""
+
+import argparse
+import ast
+import difflib
+import hashlib
+import json
+import logging
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+import nbformat
+import papermill
+import yaml
+from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+from jupyter_client.manager import AsyncKernelManager
+from papermill.exceptions import PapermillExecutionError
+
+from lib import paths
+from workflow.pages import Outcome, index_page, render, results_table, two_decimals
+
+NOTEBOOK_PATTERN = "[0-9][0-9]_*.ipynb"
+
+
+class CourseError(ValueError):
+    """A request that cannot be carried out: unknown notebook, unknown parameter, missing kernel."""
+
+
+# --- notebooks and their parameters ---------------------------------------------------------
+
+
+def notebooks(folder: Path | None = None) -> list[Path]:
+    """The course's notebooks, `NN_name.ipynb`, in order.
+
+    Raises:
+        CourseError: the folder holds none.
+    """
+    folder = folder or paths.NOTEBOOKS
+    found = sorted(folder.glob(NOTEBOOK_PATTERN))
+    if not found:
+        raise CourseError(f"No notebook named like 01_name.ipynb in {folder}; name the folder with --notebooks.")
+    return found
+
+
+def find_notebook(name: str, folder: Path | None = None) -> Path:
+    """Resolve `02_simcse`, `02`, `02_simcse.ipynb` or the path of a notebook.
+
+    Raises:
+        CourseError: nothing, or more than one notebook, has that name.
+    """
+    if name.endswith(".ipynb") and Path(name).is_file():
+        return Path(name).resolve()
+    known = notebooks(folder)
+    stem = Path(name).name.removesuffix(".ipynb")
+    matches = [path for path in known if path.stem == stem] or [p for p in known if p.stem.split("_")[0] == stem]
+    if len(matches) != 1:
+        raise CourseError(f"No notebook {name!r}{_did_you_mean(stem, [p.stem for p in known])}")
+    return matches[0]
+
+
+def parse_value(text: str) -> Any:
+    """Read the value of a parameter as YAML, with Python's spellings of `None` and of floats.
+
+    Example:
+        >>> [parse_value(text) for text in ("0.1", "1e-3", "None", "true", "[0, 1]", "bert-base")]
+        [0.1, 0.001, None, True, [0, 1], 'bert-base']
+    """
+    if text == "None":
+        return None
+    try:
+        return float(text) if re.fullmatch(r"[-+]?[\d.]+[eE][-+]?\d+", text) else _plain(yaml.safe_load(text), text)
+    except (yaml.YAMLError, ValueError):
+        return text
+
+
+def parameter_names(notebook: Path) -> list[str]:
+    """Names that the notebook's cell tagged `parameters` assigns, in order.
+
+    Read from the syntax tree: papermill's own inspection misses annotations such as `str | None`.
+    """
+    cells = nbformat.read(notebook, as_version=4).cells
+    source = next((cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])), "")
+    names = []
+    for node in ast.parse(source).body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        names += [target.id for target in targets if isinstance(target, ast.Name)]
+    return names
+
+
+def check_parameters(notebook: Path, parameters: dict[str, Any]) -> None:
+    """Compare names with those the notebook's cell tagged `parameters` defines.
+
+    Raises:
+        CourseError: a name that the notebook does not define, with the list of those it does.
+    """
+    known = parameter_names(notebook)
+    for name in parameters:
+        if name not in known:
+            listed = ", ".join(known) or "none (no cell is tagged `parameters`)"
+            hint = _did_you_mean(name, known)
+            raise CourseError(f"{notebook.stem} has no parameter {name!r}{hint} Its parameters: {listed}.")
+
+
+def without_lesson(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A copy of a notebook without the cells that carry the tag `lesson`."""
+    copy = nbformat.from_dict(notebook)
+    copy.cells = [cell for cell in copy.cells if "lesson" not in cell.metadata.get("tags", [])]
+    return copy
+
+
+def run_path(notebook: Path, parameters: dict[str, Any], lesson: bool = True) -> Path:
+    """Where `run` puts a notebook: `outputs/<stem>/<stem>-<8 hex of the parameters>.ipynb`."""
+    key = json.dumps({"parameters": parameters, "lesson": lesson}, sort_keys=True, default=str)
+    digest = hashlib.sha256(key.encode()).hexdigest()[:8]
+    return paths.outputs() / notebook.stem / f"{notebook.stem}-{digest}.ipynb"
+
+
+def _plain(value: Any, text: str) -> Any:
+    return value if value is None or isinstance(value, bool | int | float | str | list | dict) else text
+
+
+def _did_you_mean(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]!r}?)." if close else "."
+
+
+def _papermill_path(path: Path) -> str:
+    """papermill formats every path as a template: literal braces must be doubled."""
+    return str(path).replace("{", "{{").replace("}", "}}")
+
+
+# --- execution --------------------------------------------------------------------------------
+
+
+class OwnKernel(AsyncKernelManager):
+    """An IPython kernel of the running interpreter, whatever kernels the user has registered."""
+
+    def _kernel_spec_manager_default(self) -> KernelSpecManager:
+        return KernelSpecManager(kernel_dirs=[])
+
+    async def start_kernel(self, **kwargs: Any) -> None:  # type: ignore[override]
+        """Start the kernel with encrypted transport and the project's root on its import path."""
+        inherited = os.environ.get("PYTHONPATH")
+        path = os.pathsep.join([str(paths.ROOT), *([inherited] if inherited else [])])
+        environment = {**os.environ, "PYTHONPATH": path}
+        await super().start_kernel(env=environment, transport_encryption="auto", **kwargs)
+
+
+class Progress:
+    """One line of progress: rewritten every second on a terminal, a line every `every` seconds elsewhere."""
+
+    def __init__(self, label: str, cells: int, stream: TextIO, every: float = 15.0) -> None:
+        self.label, self.cells, self.stream, self.every = label, cells, stream, every
+        self.cell = 0
+        self.live = stream.isatty()
+        self._start = self._last = time.monotonic()
+        self._done = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, daemon=True)
+
+    def __enter__(self) -> "Progress":
+        if self.live:
+            self._ticker.start()
+        else:
+            self._write(f"{self.label}: {self.cells} cells\n")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._done.set()
+        if self.live:
+            self._ticker.join()
+            self._write("\r\x1b[2K")
+
+    def __call__(self, cell: nbformat.NotebookNode, cell_index: int) -> None:
+        """Count one code cell as begun; called by nbclient."""
+        self.cell += 1
+        if not self.live and time.monotonic() - self._last >= self.every:
+            self._last = time.monotonic()
+            self._write(self.line() + "\n")
+
+    def line(self) -> str:
+        """Which notebook, which cell, elapsed minutes and seconds."""
+        return f"{self.label}: cell {self.cell} of {self.cells}, {clock(time.monotonic() - self._start)}"
+
+    def _tick(self) -> None:
+        while not self._done.wait(1.0):
+            self._write("\r\x1b[2K" + self.line())
+
+    def _write(self, text: str) -> None:
+        self.stream.write(text)
+        self.stream.flush()
+
+
+def execute(
+    notebook: Path,
+    target: Path,
+    parameters: dict[str, Any] | None = None,
+    *,
+    lesson: bool = True,
+    label: str | None = None,
+    stream: TextIO | None = None,
+) -> Outcome:
+    """Execute one notebook through papermill in a kernel of the running interpreter.
+
+    Args:
+        notebook: the source, not changed.
+        target: the executed notebook; written when complete, else `<stem>.failed.ipynb` beside it.
+        parameters: values for names of the cell tagged `parameters`.
+        lesson: False drops the cells tagged `lesson` first.
+        label: what progress calls the notebook (default: its stem).
+        stream: where progress goes (default: nowhere).
+
+    Returns:
+        The outcome; `error` names the cell and the exception when the notebook failed.
+
+    Raises:
+        CourseError: unknown parameter, or no IPython kernel in this environment.
+    """
+    parameters = parameters or {}
+    check_parameters(notebook, parameters)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".partial-{target.name}")
+    source, node = notebook, nbformat.read(notebook, as_version=4)
+    if not lesson:
+        node = without_lesson(node)
+        source = target.with_name(f".source-{target.name}")
+        nbformat.write(node, source)
+    cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in node.cells) + bool(parameters)
+    start = time.monotonic()
+    with open(os.devnull, "w") as nowhere, Progress(label or notebook.stem, cells, stream or nowhere) as progress:
+        error = _papermill(source, partial, parameters, progress)
+    if not lesson:
+        source.unlink()
+    failed = target.with_suffix(".failed.ipynb")
+    final = failed if error else target
+    if partial.exists():
+        partial.replace(final)
+    if not error:
+        failed.unlink(missing_ok=True)
+    return Outcome(notebook.stem, final, time.monotonic() - start, cells, error)
+
+
+def _papermill(source: Path, partial: Path, parameters: dict[str, Any], progress: Progress) -> str | None:
+    """Execute `source` into `partial`; the error as text, or None."""
+    logging.getLogger("papermill").setLevel(logging.ERROR)
+    try:
+        papermill.execute_notebook(
+            _papermill_path(source),
+            _papermill_path(partial),
+            parameters,
+            kernel_name="python3",
+            progress_bar=False,
+            kernel_manager_class=OwnKernel,
+            on_cell_execute=progress,
+        )
+    except PapermillExecutionError as error:
+        return f"cell [{error.exec_count}]: {error.ename}: {_uncoloured(error.evalue)}"
+    except NoSuchKernel as error:
+        raise CourseError(f"ipykernel is missing in {sys.prefix}; run `make setup` and use its Python.") from error
+    except Exception as error:
+        return f"cell [{progress.cell}]: {type(error).__name__}: {error}"
+    return None
+
+
+def _uncoloured(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def clock(seconds: float) -> str:
+    """Seconds as minutes and seconds: `clock(75)` is `1:15`."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+# --- command line -------------------------------------------------------------------------------
+
+
+def course(folder: Path | None = None, stream: TextIO | None = None, log: Callable[[str], None] | None = None) -> int:
+    """Execute every notebook at the `mini` profile; 0 if all succeeded, else 1."""
+    log = log or (lambda text: None)
+    sources = notebooks(folder)
+    outputs = paths.outputs()
+    outcomes = []
+    for number, notebook in enumerate(sources, 1):
+        label = f"[{number}/{len(sources)}] {notebook.stem}"
+        target = outputs / notebook.stem / notebook.name
+        try:
+            outcome = execute(notebook, target, {"profile": "mini"}, label=label, stream=stream)
+        except CourseError as error:
+            outcome = Outcome(notebook.stem, target, 0.0, 0, str(error))
+        if outcome.path.exists():
+            render(outcome.path, outcome.path.with_suffix(".html"), notebook.parent)
+        outcomes.append(outcome)
+        log(f"{label}: {'FAILED' if outcome.error else 'done'} in {clock(outcome.seconds)}")
+    results = results_table([notebook.stem for notebook in sources])
+    page = index_page(outcomes, results, outputs)
+    if not results.empty:
+        log("\n" + results.head(40).to_string(index=False, float_format=two_decimals, na_rep="", max_colwidth=40))
+    log("\nExecuted notebooks:\n" + "\n".join(f"  {outcome.path}" for outcome in outcomes))
+    log(f"Pages: {page}")
+    for outcome in outcomes:
+        if outcome.error:
+            log(f"FAILED {outcome.name}, {outcome.error}")
+    return int(any(outcome.error for outcome in outcomes))
+
+
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m lib.course", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--notebooks", type=Path, default=None, help="folder of the notebooks")
+    verbs = parser.add_subparsers(dest="verb")
+    verbs.add_parser("all", help="every notebook at the mini profile (the default)")
+    run = verbs.add_parser("run", help="one notebook with parameters")
+    run.add_argument("name", help="02_simcse, 02, or the path of a notebook")
+    run.add_argument("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"))
+    run.add_argument("--no-lesson", action="store_true", help="drop the cells tagged `lesson` first")
+    run.add_argument("--out", type=Path, help="the executed notebook (default: chosen under outputs/)")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status is 0, 1 (a notebook failed) or 2 (a wrong request)."""
+    arguments = _arguments(argv)
+    try:
+        if arguments.verb != "run":
+            return course(arguments.notebooks, sys.stdout, lambda text: print(text, flush=True))
+        notebook = find_notebook(arguments.name, arguments.notebooks)
+        parameters = {name: parse_value(value) for name, value in arguments.parameter}
+        lesson = not arguments.no_lesson
+        target = arguments.out.absolute() if arguments.out else run_path(notebook, parameters, lesson)
+        outcome = execute(notebook, target, parameters, lesson=lesson, stream=sys.stdout)
+    except CourseError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nInterrupted.", file=sys.stderr)
+        return 130
+    if outcome.error:
+        print(f"FAILED {outcome.name}, {outcome.error}", file=sys.stderr)
+    print(f"Executed in {clock(outcome.seconds)}: {outcome.path}")
+    return int(outcome.error is not None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
