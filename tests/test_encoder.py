@@ -230,13 +230,18 @@ def test_head_is_used_in_training_and_dropped_at_evaluation(folder, head):
         trained, evaluated = encoder.train()(ids, mask), encoder.eval()(ids, mask)
         last = encoder.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
         z = pool([last], mask, "mean")
-        if head in ("simclr", "simsiam"):
+        if head in ("simclr", "simsiam", "bn_mlp"):
             assert (encoder.head(z) == encoder.head.eval()(z)).all() and z.shape[1] == 32  # evaluated already
             encoder = Encoder.load(folder, pooling="mean", head=head, eval_pooling="cls", dropout=0.0).train()
             normal = encoder.head.projector if head == "simsiam" else encoder.head
-            hidden = normal[0](z)
-            hidden = (hidden - hidden.mean(0)) / (hidden.var(0, correction=0) + normal[1].eps).sqrt()
-            expected = normal[3](hidden.relu())
+
+            def normalised(x):
+                return (x - x.mean(0)) / (x.var(0, correction=0) + normal[1].eps).sqrt()
+
+            expected = normal[3](normalised(normal[0](z)).relu())
+            if head == "bn_mlp":
+                assert normal[0].bias is None and normal[3].bias is None and not list(normal[4].parameters())
+                expected = normalised(expected)
             assert torch.allclose((normal[:4] if head == "simsiam" else encoder.head)(z), expected, atol=1e-4)
             return
         if head != "none":
