@@ -11,7 +11,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup course lab test test-real table bench bench-gpu lint format notebooks strip clean
+.PHONY: help setup course lab test test-real test-long table bench bench-gpu lint format notebooks strip clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -39,6 +39,9 @@ test: lint  ## lint, types, tests, doctests and notebooks
 
 test-real: setup  ## only the tests on real data (CSE_DATA=folder)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m real_data tests
+
+test-long: setup  ## papermill with other parameters on the longer notebooks
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m long tests
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .
