@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lib import data, evaluate, paths, runs, train
+from lib import data, evaluate, paths, runs, train, transfer
 from lib.augment import parse, sda
 from lib.distributed import is_main_process
 from lib.encoder import Encoder, resolve_device
@@ -242,13 +242,15 @@ def _metrics(encoder, result, wanted, chosen, data_dir, precision) -> dict[str, 
     metrics = {f"{chosen.dev}_dev_spearman_last": result.history[-1]["dev_score"]}
     at_last = score("last")
     metrics.update(at_last)
-    if result.best_state is not None and result.best_step == result.steps:
-        metrics.update({f"{name.removesuffix('last')}best": value for name, value in at_last.items()})
-    elif result.best_state is not None:
-        last = {k: v.clone() for k, v in encoder.state_dict().items()}
+    last = {k: v.clone() for k, v in encoder.state_dict().items()}
+    if result.best_state is not None:
         encoder.load_state_dict(result.best_state)
-        metrics.update(score("best"))
-        encoder.load_state_dict(last)
+        same = {f"{name.removesuffix('last')}best": value for name, value in at_last.items()}
+        metrics.update(same if result.best_step == result.steps else score("best"))
+    if wanted.transfer_pooling:
+        encode = partial(encoder.encode, precision=precision, pooling=wanted.transfer_pooling)
+        metrics.update({f"{k}_transfer_best": v for k, v in transfer.transfer7(encode, data_dir).items()})
+    encoder.load_state_dict(last)
     if result.best_state is not None:
         tail = result.history[-min(10, len(result.history)) :]
         metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))

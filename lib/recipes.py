@@ -39,6 +39,7 @@ class Recipe:
             their rates.
         loss_weight: factor of the loss. With AdamW it only moves the gradient against `grad_clip` and `adam_eps`.
         also_pooling: a second pooling that the finished encoder is tested with, without head.
+        transfer_pooling: pooling with which the best checkpoint meets the seven transfer tasks ("": it does not).
         eval_at_epoch_ends: dev scores there too.
     """
 
@@ -86,6 +87,7 @@ class Recipe:
     rate2: float = 0.0
     loss_weight: float = 1.0
     also_pooling: str = ""
+    transfer_pooling: str = ""
     eval_at_epoch_ends: bool = False
 
     def parameters(self) -> dict[str, object]:
@@ -114,8 +116,8 @@ class Recipe:
             unused.add("positive_file")
         if not self.positive.endswith("_synonyms"):
             unused.add("synonyms")
-        later = ("view1", "rate1", "view2", "rate2", "loss_weight", "also_pooling", "eval_at_epoch_ends")
-        unused |= {name for name in later if getattr(self, name) == getattr(Recipe, name)}
+        later = {"view1", "rate1", "view2", "rate2", "loss_weight", "also_pooling", "eval_at_epoch_ends"}
+        unused |= {name for name in later | {"transfer_pooling"} if getattr(self, name) == getattr(Recipe, name)}
         return {name: value for name, value in asdict(self).items() if name not in unused}
 
     def changed(self, **changes) -> "Recipe":

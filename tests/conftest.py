@@ -20,7 +20,8 @@ REAL_DATA = "real_data"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Redirect outputs to an empty folder, whatever the caller has set, so that no earlier run can help a test."""
-    threads = str(min(2, os.cpu_count() or 1))
+    processes = config.getoption("numprocesses", 0) or 1
+    threads = str(max(1, min(2, os.cpu_count() or 1) // processes))
     for name, value in (("OMP_NUM_THREADS", threads), ("TOKENIZERS_PARALLELISM", "false"), ("HF_HUB_OFFLINE", "1")):
         os.environ.setdefault(name, value)
     folder = tempfile.mkdtemp(prefix="cse-outputs-")

@@ -213,6 +213,22 @@ def test_a_second_pooling_is_tested_too(tiny):
     assert not [name for name in plain if "last2" in name]
 
 
+def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
+    asked = []
+
+    def transfer7(encode, data_dir=None):
+        asked.append(encode(["one sentence"]))
+        return {"MR": 50.0, "avg": 50.0}
+
+    monkeypatch.setattr(experiment.transfer, "transfer7", transfer7)
+    record = run("05_sda", "simcse", "tiny", transfer_pooling="last2_mean", precision="fp32")
+    assert record.metrics["avg_transfer_best"] == record.metrics["MR_transfer_best"] == 50
+    best = Encoder.load(record.folder / "best", eval_pooling="last2_mean")
+    np.testing.assert_array_equal(asked[0], best.encode(["one sentence"], precision="fp32"))
+    assert not [k for k in run("05_sda", "simcse", "tiny", precision="fp32").metrics if "transfer" in k]
+    assert "transfer_pooling" not in recipe("mini_sda").parameters()
+
+
 def test_fields_of_later_methods_leave_old_runs_alone():
     assert (
         not {"view1", "rate2", "loss_weight", "also_pooling", "eval_at_epoch_ends"}

@@ -18,6 +18,7 @@ ELSEWHERE |= {
         *("declutr_roberta", "esimcse_roberta", "diffcse_roberta"),
     }
 }
+ELSEWHERE |= {"sda_table_5": {"arccse_bert", "diffcse_roberta"}}
 ELSEWHERE |= {"consert_table_1": {"consert_sup"}, "consert_table_8": {"consert_sup"}}
 
 each = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

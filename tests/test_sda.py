@@ -1,9 +1,12 @@
 """The rules of SDA: pinned on hand-annotated sentences, and never at a loss on random trees."""
 
+import hashlib
+import lzma
 import random
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import spacy
 from hypothesis import given, settings
@@ -11,7 +14,8 @@ from hypothesis import strategies as st
 from parses import CLEAR, HARD, UNIVERSAL, tree
 from spacy.tokens import Doc
 
-from lib.augment import english, sda
+from lib import paths
+from lib.augment import english, parse, sda
 from lib.augment.sda import Augmented, Edit, Tree
 
 SAME = "as it was"
@@ -581,6 +585,18 @@ def random_trees(draw) -> Tree:
     return Tree(words, spaces, [rng.choice(TAGS) for _ in words], labels, [w.lower() for w in words], heads)
 
 
+def test_a_name_keeps_its_capital_and_both_its_place():
+    words = ["Rayo", "Vallecano", "was", "second", "."]
+    spaces, labels, heads = [" ", " ", " ", "", ""], ["nsubj", "flat", "cop", "root", "punct"], [3, 0, 3, 3, 3]
+    club = Tree(words, spaces, ["NN", "NNP", "VBD", "JJ", "."], labels, ["rayo", *words[1:]], heads)
+    assert sda.double_negation(club, Fixed(2)).text == "It is not true that Rayo Vallecano was not second."
+    words = ["Both", "in", "May", "and", "June", "he", "slept", "."]
+    labels = ["cc", "case", "obl", "cc", "conj", "nsubj", "root", "punct"]
+    tags = ["DT", "IN", "NNP", "CC", "NNP", "PRP", "VBD", "."]
+    slept = Tree(words, [" "] * 6 + ["", ""], tags, labels, [*words[:6], "sleep", "."], [2, 2, 6, 4, 2, 6, 6, 6])
+    assert sda.double_negation(slept, Fixed(2)).text == "It is not true that both in May and June he did not sleep."
+
+
 STRAY = re.compile(r"\w [,;:.?!)\]…–—-]")
 
 
@@ -611,3 +627,28 @@ def test_no_parse_is_too_odd(parse, seed):
 def test_negation_leaves_no_sentence_with_words_unchanged(parse):
     if any(parse.is_word(i) for i in range(len(parse.words))):
         assert sda.negation(parse, np.random.default_rng(0)).text != parse.text
+
+
+def verdicts() -> pd.DataFrame:
+    return pd.read_csv(paths.DATA / "sda" / "verdicts.csv")
+
+
+def test_a_hundred_verdicts_a_rule():
+    table = verdicts()
+    assert table.groupby("rule").size().to_dict() == dict.fromkeys(set(sda.RULES) - {"ensemble"}, 100)
+    assert set(table["verdict"]) == {"fine", "form", "meaning"}
+    assert not table.duplicated(["rule", "line"]).any()
+
+
+@pytest.mark.real_data
+def test_verdicts_are_on_what_the_rules_write():
+    table = verdicts()
+    path = next(p for p in paths.data_dirs() if (p / "corpus").is_dir()) / "corpus/pretrain/wikipedia_en_2021.txt.xz"
+    wanted = set(table["line"])
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        lines = {n: line.strip() for n, line in enumerate(file, 1) if n in wanted}
+    parses = parse.parse([lines[n] for n in table["line"]])
+    digest = lambda text: hashlib.sha256(text.encode()).hexdigest()[:12]  # noqa: E731
+    for row, doc in zip(table.itertuples(), parses, strict=True):
+        assert digest(lines[row.line]) == row.sha256
+        assert digest(sda.apply(row.rule, doc, 0, row.line - 1).text) == row.text_sha256, row

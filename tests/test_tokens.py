@@ -240,7 +240,11 @@ from tiny import WORDS, tiny_tokenizer
 from lib.tokens import BucketBatches, tokenise
 
 def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform != "darwin" else 2**30)
+    # in GiB; on Linux ru_maxrss begins at the peak of the parent process, VmHWM does not
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**30
 
 def measure(n):
     words = [WORDS[i] for i in rng.integers(len(WORDS), size=n + 12)]

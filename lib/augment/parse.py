@@ -80,8 +80,8 @@ def parse(
         ValueError: as `load`, or `workers` or `chunk` below 1.
 
     Example:
-        >>> [token.tag_ for token in next(parse(["Dogs bark."]))]
-        ['NNS', 'VBP', '.']
+        >>> [token.tag_ for token in next(parse(["She sings."]))]
+        ['PRP', 'VBZ', '.']
     """
     if workers < 1 or chunk < 1:
         raise ValueError(f"workers and chunk must be at least 1, got {workers} and {chunk}")
@@ -144,8 +144,8 @@ def rewrite(
         ValueError: unknown rule, or a share outside [0, 1].
 
     Example:
-        >>> rewrite(["Dogs bark."], ["negation"])
-        {'negation': ['Dogs do not bark.']}
+        >>> rewrite(["She sings."], ["negation"])
+        {'negation': ['She does not sing.']}
 
     Source: Zhu et al. 2024 (SDA), §4; share: Fig. 5 (a).
     """

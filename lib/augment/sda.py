@@ -17,7 +17,7 @@ from lib.augment import english
 from lib.augment.english import ADVERB_NEGATIVES, BE, CONTRACTED, DO, HAVE, MODALS, PREFIXES, WILL_LIKE
 from lib.augment.trees import CLOSING, OPENING, QUOTES, Augmented, Edit, Tree, render
 
-VERSION = 1  # raised when a rule writes other text, so that finished trainings are not taken for new ones
+VERSION = 2  # raised when a rule writes other text, so that finished trainings are not taken for new ones
 SUBJECTS = {"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"}
 CLAUSES = {"advcl", "relcl", "ccomp", "acl"}
 ARGUMENTS = {"advmod", "nsubj", "nsubjpass", "obj", "dobj", "iobj", "attr", "obl", "pobj", "prep"}
@@ -364,7 +364,8 @@ def _prefix(tree: Tree, rng: np.random.Generator | None) -> list[Edit]:
     place = first
     while place and tree.words[place - 1] in QUOTES | OPENING:
         place -= 1
-    if len(tree.words) > first + 2 and (tree.deps[first] in ("cc", "discourse") or tree.lower[first] in english.LINKS):
+    linked = tree.deps[first] in ("cc", "discourse") and tree.lower[first] not in ("both", "either")
+    if len(tree.words) > first + 2 and (linked or tree.lower[first] in english.LINKS):
         place = first + 1 + (tree.words[first + 1] == ",")
     small = place > first or tree.words[first][0].islower()
     return [Edit(place, place, phrase[0].lower() + phrase[1:] if small else phrase)]

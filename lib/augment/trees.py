@@ -196,4 +196,6 @@ def _repaired_case(tree: Tree, edits: Sequence[Edit]) -> list[Edit]:
 
 
 def _keeps_capital(tree: Tree, i: int) -> bool:
-    return english.keeps_capital(tree.words[i], tree.tags[i])
+    """A name may be tagged as a noun; the capital of the word behind it tells: Rayo Vallecano."""
+    named = i + 1 < len(tree.words) and tree.words[i + 1][0].isupper() and tree.tags[i] in ("NN", "FW")
+    return named or english.keeps_capital(tree.words[i], tree.tags[i])
