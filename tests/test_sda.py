@@ -597,6 +597,16 @@ def test_a_name_keeps_its_capital_and_both_its_place():
     assert sda.double_negation(slept, Fixed(2)).text == "It is not true that both in May and June he did not sleep."
 
 
+def test_two_negations_share_one_any():
+    words = ["He", "did", "not", "read", "and", "did", "not", "sell", "any", "books", "."]
+    tags = ["PRP", "VBD", "RB", "VB", "CC", "VBD", "RB", "VB", "DT", "NNS", "."]
+    labels = ["nsubj", "aux", "advmod", "root", "cc", "aux", "advmod", "conj", "det", "obj", "punct"]
+    heads = [3, 3, 3, 3, 7, 7, 7, 3, 9, 7, 3]
+    lemmas = ["he", "do", "not", "read", "and", "do", "not", "sell", "any", "book", "."]
+    tree_ = Tree(words, [" "] * 9 + ["", ""], tags, labels, lemmas, heads)
+    assert sda.double_negation(tree_, Fixed(0)).text == "He did read and did sell some books."
+
+
 STRAY = re.compile(r"\w [,;:.?!)\]…–—-]")
 
 

@@ -349,7 +349,7 @@ def double_negation(doc: Any, rng: np.random.Generator | None = None) -> Augment
     tree = Tree.of(doc)
     sites, clause = _negations(tree), _clause(tree)
     if len(sites) > 1:
-        return render(tree, [*sites[0], *sites[1]])
+        return render(tree, list(dict.fromkeys([*sites[0], *sites[1]])))
     if not sites or (clause and clause.command) or any("?" in word for word in tree.words[-3:]):
         return Augmented(tree.text)
     return render(tree, [*_prefix(tree, rng), *sites[0]])
