@@ -1,5 +1,6 @@
 PYTHON ?= python3
 TORCH_INDEX ?=
+JOBS ?= 2
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -34,8 +35,8 @@ course: setup  ## execute every notebook at the mini profile into outputs/
 lab: setup  ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir notebooks
 
-test: lint  ## lint, types, tests, doctests and notebooks
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest --doctest-modules lib workflow tests
+test: lint  ## lint, types, tests, doctests and notebooks, in JOBS=2 processes
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --doctest-modules lib workflow tests
 
 test-real: setup  ## only the tests on real data (CSE_DATA=folder)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m real_data tests

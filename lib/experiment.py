@@ -23,6 +23,7 @@ def resolve(
     model: str | None = None,
     max_steps: int | None = None,
     corpus: str | None = None,
+    n_sentences: int | None = None,
     **changes,
 ) -> tuple[Profile, Recipe, int | None]:
     """Profile, recipe and number of steps of a run; a parameter given explicitly wins over the profile.
@@ -32,11 +33,14 @@ def resolve(
             at full (where the backbone's family picks the recipe); a full recipe name is taken as it is.
         model: encoder to start from; None is the profile's.
         corpus: training text, all of it, as `lib.data.corpus` names it; None is the profile's.
+        n_sentences: how many of it, drawn once for all seeds; None is the profile's number.
         changes: recipe fields; None means the recipe's own.
     """
     chosen = profile(profile_name)
     if corpus is not None and corpus != chosen.corpus:
         chosen = replace(chosen, corpus=corpus, n_sentences=None)
+    if n_sentences is not None:
+        chosen = replace(chosen, n_sentences=n_sentences)
     given = {k: v for k, v in changes.items() if v is not None}
     if chosen.eval_every is not None:
         given.setdefault("eval_every", chosen.eval_every)
@@ -64,22 +68,25 @@ def _corpus(name: str, data_dir: str | None, n: int | None) -> tuple[str, ...]:
     return tuple(data.corpus(name, data_dir, n, seed=0))
 
 
-def rewritten(wanted: Recipe, sentences: list[str], rule: str, seed: int = 0, share: float = 1.0) -> list[str]:
-    """The training text after a rule of SDA; parses are kept in `outputs/parses`."""
+def rewritten(wanted: Recipe, sentences: list[str], seed: int = 0) -> dict[str, list[str]]:
+    """The training text after each rule of SDA that the recipe asks for; parses are kept in `outputs/parses`."""
+    shares = {"negation": 1.0} if wanted.negative == "sda" else {}
+    if wanted.positive == "sda":
+        shares[wanted.rule] = wanted.augmented_share
+    if not shares:
+        return {}
     workers = (os.cpu_count() or 1) if len(sentences) >= 100_000 else 1
     folder = paths.outputs() / "parses"
-    return parse.rewrite(sentences, rule, seed, share, model_path(wanted.parser), folder, workers)[rule]
+    return parse.rewrite(sentences, list(shares), seed, shares, model_path(wanted.parser), folder, workers)
 
 
-def positives_of(wanted: Recipe, sentences: list[str], chosen: Profile, seed: int = 0) -> list[str]:
-    """The recipe's positives: of `sda`, or the lines of `positive_file`, as many as the training text has.
+def positives_of(wanted: Recipe, sentences: list[str], chosen: Profile) -> list[str]:
+    """The recipe's positives: the lines of `positive_file`, as many as the training text has.
 
     Raises:
         ValueError: no file is named, or the numbers differ.
         FileNotFoundError: the file is not there.
     """
-    if wanted.positive == "sda":
-        return rewritten(wanted, sentences, wanted.rule, seed, wanted.augmented_share)
     if not wanted.positive_file:
         raise ValueError("positive='file' needs positive_file, a text aligned with the training text line by line")
     lines = data.read_lines(Path(model_path(wanted.positive_file)))
@@ -215,10 +222,11 @@ def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, prec
     if steps == 0:
         score = dev_score(chosen, data_dir, precision)(encoder.to(resolve_device(device)))
         return train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
-    aligned = positives_of(wanted, sentences, chosen, seed) if wanted.positive in ("file", "sda") else None
-    negated = rewritten(wanted, sentences, "negation", seed) if wanted.negative == "sda" else None
+    texts = rewritten(wanted, sentences, seed)
+    aligned = positives_of(wanted, sentences, chosen) if wanted.positive == "file" else None
+    aligned = texts[wanted.rule] if wanted.positive == "sda" else aligned
     views = train.make_views(sentences, wanted, encoder.tokenizer, seed, progress=progress, aligned=aligned)
-    negatives = train.make_negatives(sentences, wanted, encoder.tokenizer, seed, aligned or (), negated)
+    negatives = train.make_negatives(sentences, wanted, encoder.tokenizer, seed, aligned or (), texts.get("negation"))
     return train.fit(
         encoder,
         views,

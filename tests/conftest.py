@@ -49,7 +49,8 @@ def missing_data() -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests on real data where there is none."""
+    """Notebooks first, as they take longest; skip the tests on real data where there is none."""
+    items.sort(key=lambda item: item.path.stem != "test_notebooks")
     if reason := missing_data():
         for item in items:
             if item.get_closest_marker(REAL_DATA):

@@ -199,6 +199,8 @@ def test_the_training_text_is_a_parameter(tiny, monkeypatch):
     params = json.loads((record.folder / "params.json").read_text())
     assert params["corpus"] == "sts_unlabelled" and params["n_sentences"] == 64
     assert resolve("tiny", "simcse", corpus="mini")[0] == profile("tiny")
+    run("03_consert", "simcse", "tiny", n_sentences=32)
+    assert asked[1][1] == 32
 
 
 def test_a_second_pooling_is_tested_too(tiny):

@@ -96,7 +96,14 @@ def test_a_share_of_the_sentences_is_rewritten():
     assert 160 < sum(changed) < 240
     assert all(new == full for new, full, tried in zip(half, whole, changed, strict=True) if tried)
     assert parse.rewrite(sentences[:5], "negation", share=0.0) == {"negation": sentences[:5]}
-    for wrong in ({"rules": "irony"}, {"rules": "negation", "share": 1.5}):
+    mixed = parse.rewrite(sentences, ["negation", "punctuation"], share={"negation": 1, "punctuation": 0.5})
+    assert mixed["negation"] == whole
+    assert mixed["punctuation"] == parse.rewrite(sentences, "punctuation", share=0.5)["punctuation"]
+    for wrong in (
+        {"rules": "negation", "share": {"punctuation": 1}},
+        {"rules": "irony"},
+        {"rules": "negation", "share": 1.5},
+    ):
         with pytest.raises(ValueError, match=r"unknown rule|share must be"):
             parse.rewrite(sentences, **wrong)
 

@@ -6,7 +6,7 @@ call with the same text and pipeline reads them, and an interrupted one goes on 
 
 import hashlib
 import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
@@ -125,7 +125,7 @@ def rewrite(
     sentences: Sequence[str],
     rules: str | Sequence[str],
     seed: int = 0,
-    share: float = 1.0,
+    share: float | Mapping[str, float] = 1.0,
     model: str | Path = "",
     folder: str | Path | None = None,
     workers: int = 1,
@@ -136,7 +136,7 @@ def rewrite(
 
     Args:
         rules: of `lib.augment.sda.RULES`.
-        share: probability that a rule is tried on a sentence; the others stay.
+        share: probability that a rule is tried on a sentence, one for all or one for each; the others stay.
         model, folder, workers, progress: as `parse`.
         first: number of the first sentence in its corpus.
 
@@ -152,11 +152,12 @@ def rewrite(
     rules = [rules] if isinstance(rules, str) else list(rules)
     if unknown := set(rules) - set(sda.RULES):
         raise ValueError(f"unknown rule {sorted(unknown)}: choose among {', '.join(sda.RULES)}")
-    if not 0 <= share <= 1:
-        raise ValueError(f"share must be in [0, 1], got {share}")
+    shares = dict(share) if isinstance(share, Mapping) else dict.fromkeys(rules, share)
+    if not all(0 <= value <= 1 for value in shares.values()) or set(shares) != set(rules):
+        raise ValueError(f"share must be in [0, 1], one for all rules or one for each, got {share}")
     jobs = _jobs(sentences, load(model), str(model), folder, CHUNK)
     result: dict[str, list[str]] = {rule: [] for rule in rules}
-    change = partial(_rewritten, rules=rules, seed=seed, share=share, first=first)
+    change = partial(_rewritten, shares=shares, seed=seed, first=first)
     with tqdm(total=len(sentences), unit="sentence", unit_scale=True, disable=not progress) as bar:
         for part in _in_processes(change, jobs, workers):
             for rule, lines in part.items():
@@ -165,14 +166,15 @@ def rewrite(
     return result
 
 
-def _rewritten(job: _Job, rules: list[str], seed: int, share: float, first: int) -> dict[str, list[str]]:
+def _rewritten(job: _Job, shares: dict[str, float], seed: int, first: int) -> dict[str, list[str]]:
     docs = DocBin().from_bytes(_parsed(job)).get_docs(_pipeline(job.model).vocab)
-    result: dict[str, list[str]] = {rule: [] for rule in rules}
+    result: dict[str, list[str]] = {rule: [] for rule in shares}
+    every = min(shares.values()) == 1
     for number, (sentence, doc) in enumerate(zip(job.sentences, docs, strict=True), first + job.first):
-        tried = share == 1 or np.random.default_rng((seed, number, 1)).random() < share
-        tree = sda.Tree.of(doc) if tried else None
-        for rule in rules:
-            result[rule].append(sda.apply(rule, tree, seed, number).text if tried else sentence)
+        drawn = 0.0 if every else np.random.default_rng((seed, number, 1)).random()
+        tree = sda.Tree.of(doc) if drawn < max(shares.values()) else None
+        for rule, share in shares.items():
+            result[rule].append(sda.apply(rule, tree, seed, number).text if drawn < share else sentence)
     return result
 
 
