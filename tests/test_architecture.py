@@ -21,12 +21,10 @@ LAYERS = (
     {"encoder"},
     {"evaluate", "runs", "transfer"},
     {"train"},
-    {"experiment"},
-    {"grids"},
     {"course"},
 )
 # The command line of a module may reach up for what only it needs.
-MAIN_MAY_IMPORT = {"augment": {"encoder"}, "evaluate": {"encoder"}, "runs": {"experiment"}}
+MAIN_MAY_IMPORT = {"augment": {"encoder"}, "evaluate": {"encoder"}}
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]")
 TEXT = {".py", ".md", ".toml", ".txt", ".yml", ".yaml", ".cff", ".ipynb", ".json", ".tsv", ".csv", ".cfg", ""}
 

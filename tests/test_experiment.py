@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 
-from lib import data, experiment, paths, profiles, recipes, runs, train
+from lib import data, paths, profiles, recipes, runs, train
 from lib.data import Pairs
 from lib.encoder import Encoder
-from lib.experiment import model_hash, model_path, resolve, run, text_hash
 from lib.profiles import PROFILES, Profile, profile
 from lib.recipes import RECIPES, recipe
+from workflow import experiment
+from workflow.experiment import model_hash, model_path, resolve, run, text_hash
 
 
 def pairs(name: str, seed: int, n: int = 40) -> Pairs:

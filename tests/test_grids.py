@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from lib import data, evaluate, experiment, paths, runs
-from workflow import baselines, course, grids
+from lib import data, evaluate, paths, runs
+from workflow import baselines, course, experiment, grids
 
 FILES = sorted(paths.GRIDS.glob("*.yaml"))
 # Rows that other people trained, or that need no training.

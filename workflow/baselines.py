@@ -2,10 +2,11 @@
 
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from lib import evaluate, experiment, runs
+from lib import evaluate, runs
 from lib.encoder import Encoder
 from lib.profiles import profile
 from lib.recipes import recipe
+from workflow import experiment
 
 METHODS = ("bag_of_words", "tfidf", "word_vectors", "sif")
 

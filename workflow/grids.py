@@ -16,8 +16,8 @@ import pandas as pd
 import yaml
 from scipy import stats
 
-from lib import experiment, paths, runs
-from workflow import baselines
+from lib import paths, runs
+from workflow import baselines, experiment
 
 
 @dataclass(frozen=True)
