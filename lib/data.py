@@ -121,7 +121,8 @@ def corpus(
         name: `mini` (the shipped corpus), `wikipedia` (the distinct sentences of at least three words of two
             Wikipedia dumps; `wiki1m` where they are not at hand), `wiki1m` (SimCSE's 1,000,000 sentences),
             `wiki_slice` (their beginning), `sts_unlabelled` (ConSERT's sentences, those of the test sets among
-            them), `stsb_train` (both sides of STS-B's 5,749 training pairs), or a path.
+            them), `stsb_train` (both sides of STS-B's 5,749 training pairs), `simclue` (the sentences of
+            SimCLUE's pairs in a file of your making, `chinese/simclue.txt`, one a line), or a path.
         n: sentences wanted, drawn without replacement and in random order by `seed`, so that a smaller sample is the
             beginning of a larger one; None is all of them in file order.
         column: of a CSV or TSV path.
@@ -136,6 +137,7 @@ def corpus(
         "wiki1m": lambda: read_lines(_find(WIKI1M, data_dir, WIKI1M_ROOTS)),
         "wiki_slice": lambda: read_lines(_find("wiki_slice.txt", data_dir, ("corpus", ""), fetched=False)),
         "sts_unlabelled": lambda: sts_unlabelled(data_dir),
+        "simclue": lambda: read_lines(_find("chinese/simclue.txt", data_dir, fetched=False)),
         "stsb_train": lambda: (pairs := stsb("train", data_dir)).sentence1 + pairs.sentence2,
     }
     if str(name) not in named and not Path(name).is_file():

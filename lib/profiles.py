@@ -10,13 +10,13 @@ class Profile:
     """Data, encoder and length of a run.
 
     Attributes:
-        name: `mini`, `small` or `full`.
+        name: `mini`, `small`, `full`, or `chinese`, the setting of SDA's Table 7.
         recipes: first part of the recipes' names at this size, `mini` or `paper`.
         model: encoder to start from; None takes the recipe's own backbone.
         corpus: training text, a name of `lib.data.corpus`; n_sentences: how many of it (None: all).
         max_steps: None trains the recipe's epochs.
         eval_every: steps between dev scores; None takes the recipe's.
-        dev: `mini` or `stsb`; test: `mini` or `sts7`.
+        dev: `mini`, `stsb` or `cnsd`; test: `mini`, `sts7` or `cnsd`.
     """
 
     name: str
@@ -36,6 +36,7 @@ PROFILES: dict[str, Profile] = {
         Profile("mini", "mini", str(paths.MINI_BERT), "mini", None, 30, 10, "mini", "mini"),
         Profile("small", "mini", str(paths.MINI_BERT), "wikipedia", 50_000, 60, 20, "stsb", "sts7"),
         Profile("full", "paper", None, "wiki1m", None, None, None, "stsb", "sts7"),
+        Profile("chinese", "paper", None, "simclue", None, None, None, "cnsd", "cnsd"),
     )
 }
 

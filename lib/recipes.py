@@ -168,6 +168,7 @@ _CONSERT: dict = {
 }
 
 _SDA_PAPER = "Zhu et al. 2024, SDA: §5.3 and Table 4"
+_SDA_CHINESE = "Zhu et al. 2024, SDA: §6.4 and Table 7"
 _SDA: dict = {
     "positive": "sda",
     "parser": "en_core_web_sm",
@@ -176,6 +177,7 @@ _SDA: dict = {
     "batch_size": 128,
     "eval_every": 250,
 }
+_CHINESE: dict = {"backbone": "hfl/chinese-roberta-wwm-ext", "lr": 5e-5, "batch_size": 128, "eval_every": 250}
 _NEGATION: dict = {"negative": "sda", "negative_mode": "margin", "every": 1}
 
 _MINI: dict = {
@@ -239,6 +241,8 @@ RECIPES: dict[str, Recipe] = {
             _SDA_PAPER,
             **_SDA | _NEGATION | {"backbone": "roberta-base", "lr": 1e-5, "batch_size": 64},
         ),
+        Recipe("paper_simcse_zh", _SDA_CHINESE, **_CHINESE),
+        Recipe("paper_sda_negation_zh", _SDA_CHINESE, **_SDA | _NEGATION | _CHINESE | {"parser": "zh_core_web_sm"}),
         Recipe("mini_sda", "this course: SDA on mini_simcse", **_MINI, positive="sda"),
         Recipe(
             "mini_sda_negation", "this course: SDA with negations on mini_simcse", **_MINI, positive="sda", **_NEGATION

@@ -24,7 +24,7 @@ from lib import paths
 from lib.data import write_json, write_text
 
 RESULTS_VERSION = 1
-_PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "scipy", "scikit-learn")
+_PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "scipy", "scikit-learn", "spacy", "nltk")
 
 
 def parameters(namespace: Mapping[str, object]) -> dict[str, object]:

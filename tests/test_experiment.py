@@ -232,6 +232,22 @@ def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
     assert "transfer_pooling" not in recipe("mini_sda").parameters()
 
 
+def test_chinese_pairs_of_an_untrained_encoder(tmp_path, outputs):
+    for split in ("dev", "test"):
+        rows = [f"2012-{i}||{'word ' * (i + 1)}||word||{i % 6}" for i in range(8)]
+        (tmp_path / f"cnsd-sts-{split}.txt").write_text("\n".join(rows), encoding="utf-8")
+    model = str(paths.MINI_BERT)
+    found = run("05_sda", "simcse", "chinese", model=model, max_steps=0, data_dir=str(tmp_path)).metrics
+    assert found["cnsd_test_spearman_last"] == found["cnsd_test_spearman_best"]
+    assert found["cnsd_dev_spearman_best"] == found["cnsd_dev_spearman_last"]
+    assert resolve("chinese", "sda_negation")[1].parser == "zh_core_web_sm"
+
+
+def test_a_negation_is_not_both_positive_and_negative():
+    with pytest.raises(ValueError, match="hard negatives"):
+        experiment.rewritten(recipe("mini_sda_negation", rule="negation"), ["One sentence."])
+
+
 def test_fields_of_later_methods_leave_old_runs_alone():
     assert (
         not {"view1", "rate2", "loss_weight", "also_pooling", "eval_at_epoch_ends"}

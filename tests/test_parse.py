@@ -5,9 +5,11 @@ import sys
 
 import pytest
 import spacy
+from spacy.language import Language
+from spacy.tokens import Doc
 
 from lib import paths
-from lib.augment import parse, sda
+from lib.augment import parse, sda, sda_zh
 from workflow import augment as command
 
 SENTENCES = [
@@ -106,6 +108,28 @@ def test_a_share_of_the_sentences_is_rewritten():
     ):
         with pytest.raises(ValueError, match=r"unknown rule|share must be"):
             parse.rewrite(sentences, **wrong)
+
+
+def test_a_chinese_pipeline_takes_the_chinese_rules(monkeypatch):
+    nlp = spacy.blank("zh")
+    Language.component("all_of_it", func=_hand_made)
+    nlp.add_pipe("all_of_it")
+    monkeypatch.setattr(parse, "load", lambda model: nlp)
+    parse._pipeline.cache_clear()
+    try:
+        new = parse.rewrite(["他去了北京。"], list(sda_zh.RULES), model="hand-made")
+    finally:
+        parse._pipeline.cache_clear()
+    assert new["negation"] == ["他没去北京。"] and new["punctuation"] == ["他，去了北京。"]
+    monkeypatch.setattr(parse, "load", lambda model: spacy.blank("de"))
+    with pytest.raises(ValueError, match="rules for en and zh"):
+        parse.rewrite(["Sie singt."], "negation")
+
+
+def _hand_made(doc: Doc) -> Doc:
+    words = ["他", "去", "了", "北京", "。"]
+    labels, tags = ["nsubj", "ROOT", "aux:asp", "dobj", "punct"], ["PN", "VV", "AS", "NR", "PU"]
+    return Doc(doc.vocab, words, [False] * 5, heads=[1] * 5, deps=labels, tags=tags, lemmas=words)
 
 
 def test_command_line(tmp_path, capsys):

@@ -46,7 +46,7 @@ def resolve(
         given.setdefault("eval_every", chosen.eval_every)
     name = method if method.startswith(("mini_", "paper_")) else f"{chosen.recipes}_{method}"
     if name == f"paper_{method}" and name not in RECIPES:
-        name += "_roberta" if "roberta" in (model or "") else "_bert"
+        name += "_zh" if profile_name == "chinese" else "_roberta" if "roberta" in (model or "") else "_bert"
     base = recipe(name)
     backbone = model or chosen.model or base.backbone
     return chosen, base.changed(backbone=backbone, **given), max_steps if max_steps is not None else chosen.max_steps
@@ -72,6 +72,8 @@ def rewritten(wanted: Recipe, sentences: list[str], seed: int = 0) -> dict[str, 
     """The training text after each rule of SDA that the recipe asks for; parses are kept in `outputs/parses`."""
     shares = {"negation": 1.0} if wanted.negative == "sda" else {}
     if wanted.positive == "sda":
+        if wanted.rule in shares:
+            raise ValueError("rule='negation' makes the positives, which are the hard negatives of negative='sda' too")
         shares[wanted.rule] = wanted.augmented_share
     if not shares:
         return {}
@@ -100,7 +102,9 @@ def positives_of(wanted: Recipe, sentences: list[str], chosen: Profile) -> list[
 
 def dev_pairs(chosen: Profile, data_dir: str | None = None) -> data.Pairs:
     """The profile's dev set."""
-    return data.mini_pairs("dev") if chosen.dev == "mini" else data.stsb("dev", data_dir)
+    if chosen.dev == "mini":
+        return data.mini_pairs("dev")
+    return {"stsb": data.stsb, "cnsd": data.cnsd}[chosen.dev]("dev", data_dir)
 
 
 def dev_score(chosen: Profile, data_dir: str | None = None, precision: str = "auto") -> Callable[[Encoder], float]:
@@ -133,6 +137,8 @@ def test_scores(encode: evaluate.Encode, chosen: Profile, data_dir: str | None =
     """The profile's test scores of any `encode`, Spearman ×100."""
     if chosen.test == "mini":
         return {"mini_test_spearman": evaluate.pairs_spearman(encode, data.mini_pairs("test"))}
+    if chosen.test == "cnsd":
+        return {"cnsd_test_spearman": evaluate.pairs_spearman(encode, data.cnsd("test", data_dir))}
     scores = {f"{task}_test_spearman": value for task, value in evaluate.sts7(encode, data_dir).items()}
     scores["sts7_test_avg"] = scores.pop("avg_test_spearman")
     return scores
@@ -251,10 +257,11 @@ def _metrics(encoder, result, wanted, chosen, data_dir, precision) -> dict[str, 
     at_last = score("last")
     metrics.update(at_last)
     last = {k: v.clone() for k, v in encoder.state_dict().items()}
-    if result.best_state is not None:
+    if result.best_state is None or result.best_step == result.steps:
+        metrics.update({f"{name.removesuffix('last')}best": value for name, value in at_last.items()})
+    else:
         encoder.load_state_dict(result.best_state)
-        same = {f"{name.removesuffix('last')}best": value for name, value in at_last.items()}
-        metrics.update(same if result.best_step == result.steps else score("best"))
+        metrics.update(score("best"))
     if wanted.transfer_pooling:
         encode = partial(encoder.encode, precision=precision, pooling=wanted.transfer_pooling)
         metrics.update({f"{k}_transfer_best": v for k, v in transfer.transfer7(encode, data_dir).items()})

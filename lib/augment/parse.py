@@ -20,11 +20,12 @@ from spacy.tokens import Doc, DocBin
 from tqdm import tqdm
 
 from lib import paths
-from lib.augment import sda
+from lib.augment import sda, sda_zh
 from lib.data import sha256, write_bytes
 
 UNUSED = ("ner", "senter", "textcat", "entity_ruler", "entity_linker")
 CHUNK = 2000
+RULES = {"en": sda.RULES, "zh": sda_zh.RULES}
 ATTRIBUTES = ("TAG", "POS", "DEP", "HEAD", "LEMMA", "SPACY")
 
 
@@ -41,9 +42,8 @@ def load(model: str | Path = "") -> Language:
     try:
         nlp = spacy.load(name, exclude=UNUSED)
     except OSError as error:
-        raise ValueError(
-            f"no spaCy pipeline {name!r}: run `python -m spacy download {name}`, or name none for the shipped one"
-        ) from error
+        remedy = f"run `python -m spacy download {name}`, or name the shipped one, data/mini-spacy"
+        raise ValueError(f"no spaCy pipeline {name!r}: {remedy}") from error
     lacking = [n for n, kinds in _NEEDED.items() if not any(k in nlp.pipe_names for k in kinds)]
     if lacking:
         raise ValueError(f"{name!r} has {', '.join(nlp.pipe_names) or 'no component'}, but no {' or '.join(lacking)}")
@@ -135,13 +135,13 @@ def rewrite(
     """Every sentence after each rule of SDA, all on one parse; each has its own generator, seeded by (seed, number).
 
     Args:
-        rules: of `lib.augment.sda.RULES`.
+        rules: of `lib.augment.sda.RULES`, or for a Chinese pipeline of `lib.augment.sda_zh.RULES`.
         share: probability that a rule is tried on a sentence, one for all or one for each; the others stay.
         model, folder, workers, progress: as `parse`.
         first: number of the first sentence in its corpus.
 
     Raises:
-        ValueError: unknown rule, or a share outside [0, 1].
+        ValueError: unknown rule, a share outside [0, 1], or a pipeline for another language.
 
     Example:
         >>> rewrite(["She sings."], ["negation"])
@@ -155,7 +155,10 @@ def rewrite(
     shares = dict(share) if isinstance(share, Mapping) else dict.fromkeys(rules, share)
     if not all(0 <= value <= 1 for value in shares.values()) or set(shares) != set(rules):
         raise ValueError(f"share must be in [0, 1], one for all rules or one for each, got {share}")
-    jobs = _jobs(sentences, load(model), str(model), folder, CHUNK)
+    nlp = load(model)
+    if nlp.lang not in RULES:
+        raise ValueError(f"there are rules for {' and '.join(RULES)}; {nlp.meta['name']} is a pipeline for {nlp.lang}")
+    jobs = _jobs(sentences, nlp, str(model), folder, CHUNK)
     result: dict[str, list[str]] = {rule: [] for rule in rules}
     change = partial(_rewritten, shares=shares, seed=seed, first=first)
     with tqdm(total=len(sentences), unit="sentence", unit_scale=True, disable=not progress) as bar:
@@ -167,14 +170,16 @@ def rewrite(
 
 
 def _rewritten(job: _Job, shares: dict[str, float], seed: int, first: int) -> dict[str, list[str]]:
-    docs = DocBin().from_bytes(_parsed(job)).get_docs(_pipeline(job.model).vocab)
+    nlp = _pipeline(job.model)
+    docs = DocBin().from_bytes(_parsed(job)).get_docs(nlp.vocab)
     result: dict[str, list[str]] = {rule: [] for rule in shares}
     every = min(shares.values()) == 1
     for number, (sentence, doc) in enumerate(zip(job.sentences, docs, strict=True), first + job.first):
         drawn = 0.0 if every else np.random.default_rng((seed, number, 1)).random()
         tree = sda.Tree.of(doc) if drawn < max(shares.values()) else None
         for rule, share in shares.items():
-            result[rule].append(sda.apply(rule, tree, seed, number).text if drawn < share else sentence)
+            rng = np.random.default_rng((seed, number))
+            result[rule].append(RULES[str(nlp.lang)][rule](tree, rng).text if drawn < share else sentence)
     return result
 
 

@@ -231,7 +231,8 @@ def modal_verbs(
     Args:
         doc: spaCy `Doc` or `Tree`.
         rng: choice of the phrase.
-        perfect: past tense becomes "must have travelled" (Table 1) in place of "must travel" (Algorithm 2).
+        perfect: past tense becomes "must have travelled" (Table 1), not "must travel" (Algorithm 2); only "must",
+            as "should have" says that it did not happen.
         intensify: half the time an adverb of degree before every adjective instead, as the authors' code does.
 
     Example:
@@ -240,7 +241,7 @@ def modal_verbs(
         >>> modal_verbs(tree, np.random.default_rng(5)).text
         'He had no choice but to sleep.'
         >>> modal_verbs(tree, np.random.default_rng(0), perfect=True).text
-        'He ought to have slept.'
+        'He must have slept.'
 
     Source: Zhu et al. 2024, §4.2, Algorithm 2.
     """
@@ -280,8 +281,8 @@ def _phrase_before(tree: Tree, clause: _Clause, rng: np.random.Generator, perfec
     i = clause.finite
     past = english.is_past(tree.lower[i], tree.tags[i]) or tree.lower[i] in ("was", "were")
     third = tree.tags[i] == "VBZ" or tree.lower[i] in ("is", "'s")
-    phrases: tuple[str, ...] = english.MODAL_PHRASES if perfect and past else english.PHRASES
-    if any(_negatives(tree)):
+    phrases: tuple[str, ...] = english.PHRASES[:1] if perfect and past else english.PHRASES
+    if any(_negatives(tree)) and not (perfect and past):
         phrases = english.MODAL_PHRASES
     elif clause.subject is not None and tree.deps[clause.subject] == "expl":
         phrases = phrases[: len(english.PLAIN_PHRASES)]
