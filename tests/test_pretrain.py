@@ -199,7 +199,9 @@ def test_training_learns_and_grows(trained, corpus):
     batches = Batches(ids, offsets, replace(PLAN, seed=99))
     fresh = pretrain.initial_model(PLAN, vectors, np.bincount(ids, minlength=120), 2)
     with torch.no_grad():
-        before, after = (np.mean([pretrain.mlm_loss(m, *batches(i)).item() for i in range(8)]) for m in (fresh, model))
+        before, after = (
+            np.mean([pretrain.loss_of(PLAN)(m, *batches(i)).item() for i in range(8)]) for m in (fresh, model)
+        )
     assert after < before - 0.1 and before < math.log(120)
     # trained rows are distinct sentences
     assert len({ids[a:b].tobytes() for a, b in pairwise(offsets)}) == len(offsets) - 1
@@ -294,9 +296,72 @@ def test_main_reads_every_field_of_the_plan(corpus, tmp_path, capsys):
 
 
 def test_a_loss_that_is_not_finite_ends_the_run(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        pretrain, "mlm_loss", lambda model, *_: model.bert.embeddings.word_embeddings.weight.sum() * math.nan
-    )
+    nan = lambda model, *_: model.bert.embeddings.word_embeddings.weight.sum() * math.nan  # noqa: E731
+    monkeypatch.setattr(pretrain, "loss_of", lambda plan: nan)
     with pytest.raises(FloatingPointError, match="loss is nan at step 0"):
         train(PLAN, tmp_path / "run", str(corpus), progress=False)
     assert not (tmp_path / "run" / "checkpoint.safetensors").exists()
+
+
+SIBLING = replace(PLAN, grow_at=0)
+
+
+@pytest.mark.parametrize("changes", [{"architecture": "albert", "embedding": 8}, {"architecture": "llama"}])
+def test_a_sibling_learns_resumes_and_is_an_encoder(corpus, trained, tmp_path, changes):
+    plan = replace(SIBLING, **changes)
+    out = tmp_path / "run"
+    model = train(plan, out, str(corpus), progress=False)
+    state = pretrain.checkpoint_state(out)
+    again = train(replace(plan, tokens=state["seen"]), out, progress=False)
+    own = pretrain._own(again)
+    assert all(torch.equal(v, own[k]) for k, v in pretrain._own(model).items())
+    ids, offsets, vectors = pretrain.prepare(plan, out, None, progress=False)
+    fresh = pretrain.initial_model(plan, vectors, np.bincount(ids, minlength=plan.vocab_size), plan.layers)
+    batches, loss = Batches(ids, offsets, replace(plan, seed=99)), pretrain.loss_of(plan)
+    with torch.no_grad():
+        before, after = (np.mean([loss(m.eval(), *batches(i)).item() for i in range(8)]) for m in (fresh, model))
+    assert after < before - 0.05
+    pretrain.export(model, out / "tokenizer", tmp_path / "export")
+    encoder = Encoder.load(tmp_path / "export", pooling="mean")
+    assert encoder.backbone.config.model_type == changes["architecture"]
+    found = encoder.encode(["a dog sings song .", "a dog sings song . a dog", WORDS[3]])
+    assert found.shape == (3, 16) and np.isfinite(found).all() and not np.allclose(found[0], found[2])
+
+
+def test_a_causal_batch_asks_for_the_next_token():
+    ids, offsets = rows()
+    plan = replace(PLAN, vocab_size=100, grow_at=0, architecture="llama")
+    inputs, positions, labels = Batches(ids, offsets, plan)(0)
+    assert torch.equal(inputs.flatten()[positions + 1], labels)
+    assert len(labels) == inputs.numel() - len(inputs) and (labels[-1] == SEP).all()
+
+
+def test_a_causal_loss_is_that_of_transformers():
+    plan = replace(PLAN, vocab_size=100, grow_at=0, architecture="llama", dropout=0.0)
+    ids, offsets = rows()
+    model = pretrain.initial_model(plan, np.random.default_rng(0).normal(size=(100, 16)).astype("f"), np.ones(100), 2)
+    inputs, positions, labels = Batches(ids, offsets, plan)(0)
+    with torch.no_grad():
+        expected = model.eval()(inputs, labels=inputs).loss
+        assert torch.allclose(pretrain.loss_of(plan)(model, inputs, positions, labels), expected, atol=1e-5)
+
+
+def test_a_byte_level_sibling(corpus, tmp_path):
+    plan = replace(SIBLING, architecture="roberta", vocab_size=400)
+    model = train(plan, tmp_path / "run", str(corpus), progress=False)
+    pretrain.export(model, tmp_path / "run" / "tokenizer", tmp_path / "export")
+    encoder = Encoder.load(tmp_path / "export", pooling="mean")
+    tokenizer = encoder.tokenizer
+    assert [tokenizer.convert_tokens_to_ids(t) for t in pretrain.ROBERTA_SPECIAL] == [0, 1, 2, 3, 4]
+    ids = tokenizer("A dog sings ☃.")["input_ids"]
+    assert ids[0] == CLS and ids[-1] == SEP and tokenizer.decode(ids[1:-1]) == "A dog sings ☃."
+    alone, beside = encoder.encode(["a dog"])[0], encoder.encode(["a dog", "a dog sings song . a dog"])[0]
+    assert np.allclose(alone, beside, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"architecture": "gpt"}, {"architecture": "albert", "grow_at": 3_000}, {"grow_at": 0, "embedding": 8}]
+)
+def test_a_plan_of_no_architecture_is_an_error(changes):
+    with pytest.raises(ValueError, match=r"architecture|grow_at=0|embedding=0"):
+        replace(PLAN, **changes)

@@ -1,6 +1,8 @@
-"""Masked-language-model pre-training of the shipped encoders, from raw text to a model folder.
+"""Pre-training of the shipped encoders, from raw text to a model folder.
 
-Command line: ``CSE_DATA=... python -m workflow.pretrain --out outputs/pretrain/mini-bert``.
+Command line: ``CSE_DATA=... python -m workflow.pretrain --out outputs/pretrain/mini-bert``; `--architecture` trains a
+sibling: `albert` (shared layers, factorised embeddings), `roberta` (byte-level BPE) or `llama` (rotary positions,
+causal attention, next-token prediction) on the same text with the same budget.
 
 The recipe is made for a small budget. Word embeddings start from a truncated SVD of the
 positive pointwise mutual information of word-piece co-occurrences (Levy & Goldberg 2014),
@@ -14,8 +16,10 @@ import argparse
 import json
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -23,9 +27,22 @@ import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from scipy import sparse
 from scipy.sparse.linalg import svds
-from tokenizers import BertWordPieceTokenizer
+from tokenizers import BertWordPieceTokenizer, ByteLevelBPETokenizer
 from tqdm import tqdm
-from transformers import BertConfig, BertForMaskedLM, BertModel, BertTokenizer
+from transformers import (
+    AlbertConfig,
+    AlbertForMaskedLM,
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    BertTokenizer,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    RobertaConfig,
+    RobertaForMaskedLM,
+    RobertaTokenizer,
+)
 
 from lib import paths
 from lib.data import pretrain_corpus
@@ -34,7 +51,9 @@ from lib.encoder import keep_bf16
 from lib.tokens import tokenise
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+ROBERTA_SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
 PAD, UNK, CLS, SEP, MASK = range(5)
+POSITIONS = 512
 
 
 @dataclass(frozen=True)
@@ -42,7 +61,8 @@ class Plan:
     """Hyper-parameters of one pre-training.
 
     `tokens` counts every token the encoder reads, [CLS] and [SEP] included; `grow_at` is the
-    token count at which the half-depth model is stacked (0: full depth from the start).
+    token count at which the half-depth model is stacked (0: full depth from the start);
+    `embedding` is the width of the word embeddings (0: that of the layers).
     """
 
     tokens: int = 100_000_000
@@ -63,10 +83,60 @@ class Plan:
     embedding_std: float = 0.05
     window: int = 5
     seed: int = 0
+    architecture: str = "bert"
+    embedding: int = 0
 
     def __post_init__(self) -> None:
+        if self.architecture not in FAMILIES:
+            raise ValueError(f"unknown architecture {self.architecture!r}: choose one of {', '.join(FAMILIES)}")
+        if self.grow_at and self.architecture != "bert":
+            raise ValueError(f"only a bert grows while it is trained: use grow_at=0 for {self.architecture!r}")
+        if self.embedding and self.architecture != "albert":
+            raise ValueError("only an albert has word embeddings of another width: use embedding=0")
         if self.grow_at and (self.layers % 2 or self.grow_at >= self.tokens):
             raise ValueError("grow_at needs an even number of layers and a value below tokens: use grow_at=0 otherwise")
+
+
+@dataclass(frozen=True)
+class Family:
+    """An architecture: its classes, where its parts are, and what its configuration has beside the sizes."""
+
+    config: type
+    model: type
+    backbone: str
+    head: str
+    bias: str
+    dropouts: tuple[str, ...] = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    bytes: bool = False
+    causal: bool = False
+
+    def settings(self, plan: Plan, layers: int) -> dict[str, object]:
+        """Arguments of the configuration."""
+        offset = PAD + 1 if self.bytes else 0  # RoBERTa counts positions from behind the padding's id
+        found: dict[str, object] = {
+            "vocab_size": plan.vocab_size,
+            "hidden_size": plan.hidden,
+            "num_hidden_layers": layers,
+            "num_attention_heads": plan.heads,
+            "intermediate_size": plan.intermediate,
+            "max_position_embeddings": POSITIONS + offset,
+            **dict.fromkeys(self.dropouts, plan.dropout),
+        }
+        if plan.embedding:
+            found["embedding_size"] = plan.embedding
+        if self.causal:
+            found |= {"tie_word_embeddings": True, "num_key_value_heads": plan.heads}
+        if self.causal or self.bytes or plan.architecture == "albert":
+            found |= {"pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP}
+        return found
+
+
+FAMILIES = {
+    "bert": Family(BertConfig, BertForMaskedLM, "bert", "cls", "cls.predictions.bias"),
+    "albert": Family(AlbertConfig, AlbertForMaskedLM, "albert", "predictions", "predictions.bias"),
+    "roberta": Family(RobertaConfig, RobertaForMaskedLM, "roberta", "lm_head", "lm_head.bias", bytes=True),
+    "llama": Family(LlamaConfig, LlamaForCausalLM, "model", "lm_head", "", ("attention_dropout",), causal=True),
+}
 
 
 def train_tokenizer(sentences: list[str], folder: Path, vocab_size: int, limit_alphabet: int = 300) -> BertTokenizer:
@@ -96,6 +166,18 @@ def train_tokenizer(sentences: list[str], folder: Path, vocab_size: int, limit_a
     return tokenizer
 
 
+def train_byte_tokenizer(sentences: list[str], folder: Path, vocab_size: int) -> RobertaTokenizer:
+    """Train a byte-level BPE vocabulary that keeps case, special tokens at the places of `SPECIAL`."""
+    trainer = ByteLevelBPETokenizer()
+    trainer.train_from_iterator(sentences, vocab_size=vocab_size, min_frequency=5, special_tokens=ROBERTA_SPECIAL)
+    folder.mkdir(parents=True, exist_ok=True)
+    trainer.save_model(str(folder))
+    vocab, merges = str(folder / "vocab.json"), str(folder / "merges.txt")
+    tokenizer = RobertaTokenizer(vocab=vocab, merges=merges, model_max_length=POSITIONS)
+    tokenizer.save_pretrained(folder)
+    return tokenizer
+
+
 def ppmi_svd(ids: np.ndarray, vocab_size: int, dim: int, window: int = 5, seed: int = 0) -> np.ndarray:
     """Word vectors `(vocab_size, dim)` from co-occurrence counts within `window` positions.
 
@@ -121,27 +203,20 @@ def ppmi_svd(ids: np.ndarray, vocab_size: int, dim: int, window: int = 5, seed: 
     return (u * np.sqrt(s)).astype(np.float32)
 
 
-def initial_model(plan: Plan, vectors: np.ndarray, unigram: np.ndarray, layers: int) -> BertForMaskedLM:
-    """A BERT with `layers` layers whose embeddings and output bias come from the counts."""
-    config = BertConfig(
-        vocab_size=plan.vocab_size,
-        hidden_size=plan.hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=plan.heads,
-        intermediate_size=plan.intermediate,
-        hidden_dropout_prob=plan.dropout,
-        attention_probs_dropout_prob=plan.dropout,
-    )
+def initial_model(plan: Plan, vectors: np.ndarray, unigram: np.ndarray, layers: int) -> PreTrainedModel:
+    """A model with `layers` layers whose embeddings and output bias come from the counts."""
+    family = FAMILIES[plan.architecture]
     torch.manual_seed(plan.seed)
-    model = BertForMaskedLM(config)
+    model = family.model(family.config(**family.settings(plan, layers)))
     with torch.no_grad():
         known = torch.from_numpy(vectors)
         known = known / known[MASK + 1 :].std() * plan.embedding_std
-        known[: MASK + 1] = torch.randn(MASK + 1, plan.hidden) * plan.embedding_std
+        known[: MASK + 1] = torch.randn(MASK + 1, known.shape[1]) * plan.embedding_std
         known[PAD] = 0
-        model.bert.embeddings.word_embeddings.weight.copy_(known)
+        model.get_input_embeddings().weight.copy_(known)
         frequency = torch.from_numpy(unigram).float() + 1
-        model.cls.predictions.bias.copy_(torch.log(frequency / frequency.sum()))
+        if family.bias:
+            model.get_parameter(family.bias).copy_(torch.log(frequency / frequency.sum()))
     return model
 
 
@@ -161,7 +236,10 @@ def stack(model: BertForMaskedLM) -> BertForMaskedLM:
 
 
 class Batches:
-    """Batch i is a function of (seed, i) alone: rows of one length, about `tokens_per_batch` tokens."""
+    """Batch i is a function of (seed, i) alone: rows of one length, about `tokens_per_batch` tokens.
+
+    Tokens are masked, or for a causal model each asks for the next.
+    """
 
     def __init__(self, ids: np.ndarray, offsets: np.ndarray, plan: Plan, shortest: int = 5):
         self.ids, self.offsets, self.plan = ids, offsets, plan
@@ -177,10 +255,13 @@ class Batches:
         self.order = [int(i) for i in rng.permutation(len(self.batches))]
 
     def __call__(self, step: int):
-        """Return `(input ids (n, t), flat positions of the masked tokens (m,), their labels (m,))`."""
+        """Return `(input ids (n, t), flat positions whose output is asked for (m,), their labels (m,))`."""
         rows = self.batches[self.order[step % len(self.order)]]
         length = self.lengths[rows[0]]
         ids = self.ids[self.offsets[rows][:, None] + np.arange(length)].astype(np.int64)
+        if FAMILIES[self.plan.architecture].causal:
+            places = np.arange(ids.size).reshape(ids.shape)[:, :-1]
+            return torch.from_numpy(ids), torch.from_numpy(places.ravel()), torch.from_numpy(ids[:, 1:].ravel())
         rng = np.random.default_rng((self.plan.seed, step))
         flat = ids.ravel()
         candidates = np.flatnonzero(flat > MASK)
@@ -200,22 +281,33 @@ def learning_rate(plan: Plan, seen: int) -> float:
     return plan.lr * min(1.0, max(0.0, 1 - seen / plan.tokens) / plan.decay_fraction)
 
 
-def mlm_loss(model: BertForMaskedLM, ids, positions, labels) -> torch.Tensor:
-    """Cross-entropy over the masked positions only: the output layer never sees the others."""
-    hidden = model.bert(ids)[0].flatten(0, 1)[positions]  # (m, d)
-    return F.cross_entropy(model.cls(hidden).float(), labels)
+def loss_of(plan: Plan) -> Callable[..., torch.Tensor]:
+    """Cross-entropy at the positions asked for: the output layer never sees the others."""
+    family = FAMILIES[plan.architecture]
+
+    def loss(model: PreTrainedModel, ids, positions, labels) -> torch.Tensor:
+        hidden = getattr(model, family.backbone)(ids)[0].flatten(0, 1)[positions]  # (m, d)
+        return F.cross_entropy(getattr(model, family.head)(hidden).float(), labels)
+
+    return loss
 
 
-def ready(model: BertForMaskedLM, device: str) -> BertForMaskedLM:
+def ready(model: PreTrainedModel, device: str) -> PreTrainedModel:
     """The model on its device, with `lib.dropout` and, under bf16 autocast, a bf16 residual stream."""
     cheapen(model)
-    keep_bf16(model.bert)
+    keep_bf16(model.base_model)
     return model.to(device)  # type: ignore[arg-type]
+
+
+def _own(model: PreTrainedModel) -> dict[str, torch.Tensor]:
+    """Weights without those that are tied to others."""
+    tied = set(model._tied_weights_keys or ())
+    return {k: v.contiguous() for k, v in model.state_dict().items() if k not in tied}
 
 
 def save_checkpoint(folder: Path, model, optimizer, state: dict) -> None:
     """Write model, optimizer moments and counters under a temporary name, then rename."""
-    tensors = {f"model.{k}": v.contiguous() for k, v in model.state_dict().items() if "decoder" not in k}
+    tensors = {f"model.{k}": v for k, v in _own(model).items()}
     names = {p: n for n, p in model.named_parameters()}
     for parameter, moments in optimizer.state.items():
         for key, value in moments.items():
@@ -229,7 +321,7 @@ def load_checkpoint(folder: Path, model, optimizer) -> None:
     """Load what `save_checkpoint` wrote into a model of the same depth."""
     tensors = load_file(folder / "checkpoint.safetensors")
     missing = model.load_state_dict({k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, strict=False)
-    if any("decoder" not in k for k in missing.missing_keys) or missing.unexpected_keys:
+    if set(missing.missing_keys) - set(model._tied_weights_keys or ()) or missing.unexpected_keys:
         raise ValueError(f"{folder}/checkpoint.safetensors does not fit this plan: {missing}")
     for name, parameter in model.named_parameters():
         for key in ("step", "exp_avg", "exp_avg_sq"):
@@ -261,17 +353,19 @@ def prepare(plan: Plan, out: Path, data_dir: str | None, progress: bool = True):
     cache = out / "rows.npz"
     if not cache.exists():
         sentences = list(dict.fromkeys(pretrain_corpus(data_dir, progress=progress)))
-        tokenizer = train_tokenizer(sentences, out / "tokenizer", plan.vocab_size)
+        by_bytes = FAMILIES[plan.architecture].bytes
+        make = train_byte_tokenizer if by_bytes else train_tokenizer
+        tokenizer = make(sentences, out / "tokenizer", plan.vocab_size)
         rows = tokenise(sentences, tokenizer, plan.max_length, progress=progress)
         ids, offsets = rows.ids, rows.offsets
-        vectors = ppmi_svd(ids, plan.vocab_size, plan.hidden, plan.window, plan.seed)
+        vectors = ppmi_svd(ids, plan.vocab_size, plan.embedding or plan.hidden, plan.window, plan.seed)
         np.savez(out / "rows.tmp.npz", ids=ids, offsets=offsets, vectors=vectors)
         (out / "rows.tmp.npz").rename(cache)
     with np.load(cache) as f:
         return f["ids"], f["offsets"], f["vectors"]
 
 
-def train(plan: Plan, out: Path, data_dir: str | None = None, every_seconds: float = 180, **options) -> BertForMaskedLM:
+def train(plan: Plan, out: Path, data_dir: str | None = None, every_seconds: float = 180, **options) -> PreTrainedModel:
     """Run `plan` in `out`, continuing from its checkpoint if there is one.
 
     Args:
@@ -295,7 +389,7 @@ def train(plan: Plan, out: Path, data_dir: str | None = None, every_seconds: flo
     bar = tqdm(total=plan.tokens, initial=state["seen"], unit="tok", unit_scale=True, disable=not progress)
     while state["seen"] < plan.tokens:
         if state["layers"] < plan.layers and state["seen"] >= plan.grow_at:
-            model = ready(stack(model), device)
+            model = ready(stack(model), device)  # type: ignore[arg-type]
             optimizer = make_optimizer(model, plan)
             state["layers"] = model.config.num_hidden_layers
         phase_end = plan.tokens if state["layers"] == plan.layers else plan.grow_at
@@ -308,7 +402,7 @@ def run_phase(
 ) -> None:
     """Train until `end` tokens at the present depth; `state` is updated in place and checkpointed."""
     model.train()
-    loss_of = torch.compile(mlm_loss, dynamic=True) if compile else mlm_loss
+    asked = torch.compile(loss_of(plan), dynamic=True) if compile else loss_of(plan)
     started, saved, recent = time.perf_counter(), time.perf_counter(), []
     before = state["seconds"]
     while state["seen"] < end:
@@ -317,7 +411,7 @@ def run_phase(
             group["lr"] = learning_rate(plan, state["seen"])
         torch.manual_seed(plan.seed * 2**32 + state["step"])
         with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=bf16):
-            loss = loss_of(model, rows, positions, labels)
+            loss = asked(model, rows, positions, labels)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -339,14 +433,14 @@ def run_phase(
     save_checkpoint(out, model, optimizer, state)
 
 
-def export(model: BertForMaskedLM, tokenizer_folder: Path, folder: Path, dropout: float = 0.1) -> None:
+def export(model: PreTrainedModel, tokenizer_folder: Path, folder: Path, dropout: float = 0.1) -> None:
     """Write encoder and tokenizer in `transformers` format, fp16 safetensors, with `dropout` in its configuration."""
-    encoder: BertModel = model.bert.half()
-    encoder.cpu()  # type: ignore[call-arg]
-    encoder.config.hidden_dropout_prob = dropout
-    encoder.config.attention_probs_dropout_prob = dropout
+    encoder = cast(PreTrainedModel, model.base_model)
+    encoder.half().cpu()  # type: ignore[call-arg]
+    for name in next(f.dropouts for f in FAMILIES.values() if isinstance(model, f.model)):
+        setattr(encoder.config, name, dropout)
     encoder.save_pretrained(folder)
-    BertTokenizer.from_pretrained(tokenizer_folder).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(tokenizer_folder).save_pretrained(folder)
 
 
 def main(arguments: list[str] | None = None) -> None:
