@@ -7,7 +7,7 @@ by their index, never by their string; spacing and case stay the sentence's own.
 Source: Zhu et al. 2024 (SDA), §4 and Appendix A, Algorithms 1–3.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ CLAUSES = {"advcl", "relcl", "ccomp", "acl"}
 ARGUMENTS = {"advmod", "nsubj", "nsubjpass", "obj", "dobj", "iobj", "attr", "obl", "pobj", "prep"}
 AUXILIARIES = {"aux", "auxpass", "cop"}
 FINAL = {".", "!", "?", ";", ":", ",", "…", "...", "?!", "..", "....", "-", "–", "—"}
+MARKS = FINAL | CLOSING
 
 
 @dataclass(frozen=True)
@@ -281,12 +282,14 @@ def _phrase_before(tree: Tree, clause: _Clause, rng: np.random.Generator, perfec
     i = clause.finite
     past = english.is_past(tree.lower[i], tree.tags[i]) or tree.lower[i] in ("was", "were")
     third = tree.tags[i] == "VBZ" or tree.lower[i] in ("is", "'s")
-    phrases: tuple[str, ...] = english.PHRASES[:1] if perfect and past else english.PHRASES
-    if any(_negatives(tree)) and not (perfect and past):
+    phrases: tuple[str, ...] = english.PHRASES
+    if past and perfect:
+        phrases = ("must",)
+    elif any(_negatives(tree)):
         phrases = english.MODAL_PHRASES
     elif clause.subject is not None and tree.deps[clause.subject] == "expl":
-        phrases = phrases[: len(english.PLAIN_PHRASES)]
-    elif past and not perfect and _shares_subject(tree, clause):
+        phrases = english.PLAIN_PHRASES
+    elif past and _shares_subject(tree, clause):
         phrases = english.AGREEING_PHRASES
     phrase = english.agreed(_choose(phrases, rng), past, third)
     lemma = "be" if clause.kind == "be" else english.base_form(tree.lower[i], tree.tags[i], tree.lemmas[i])
@@ -448,7 +451,7 @@ def _no_noun(tree: Tree) -> list[Edit]:
             return [Edit(determiner, determiner + 1, _cased(tree, determiner, "no"), subtree=(i,))]
         left = [c for c in left if tree.deps[c] in ("amod", "compound")]
         first = min([i, *(tree.span(c)[0] for c in left)])
-        if tag == "NNS" and determiner is None and first and tree.spaces[first - 1]:
+        if tag == "NNS" and determiner is None and first and tree.spaces[first - 1] and tree.words[first] not in MARKS:
             return [Edit(first, first, "no", subtree=(i,))]
     return []
 
@@ -471,12 +474,22 @@ RULES: dict[str, Callable[..., Augmented]] = {
 }
 
 
-def apply(rule: str, doc: Any, seed: int = 0, number: int = 0, **options: Any) -> Augmented:
+def apply(
+    rule: str,
+    doc: Any,
+    seed: int = 0,
+    number: int = 0,
+    rules: Mapping[str, Callable[..., Augmented]] = RULES,
+    **options: Any,
+) -> Augmented:
     """A rule by name with the generator of sentence `number` under `seed`, as `python -m lib.augment sda` does.
+
+    Args:
+        rules: of the language: these, or `lib.augment.sda_zh.RULES`.
 
     Raises:
         ValueError: unknown rule.
     """
-    if rule not in RULES:
-        raise ValueError(f"unknown rule {rule!r}: choose one of {', '.join(RULES)}")
-    return RULES[rule](doc, np.random.default_rng((seed, number)), **options)
+    if rule not in rules:
+        raise ValueError(f"unknown rule {rule!r}: choose one of {', '.join(rules)}")
+    return rules[rule](doc, np.random.default_rng((seed, number)), **options)
