@@ -116,8 +116,9 @@ class Recipe:
             unused.add("positive_file")
         if not self.positive.endswith("_synonyms"):
             unused.add("synonyms")
-        later = {"view1", "rate1", "view2", "rate2", "loss_weight", "also_pooling", "eval_at_epoch_ends"}
-        unused |= {name for name in later | {"transfer_pooling"} if getattr(self, name) == getattr(Recipe, name)}
+        later = {"view1", "rate1", "view2", "rate2", "loss_weight"}
+        later |= {"also_pooling", "transfer_pooling", "eval_at_epoch_ends"}
+        unused |= {name for name in later if getattr(self, name) == getattr(Recipe, name)}
         return {name: value for name, value in asdict(self).items() if name not in unused}
 
     def changed(self, **changes) -> "Recipe":

@@ -229,8 +229,9 @@ def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, prec
         score = dev_score(chosen, data_dir, precision)(encoder.to(resolve_device(device)))
         return train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
     texts = rewritten(wanted, sentences, seed)
-    aligned = positives_of(wanted, sentences, chosen) if wanted.positive == "file" else None
-    aligned = texts[wanted.rule] if wanted.positive == "sda" else aligned
+    aligned = texts[wanted.rule] if wanted.positive == "sda" else None
+    if wanted.positive == "file":
+        aligned = positives_of(wanted, sentences, chosen)
     views = train.make_views(sentences, wanted, encoder.tokenizer, seed, progress=progress, aligned=aligned)
     negatives = train.make_negatives(sentences, wanted, encoder.tokenizer, seed, aligned or (), texts.get("negation"))
     return train.fit(
@@ -256,16 +257,18 @@ def _metrics(encoder, result, wanted, chosen, data_dir, precision) -> dict[str, 
     metrics = {f"{chosen.dev}_dev_spearman_last": result.history[-1]["dev_score"]}
     at_last = score("last")
     metrics.update(at_last)
-    last = {k: v.clone() for k, v in encoder.state_dict().items()}
+    last = None
     if result.best_state is None or result.best_step == result.steps:
         metrics.update({f"{name.removesuffix('last')}best": value for name, value in at_last.items()})
     else:
+        last = {k: v.clone() for k, v in encoder.state_dict().items()}
         encoder.load_state_dict(result.best_state)
         metrics.update(score("best"))
     if wanted.transfer_pooling:
         encode = partial(encoder.encode, precision=precision, pooling=wanted.transfer_pooling)
         metrics.update({f"{k}_transfer_best": v for k, v in transfer.transfer7(encode, data_dir).items()})
-    encoder.load_state_dict(last)
+    if last is not None:
+        encoder.load_state_dict(last)
     if result.best_state is not None:
         tail = result.history[-min(10, len(result.history)) :]
         metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))

@@ -99,11 +99,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Family:
-    """An architecture: its classes, where its parts are, and what its configuration has beside the sizes."""
+    """An architecture: its classes, where its output layer is, and what its configuration has beside the sizes."""
 
     config: type
     model: type
-    backbone: str
     head: str
     bias: str
     dropouts: tuple[str, ...] = ("hidden_dropout_prob", "attention_probs_dropout_prob")
@@ -126,16 +125,16 @@ class Family:
             found["embedding_size"] = plan.embedding
         if self.causal:
             found |= {"tie_word_embeddings": True, "num_key_value_heads": plan.heads}
-        if self.causal or self.bytes or plan.architecture == "albert":
+        if plan.architecture != "bert":
             found |= {"pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP}
         return found
 
 
 FAMILIES = {
-    "bert": Family(BertConfig, BertForMaskedLM, "bert", "cls", "cls.predictions.bias"),
-    "albert": Family(AlbertConfig, AlbertForMaskedLM, "albert", "predictions", "predictions.bias"),
-    "roberta": Family(RobertaConfig, RobertaForMaskedLM, "roberta", "lm_head", "lm_head.bias", bytes=True),
-    "llama": Family(LlamaConfig, LlamaForCausalLM, "model", "lm_head", "", ("attention_dropout",), causal=True),
+    "bert": Family(BertConfig, BertForMaskedLM, "cls", "cls.predictions.bias"),
+    "albert": Family(AlbertConfig, AlbertForMaskedLM, "predictions", "predictions.bias"),
+    "roberta": Family(RobertaConfig, RobertaForMaskedLM, "lm_head", "lm_head.bias", bytes=True),
+    "llama": Family(LlamaConfig, LlamaForCausalLM, "lm_head", "", ("attention_dropout",), causal=True),
 }
 
 
@@ -161,7 +160,7 @@ def train_tokenizer(sentences: list[str], folder: Path, vocab_size: int, limit_a
     )
     folder.mkdir(parents=True, exist_ok=True)
     trainer.save_model(str(folder))
-    tokenizer = BertTokenizer(vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=512)
+    tokenizer = BertTokenizer(vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=POSITIONS)
     tokenizer.save_pretrained(folder)
     return tokenizer
 
@@ -286,7 +285,7 @@ def loss_of(plan: Plan) -> Callable[..., torch.Tensor]:
     family = FAMILIES[plan.architecture]
 
     def loss(model: PreTrainedModel, ids, positions, labels) -> torch.Tensor:
-        hidden = getattr(model, family.backbone)(ids)[0].flatten(0, 1)[positions]  # (m, d)
+        hidden = model.base_model(ids)[0].flatten(0, 1)[positions]  # (m, d)
         return F.cross_entropy(getattr(model, family.head)(hidden).float(), labels)
 
     return loss
@@ -437,7 +436,7 @@ def export(model: PreTrainedModel, tokenizer_folder: Path, folder: Path, dropout
     """Write encoder and tokenizer in `transformers` format, fp16 safetensors, with `dropout` in its configuration."""
     encoder = cast(PreTrainedModel, model.base_model)
     encoder.half().cpu()  # type: ignore[call-arg]
-    for name in next(f.dropouts for f in FAMILIES.values() if isinstance(model, f.model)):
+    for name in FAMILIES[encoder.config.model_type].dropouts:
         setattr(encoder.config, name, dropout)
     encoder.save_pretrained(folder)
     AutoTokenizer.from_pretrained(tokenizer_folder).save_pretrained(folder)

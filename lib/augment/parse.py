@@ -173,13 +173,13 @@ def _rewritten(job: _Job, shares: dict[str, float], seed: int, first: int) -> di
     nlp = _pipeline(job.model)
     docs = DocBin().from_bytes(_parsed(job)).get_docs(nlp.vocab)
     result: dict[str, list[str]] = {rule: [] for rule in shares}
-    every = min(shares.values()) == 1
+    known, every = RULES[str(nlp.lang)], min(shares.values()) == 1
     for number, (sentence, doc) in enumerate(zip(job.sentences, docs, strict=True), first + job.first):
         drawn = 0.0 if every else np.random.default_rng((seed, number, 1)).random()
         tree = sda.Tree.of(doc) if drawn < max(shares.values()) else None
         for rule, share in shares.items():
-            rng = np.random.default_rng((seed, number))
-            result[rule].append(RULES[str(nlp.lang)][rule](tree, rng).text if drawn < share else sentence)
+            found = sda.apply(rule, tree, seed, number, known).text if drawn < share else sentence
+            result[rule].append(found)
     return result
 
 
