@@ -12,7 +12,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup course lab test test-real test-long table bench bench-gpu lint format notebooks strip clean
+.PHONY: help setup course lab test test-real test-long verify-results table bench bench-gpu lint format notebooks strip clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -26,7 +26,7 @@ $(BIN)/python:
 
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --no-deps --index-url $(TORCH_INDEX) torch==$(TORCH))
-	$(BIN)/python -m pip install -c constraints.txt -e '.[test,reference]'
+	$(BIN)/python -m pip install -c constraints.txt -e '.[test,reference,cluster]'
 	@touch $@
 
 course: setup  ## execute every notebook at the mini profile into outputs/
@@ -43,6 +43,9 @@ test-real: setup  ## only the tests on real data (CSE_DATA=folder)
 
 test-long: setup  ## papermill with other parameters on the longer notebooks
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m long tests
+
+verify-results: setup  ## train two committed rows again, drawn by date (CSE_DATA=folder)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m workflow.verify
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .

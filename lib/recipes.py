@@ -1,5 +1,11 @@
-"""Recipes: the hyper-parameters of one row of a paper, or of one row of ours, as data."""
+"""Recipes: the hyper-parameters of one row of a paper, or of one row of ours, as data.
 
+Command line: `python -m lib.recipes list` names them with their sources, `python -m lib.recipes show paper_una_bert`
+prints the fields that one uses.
+"""
+
+import argparse
+import sys
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 
@@ -215,7 +221,6 @@ RECIPES: dict[str, Recipe] = {
             "Li et al.: the script shipped with the code of their extension of ConSERT",
             **_CONSERT | {"temperature": 0.05, "lr": 2e-5},
         ),
-        Recipe("paper_consert_head", _CONSERT_REPORT, **_CONSERT | {"head": "simclr:600:512"}),
         Recipe(
             "mini_consert",
             "this course, chosen on dev scores only",
@@ -264,3 +269,26 @@ def recipe(name: str, **changes) -> Recipe:
     if name not in RECIPES:
         raise ValueError(f"unknown recipe {name!r}: choose one of {', '.join(RECIPES)}")
     return RECIPES[name].changed(**changes)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """`list [PART]` prints names and sources, `show NAME` the fields in use."""
+    parser = argparse.ArgumentParser(prog="python -m lib.recipes", description="The hyper-parameters of the papers.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("list", help="names and sources").add_argument("part", nargs="?", default="", help="of the name")
+    verbs.add_parser("show", help="the fields of one").add_argument("name")
+    chosen = parser.parse_args(arguments)
+    if chosen.verb == "list":
+        found = [r for r in RECIPES.values() if chosen.part in r.name]
+        print("\n".join(f"{r.name:<29}{r.source}" for r in found) or f"no recipe has {chosen.part!r} in its name")
+        return
+    try:
+        wanted = recipe(chosen.name)
+    except ValueError as error:
+        sys.exit(f"error: {error}")
+    print(f"{wanted.name}: {wanted.source}")
+    print("\n".join(f"  {name:<17}{value}" for name, value in wanted.parameters().items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,8 @@
 """One run from parameters to metrics, on data and an encoder of the test's own."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -256,3 +258,17 @@ def test_fields_of_later_methods_leave_old_runs_alone():
     used = recipe("mini_consert", view1="none").parameters()
     assert (used["view2"], used["loss_weight"], used["also_pooling"]) == ("shuffle", 0.15, "last2_mean")
     assert "view1" not in used
+
+
+def test_two_processes_that_want_one_run_train_it_once(tmp_path) -> None:
+    script = (
+        "import sys; from workflow import experiment\n"
+        "run = experiment.run('02_simcse', 'simcse', max_steps=2, batch_size=4, output_dir=sys.argv[1])\n"
+        "print(run.metrics['train_seconds'])"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=paths.ROOT) for _ in range(2)]
+    printed = [process.communicate(timeout=300)[0] for process in both]
+    (folder,) = (tmp_path / "02_simcse").iterdir()
+    assert printed[0] == printed[1] == f"{json.loads((folder / 'metrics.json').read_text())['train_seconds']}\n"
+    assert not (folder / ".lock").exists()

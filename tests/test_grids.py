@@ -63,6 +63,35 @@ def test_different_cells_are_different_runs(path) -> None:
     assert len({str(r) for r in resolved}) == len(resolved)
 
 
+@each
+@pytest.mark.parametrize("size", ["mini", "small"])
+def test_every_table_has_a_smaller_version(path, size) -> None:
+    grid = grids.read(path)
+    if grid.profile == "small":
+        return
+    smaller = grid.at(size)
+    known = course.parameter_names(course.find_notebook(grid.notebook))
+    assert smaller.cells and {c.row for c in smaller.cells} <= {c.row for c in grid.cells}
+    assert size == "small" or len(smaller.cells) == len(grid.cells)
+    for cell in smaller.cells:
+        assert set(cell.set) <= set(known)
+        chosen, wanted, _ = experiment.resolve(size, **cell.set)
+        assert wanted.backbone == str(paths.MINI_BERT) and wanted.name.startswith("mini_")
+        assert size == "small" or not wanted.positive_file or (paths.ROOT / wanted.positive_file).is_file()
+        assert smaller.metric.startswith((f"{chosen.dev}_dev", f"{chosen.test}_test", "avg_transfer"))
+
+
+def test_a_smaller_table_changes_what_the_paper_changed() -> None:
+    cells = {c.row: dict(c.set) for c in grids.read("una_table_c3").at("mini").cells}
+    assert cells["pca_jittering"] == {"method": "simcse", "representation": "jitter_pca"}
+    assert cells["back_translation"] == {"method": "paraphrase"}
+    rates = [c.set["lr"] for c in grids.read("consert_table_10").at("mini").cells]
+    assert rates == pytest.approx([40 * lr for lr in (1e-7, 3e-7, 5e-7, 9e-7, 2e-6, 5e-6, 8e-6)])
+    assert "paraphrase" not in {c.set["method"] for c in grids.read("una_table_1").at("small").cells}
+    assert grids.read("una_table_1").at() == grids.read("una_table_1")
+    assert grids.read("una_small").at("small", (7,), max_steps=1).seeds == (7,)
+
+
 def test_table_c4_sets_what_the_paper_varied() -> None:
     found = {(c.row, c.column): dict(c.set) for c in grids.read("una_table_c4").cells}
     assert found[("alpha_9", "UNA")] == {"method": "paper_una_bert", "every": 9}

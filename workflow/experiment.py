@@ -2,12 +2,14 @@
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock
 
 from lib import data, evaluate, paths, runs, train, transfer
 from lib.augment import parse, sda
@@ -162,8 +164,8 @@ def run(
 ) -> runs.Run:
     """Train once and evaluate the best and the last checkpoint; a run that is finished is not done again.
 
-    An interrupted run is taken up where its checkpoint stands. Of several processes (`torchrun`) the first
-    evaluates and writes.
+    An interrupted run is taken up where its checkpoint stands; one that another process is training is waited for. Of
+    several processes (`torchrun`) the first evaluates and writes.
 
     Args:
         notebook: the folder's name under `outputs/`.
@@ -177,32 +179,53 @@ def run(
     """
     chosen, wanted, steps = resolve(profile_name, method, model, max_steps, **changes)
     sentences = sentences_of(chosen, data_dir) if steps != 0 else []
-    params, hashes = _identity(chosen, wanted, steps, sentences, precision)
+    params, hashes = identity(chosen, wanted, steps, sentences, precision)
     record = runs.Run(notebook, wanted.name, seed, params, hashes, output_dir)
     if record.metrics is not None and not force:
         return record
-    if is_main_process():
-        record.start()
-        if force:
+    with _alone(record.folder):
+        if record.metrics is not None and not force:
+            return record
+        if is_main_process():
+            record.start()
+            if force:
+                train.discard_checkpoint(record.folder)
+        encoder = Encoder.load(
+            model_path(wanted.backbone),
+            pooling=wanted.pooling,
+            head=wanted.head,
+            eval_pooling=wanted.eval_pooling,
+            eval_head=wanted.eval_head,
+            dropout=wanted.dropout,
+            seed=seed,
+        )
+        result = _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, data_dir, progress)
+        if is_main_process():
+            record.finish(_metrics(encoder, result, wanted, chosen, data_dir, precision), result.history)
             train.discard_checkpoint(record.folder)
-    encoder = Encoder.load(
-        model_path(wanted.backbone),
-        pooling=wanted.pooling,
-        head=wanted.head,
-        eval_pooling=wanted.eval_pooling,
-        eval_head=wanted.eval_head,
-        dropout=wanted.dropout,
-        seed=seed,
-    )
-    result = _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, data_dir, progress)
-    if is_main_process():
-        record.finish(_metrics(encoder, result, wanted, chosen, data_dir, precision), result.history)
-        train.discard_checkpoint(record.folder)
     return record
 
 
-def _identity(chosen: Profile, wanted: Recipe, steps, sentences: list[str], precision: str) -> tuple[dict, dict]:
-    """Parameters and file hashes that a run's id is made of."""
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time in a run's folder: a second one waits, then finds the run finished.
+
+    The processes of one distributed training share the folder as they are.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = folder / ".lock"
+    with FileLock(lock):
+        yield
+    lock.unlink(missing_ok=True)
+
+
+def identity(
+    chosen: Profile, wanted: Recipe, steps: int | None, sentences: list[str], precision: str = "auto"
+) -> tuple[dict, dict]:
+    """Parameters and hashes of the data that a run's id is made of, beside the recipe's name and the seed."""
     params = {
         "profile": chosen.name,
         "max_steps": steps,

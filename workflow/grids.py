@@ -5,9 +5,10 @@ runs are skipped, an interrupted one is taken up. Several processes share a grid
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,13 @@ import yaml
 from scipy import stats
 
 from lib import paths, runs
+from lib.data import write_text
+from lib.profiles import profile
+from lib.recipes import recipe
 from workflow import baselines, experiment
+
+_PAPER_RECIPE = re.compile(r"paper_(.+?)(?:_bert|_roberta|_zh)?(?:_una)?")
+_OF_THE_PAPER = {"model", "positive_file", "epochs"}
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,48 @@ class Grid:
                 if cell.set not in done and not (once and place):
                     done.append(cell.set)
                     yield cell, seed
+
+    def at(self, profile_name: str = "", seeds: tuple[int, ...] = (), **parameters: object) -> "Grid":
+        """This grid with other seeds, parameters in all cells, or at another profile.
+
+        At `mini` and `small` a paper's recipe becomes the course's of the same method, learning rate and r keep their
+        ratio to the recipe's own, and what names the papers' models and files is left to the profile. A cell that
+        needs paraphrases stays out at `small`, whose training text has none.
+
+        Example:
+            >>> dict(read("una_table_c6").at("mini").cells[0].set)
+            {'method': 'una', 'radius': 0.01335}
+        """
+        cells, chosen = self.cells, profile(profile_name or self.profile)
+        metric = self.metric
+        if chosen.name != self.profile and chosen.recipes == "mini":
+            cells = tuple(c for c in (_smaller(cell, chosen.name) for cell in cells) if c)
+            test = "sts7_test_avg" if chosen.test == "sts7" else f"{chosen.test}_test_spearman"
+            metric = re.sub(r"^(sts7_test_avg|cnsd_test_spearman)", test, metric)
+            metric = metric.replace("avg_transfer", test) if chosen.test == "mini" else metric
+            metric = re.sub(r"^(stsb|cnsd)_dev", f"{chosen.dev}_dev", metric)
+        cells = tuple(replace(cell, set={**cell.set, **parameters}) for cell in cells)
+        return replace(self, profile=chosen.name, metric=metric, cells=cells, seeds=seeds or self.seeds)
+
+
+def _smaller(cell: Cell, profile_name: str) -> Cell | None:
+    """The cell with the course's recipe in place of the paper's, or None where the profile lacks its positives."""
+    name = str(cell.set["method"])
+    match = _PAPER_RECIPE.fullmatch(name)
+    if match is None:
+        return cell
+    paper, own = recipe(name), recipe(f"mini_{match[1]}")
+    given = {key: value for key, value in cell.set.items() if key not in _OF_THE_PAPER}
+    given["method"] = match[1]
+    if given.get("positive", own.positive) == "file":
+        if profile_name != "mini":
+            return None
+        given |= {} if own.positive_file else {"positive_file": recipe("mini_paraphrase").positive_file}
+    if profile_name == "mini":
+        given = {key: value for key, value in given.items() if key not in ("corpus", "transfer_pooling")}
+    for key in {"lr", "radius"} & set(given):
+        given[key] = float(f"{float(str(given[key])) * getattr(own, key) / getattr(paper, key):.6g}")
+    return replace(cell, set=given)
 
 
 def read(name: str | Path) -> Grid:
@@ -208,20 +257,32 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m workflow.grids", description="Run a grid; finished runs are skipped."
     )
     parser.add_argument("grid", help="a file, or a name in workflow/grids/")
+    parser.add_argument("--profile", default="", help="mini, small or full (default: the grid's)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[], help="only these (default: the grid's)")
+    parser.add_argument("--max-steps", type=int, help="of every run")
     parser.add_argument("--rows", nargs="+", default=[], help="only these")
     parser.add_argument("--data-dir")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--list", action="store_true", help="print the runs, train nothing")
+    parser.add_argument("--table", type=Path, help="write the finished runs beside the paper's figures, train nothing")
     chosen = parser.parse_args(arguments)
     try:
-        grid = read(chosen.grid)
+        steps = {} if chosen.max_steps is None else {"max_steps": chosen.max_steps}
+        grid = read(chosen.grid).at(chosen.profile, tuple(chosen.seeds), **steps)
     except (FileNotFoundError, ValueError) as error:
         sys.exit(f"error: {error}")
     options = {"data_dir": chosen.data_dir, "device": chosen.device}
+    if chosen.table:
+        for cell, seed in grid.runs():
+            if cell.set["method"] in baselines.METHODS:
+                _train(grid, cell, seed, options)
+        table = beside_paper(grid, runs.collect())
+        write_text(chosen.table, table.to_csv(index=False, float_format="%.4f"))
+        print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}", na_rep="–"))
+        return
     if unknown := set(chosen.rows) - {cell.row for cell in grid.cells}:
         sys.exit(f"error: {chosen.grid} has no rows {sorted(unknown)}")
-    for cell, seed in grid.runs(tuple(chosen.seeds)):
+    for cell, seed in grid.runs():
         if chosen.rows and cell.row not in chosen.rows:
             continue
         if chosen.list:
@@ -229,7 +290,7 @@ def main(arguments: list[str] | None = None) -> None:
             continue
         record = _train(grid, cell, seed, options)
         print(f"{cell.row}, seed {seed}: {grid.metric} {(record.metrics or {}).get(grid.metric):.2f}", flush=True)
-    if not chosen.list:
+    if not chosen.list and grid.profile != "mini":
         print(f"wrote {runs.save_results(grid.notebook)}")
 
 

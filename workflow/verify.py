@@ -1,0 +1,114 @@
+"""Do the committed results still come out? Two rows drawn by date are trained again and compared.
+
+Command line: `python -m workflow.verify` (`make verify-results`), some minutes on a CPU; exit status 1 if a row misses.
+"""
+
+import argparse
+import datetime
+import sys
+import tempfile
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from lib import paths, runs
+from workflow import baselines, experiment, grids
+from workflow.grids import Cell, Grid
+
+
+def committed() -> Iterator[tuple[Grid, Cell, pd.DataFrame]]:
+    """Every cell of a grid that has rows in `results/`, with these rows; cells on one training text come together."""
+    found = []
+    for path in sorted(paths.GRIDS.glob("*.yaml")):
+        grid = grids.read(path)
+        results = paths.RESULTS / f"{grid.notebook}.csv"
+        if not results.exists():
+            continue
+        collected = grids.collect(grid, pd.read_csv(results))
+        for cell in grid.cells:
+            names = {cell.row.format(seed=seed) for seed in grid.seeds}
+            rows = collected[collected["row"].isin(names) & (collected["column"] == cell.column)]
+            if len(rows):
+                found.append((grid, cell, rows))
+    yield from sorted(found, key=lambda one: str(one[2]["corpus"].iloc[0]))
+
+
+def run_id(grid: Grid, cell: Cell, seed: int, data_dir: str | None = None) -> str:
+    """The id that a run of the cell has with the data, the encoder and the rules as they are here."""
+    method = str(cell.set["method"])
+    if method in baselines.METHODS:
+        return baselines.record(grid.notebook, method, grid.profile, data_dir).id
+    given = {name: value for name, value in cell.set.items() if name != "method"}
+    chosen, wanted, steps = experiment.resolve(grid.profile, method, **given)  # type: ignore[arg-type]
+    sentences = experiment.sentences_of(chosen, data_dir) if steps != 0 else []
+    params, hashes = experiment.identity(chosen, wanted, steps, sentences)
+    return runs.run_id(wanted.name, {"params": params, "data": hashes}, seed)
+
+
+def draw(day: datetime.date, n: int = 2, seeds: int = 3) -> list[tuple[Grid, Cell, pd.Series, float]]:
+    """`n` committed rows of trained runs, drawn by the date, each with the sd of its cell's metric over its seeds.
+
+    Args:
+        seeds: fewest seeds of a cell whose spread is worth comparing with.
+    """
+    cells = [one for one in committed() if one[2][one[0].metric].count() >= seeds]
+    pairs = [
+        (grid, cell, row, rows[grid.metric].std(ddof=1)) for grid, cell, rows in cells for _, row in rows.iterrows()
+    ]
+    pairs = [pair for pair in pairs if pair[3] > 0]
+    chosen = np.random.default_rng(day.toordinal()).choice(len(pairs), size=min(n, len(pairs)), replace=False)
+    return [pairs[i] for i in chosen]
+
+
+def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.DataFrame:
+    """Train `n` rows again on the CPU, in a folder of their own, and compare: one line a row.
+
+    Returns:
+        row, seed, run_id, recorded, again, seed sd, and `within`: whether they differ by no more than it.
+    """
+    lines = []
+    for grid, cell, row, sd in draw(day, n):
+        given = {name: value for name, value in cell.set.items() if name != "method"}
+        with tempfile.TemporaryDirectory() as folder:
+            again = experiment.run(
+                grid.notebook,
+                str(cell.set["method"]),
+                grid.profile,
+                seed=int(row["seed"]),
+                device="cpu",
+                data_dir=data_dir,
+                output_dir=folder,
+                **given,  # type: ignore[arg-type]
+            )
+            value = float((again.metrics or {})[grid.metric])
+        recorded = float(row[grid.metric])
+        lines.append(
+            {
+                "row": f"{grid.notebook}: {row['row']}",
+                "seed": int(row["seed"]),
+                "run_id": again.id,
+                "same id": again.id == row["run_id"],
+                "recorded": recorded,
+                "again": value,
+                "seed sd": sd,
+                "within": abs(value - recorded) <= sd,
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the comparison; exit 1 if a row is not within its seed sd."""
+    parser = argparse.ArgumentParser(prog="python -m workflow.verify", description="Train committed rows again.")
+    parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today())
+    parser.add_argument("--rows", type=int, default=2)
+    parser.add_argument("--data-dir")
+    chosen = parser.parse_args(arguments)
+    table = rerun(chosen.date, chosen.rows, chosen.data_dir)
+    print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
+    sys.exit(0 if table["within"].all() else "a row does not come out as recorded")
+
+
+if __name__ == "__main__":
+    main()
