@@ -1,0 +1,67 @@
+"""The dry run of a grid: what is missing, and what a run costs, against counts made by hand and by training."""
+
+import pytest
+import torch
+from tiny import tiny_bert
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoModel
+
+from lib import paths
+from lib.encoder import Encoder
+from lib.profiles import profile
+from lib.recipes import recipe
+from workflow import experiment, grids, plan
+
+
+def test_a_table_at_mini_can_start_and_one_at_full_says_what_is_missing(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("CSE_DATA", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    plan.main(["una_table_2", "--profile", "mini"])
+    assert "3 of 3 runs can start" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as end:
+        plan.main(["una_table_1"])
+    text = str(end.value)
+    assert "python -m lib.data fetch" in text and "'bert-base-uncased'" in text and "'roberta-base'" in text
+    assert "wiki1m_paraphrases.txt is missing" in text
+    with pytest.raises(SystemExit, match="no grid"):
+        plan.main(["una_table_9"])
+
+
+def test_what_a_rule_needs_is_looked_for(tmp_path) -> None:
+    chosen, wanted, steps = experiment.resolve("mini", "sda", parser="en_core_web_none")
+    assert plan.missing(chosen, wanted, steps) == [
+        "no spaCy pipeline 'en_core_web_none': run `python -m spacy download en_core_web_none`"
+    ]
+    chosen, wanted, steps = experiment.resolve("mini", "simcse", positive="replace_synonyms", synonyms="none.tsv")
+    assert "none.tsv" in plan.missing(chosen, wanted, steps)[0]
+    assert plan.missing(chosen, wanted, 0) == []
+
+
+def test_parameters_and_steps_are_counted() -> None:
+    total, inner = plan.parameters(str(paths.MINI_BERT))
+    model = AutoModel.from_pretrained(paths.MINI_BERT)
+    assert total == sum(p.numel() for p in model.parameters())
+    assert total - inner == sum(p.numel() for p in model.embeddings.parameters())
+    chosen, wanted, _ = experiment.resolve("mini", "simcse", batch_size=100)
+    assert plan.cost(chosen, wanted, None).steps == -(-24_015 // 100)
+    assert plan.cost(chosen, wanted, 7).steps == 7
+
+
+def test_operations_of_a_training_step_are_those_of_a_counter() -> None:
+    encoder = Encoder.load(paths.MINI_BERT, pooling="mean").train()
+    ids, mask = torch.full((8, 24), 7), torch.ones(8, 24, dtype=torch.long)
+    with FlopCounterMode(display=False) as counter:
+        encoder(ids, mask).sum().backward()
+    inner = plan.parameters(str(paths.MINI_BERT))[1]
+    assert counter.get_total_flops() == pytest.approx(6 * inner * 8 * 24, rel=0.25)
+
+
+def test_memory_of_a_large_model_is_that_of_its_weights_and_more(tmp_path) -> None:
+    tiny_bert(tmp_path / "bert")
+    chosen, wanted = profile("mini"), recipe("mini_simcse", backbone=str(tmp_path / "bert"))
+    small, large = (plan.cost(chosen, wanted.changed(batch_size=n), 3) for n in (8, 800))
+    assert large.gib > small.gib > 16 * small.parameters / 2**30 and large.flops > small.flops
+    grid = grids.read("una_table_2").at("mini", max_steps=3, batch_size=10**6)
+    table = plan.plan(grid, device="cpu")
+    assert table["missing"].str.contains("GiB of memory").all()

@@ -1,0 +1,213 @@
+"""Before anything starts: is the data of a grid here, are the models, is the memory enough, and how long will it take?
+
+Command line: `python -m workflow.plan una_table_1` prints a line a run and what is missing; exit status 1 if it is.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import spacy
+import torch
+from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig
+
+from lib import data
+from lib.augment import eda
+from lib.encoder import resolve_device, resolve_precision
+from lib.profiles import Profile
+from lib.recipes import Recipe
+from workflow import baselines, experiment, grids
+from workflow.grids import Grid
+
+UTILISATION = 0.35
+TEST_SENTENCES = {"mini": 2_000, "sts7": 29_000, "cnsd": 2_700}
+DEV_SENTENCES = {"mini": 2_000, "stsb": 2_900, "cnsd": 2_900}
+SAMPLE = 500
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run takes.
+
+    Attributes:
+        steps: optimiser steps; parameters: of the backbone.
+        gib: memory of weights, gradients, AdamW's moments and one step's activations, in GiB.
+        flops: floating point operations of training and evaluation.
+    """
+
+    steps: int
+    parameters: int
+    gib: float
+    flops: float
+
+
+def missing(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | None = None) -> list[str]:
+    """What a run needs and does not find, one sentence each; empty if it can start."""
+    checks: list[Callable[[], object]] = [
+        lambda: experiment.dev_pairs(chosen, data_dir),
+        lambda: data.sts_tasks(data_dir) if chosen.test == "sts7" else None,
+        lambda: [data.transfer(name, data_dir) for name in data.TRANSFER_TASKS] if wanted.transfer_pooling else None,
+        lambda: _config(experiment.model_path(wanted.backbone)),
+    ]
+    if steps != 0:
+        checks.append(lambda: _sentences(chosen, data_dir))
+        if wanted.positive == "file":
+            checks.append(lambda: _file(experiment.model_path(wanted.positive_file)))
+        if "sda" in (wanted.positive, wanted.negative):
+            checks.append(lambda: _pipeline(experiment.model_path(wanted.parser)))
+        if wanted.positive.endswith("_synonyms"):
+            checks.append(lambda: eda.load_synonyms(experiment.model_path(wanted.synonyms)))
+    found = []
+    for check in checks:
+        try:
+            check()
+        except (OSError, ValueError, LookupError) as error:
+            found.append(str(error).split("\n")[0])
+    return found
+
+
+def cost(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | None = None) -> Cost:
+    """Steps, memory and operations of a run, from its configuration alone: nothing is trained.
+
+    A training step costs 6 operations a parameter and token, an evaluation 2; embeddings are looked up, not multiplied.
+    Activations are counted as 34 bytes a token, layer and dimension in bf16 (Korthikanti et al. 2022, eq. 1, without
+    the attention matrix), twice that in fp32, which is what is assumed here.
+    """
+    model = experiment.model_path(wanted.backbone)
+    config = _config(model)
+    total, inner = parameters(model)
+    sentences = _sentences(chosen, data_dir) if steps != 0 else ()
+    if steps is None:
+        steps = -(-len(sentences) // wanted.batch_size) * wanted.epochs
+    tokens = _tokens(sentences[:SAMPLE], wanted, model)
+    views = 1.0 if wanted.positive == "identical" else 2.0
+    if wanted.negative != "none":
+        views += (2.0 if wanted.negative_mode == "doubled" else 1.0) / wanted.every
+    evaluations = steps // wanted.eval_every + 1
+    read = evaluations * DEV_SENTENCES[chosen.dev] + 2 * TEST_SENTENCES[chosen.test]
+    flops = inner * tokens * (6.0 * steps * wanted.batch_size * views + 2.0 * read)
+    largest = wanted.batch_size * (-(-views // 1)) * tokens
+    activations = 68.0 * largest * config.hidden_size * config.num_hidden_layers
+    return Cost(steps, total, (16.0 * total + activations) / 2**30, flops)
+
+
+def operations_per_second(device: str = "auto", seconds: float = 0.3) -> float:
+    """Floating point operations a second of matrix products here, in the precision that training would use."""
+    where = resolve_device(device)
+    dtype = torch.bfloat16 if resolve_precision("auto", where) == "bf16" else torch.float32
+    a, b = (torch.ones(2048, 2048, dtype=dtype, device=where) for _ in range(2))
+    products, start = 0, time.perf_counter()
+    while products < 3 or time.perf_counter() - start < seconds:
+        (a @ b)[0, 0].item()
+        products += 1
+    return 2 * 2048**3 * products / (time.perf_counter() - start)
+
+
+def memory_gib(device: str = "auto") -> float:
+    """Memory that is free on the device, in GiB."""
+    where = resolve_device(device)
+    free = torch.cuda.mem_get_info(where)[0] if where.type == "cuda" else psutil.virtual_memory().available
+    return free / 2**30
+
+
+def plan(grid: Grid, data_dir: str | None = None, device: str = "auto") -> pd.DataFrame:
+    """One line a run: row, seed, recipe, steps, GiB, minutes, and `missing`, which is empty if the run can start."""
+    speed, free = UTILISATION * operations_per_second(device), memory_gib(device)
+    lines: list[dict[str, object]] = []
+    for cell, seed in grid.runs():
+        method = str(cell.set["method"])
+        if method in baselines.METHODS:
+            continue
+        given = {name: value for name, value in cell.set.items() if name != "method"}
+        chosen, wanted, steps = experiment.resolve(grid.profile, method, **given)  # type: ignore[arg-type]
+        line: dict[str, object] = {"row": cell.row.format(seed=seed), "seed": seed, "recipe": wanted.name}
+        lacking = _lacking(chosen, wanted, steps, data_dir)
+        if not lacking:
+            needed = cost(chosen, wanted, steps, data_dir)
+            line |= {"steps": needed.steps, "GiB": needed.gib, "minutes": needed.flops / speed / 60}
+            if needed.gib > free:
+                lacking = (f"about {needed.gib:.0f} GiB of memory, {free:.0f} are free: a smaller batch_size",)
+        lines.append({**line, "missing": "; ".join(lacking)})
+    columns = ["row", "seed", "recipe", "steps", "GiB", "minutes", "missing"]
+    return pd.DataFrame(lines, columns=columns)
+
+
+@lru_cache(maxsize=64)
+def _lacking(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | None) -> tuple[str, ...]:
+    return tuple(missing(chosen, wanted, steps, data_dir))
+
+
+@lru_cache(maxsize=4)
+def _sentences(chosen: Profile, data_dir: str | None) -> tuple[str, ...]:
+    return tuple(experiment.sentences_of(chosen, data_dir))
+
+
+@lru_cache(maxsize=8)
+def _config(name: str) -> PreTrainedConfig:
+    try:
+        return AutoConfig.from_pretrained(name)
+    except OSError as error:
+        raise FileNotFoundError(f"the model {name!r} is neither a folder nor given by the Hub now") from error
+
+
+@lru_cache(maxsize=8)
+def parameters(name: str) -> tuple[int, int]:
+    """Parameters of a backbone by its configuration: all, and without embedding tables."""
+    with torch.device("meta"):
+        model = AutoModel.from_config(_config(name))
+    sizes = {name: p.numel() for name, p in model.named_parameters()}
+    return sum(sizes.values()), sum(n for name, n in sizes.items() if "embed" not in name)
+
+
+def _tokens(sentences: Iterable[str], wanted: Recipe, model: str) -> float:
+    """Mean tokens of a training sentence, or the most there can be where there is no text."""
+    texts = list(sentences)
+    if not texts:
+        return float(wanted.max_length)
+    rows = AutoTokenizer.from_pretrained(model)(texts, truncation=True, max_length=wanted.max_length)["input_ids"]
+    return sum(map(len, rows)) / len(rows)
+
+
+def _file(name: str) -> None:
+    if not Path(name).is_file():
+        raise FileNotFoundError(f"{name} is missing: `python -m lib.augment paraphrase` writes such a file")
+
+
+def _pipeline(name: str) -> None:
+    if not Path(name).is_dir() and not spacy.util.is_package(name):
+        raise FileNotFoundError(f"no spaCy pipeline {name!r}: run `python -m spacy download {name}`")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the plan of a grid; exit 1 if a run cannot start."""
+    parser = argparse.ArgumentParser(prog="python -m workflow.plan", description="What a grid needs and takes.")
+    parser.add_argument("grid", help="a file, or a name in workflow/grids/")
+    parser.add_argument("--profile", default="", help="mini, small or full (default: the grid's)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[])
+    parser.add_argument("--data-dir")
+    parser.add_argument("--device", default="auto")
+    chosen = parser.parse_args(arguments)
+    try:
+        grid = grids.read(chosen.grid).at(chosen.profile, tuple(chosen.seeds))
+    except (FileNotFoundError, ValueError) as error:
+        sys.exit(f"error: {error}")
+    table = plan(grid, chosen.data_dir, chosen.device)
+    shown = table.drop(columns="missing")
+    print(shown.to_string(index=False, float_format=lambda value: f"{value:.1f}", na_rep="–"))
+    ready = table[table["missing"] == ""]
+    print(
+        f"\n{len(ready)} of {len(table)} runs can start; about {ready['minutes'].sum():.0f} minutes one after another."
+    )
+    lacking = sorted({text for line in table["missing"] for text in line.split("; ") if text})
+    if lacking:
+        sys.exit("missing:\n" + "\n".join(f"  {text}" for text in lacking))
+
+
+if __name__ == "__main__":
+    main()
