@@ -8,7 +8,7 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,7 @@ class Grid:
         table: name of the paper's CSV in `data/papers/`, empty for a table of our own.
         metric: which of a run's metrics belongs in the table.
         factor: by which the paper's figure is multiplied to be Spearman ×100.
+        common: parameters that all cells of the file have.
     """
 
     source: str
@@ -62,6 +63,7 @@ class Grid:
     cells: tuple[Cell, ...]
     table: str = ""
     factor: float = 100.0
+    common: Mapping[str, object] = field(default_factory=dict)
 
     def runs(self, seeds: tuple[int, ...] = ()) -> Iterator[tuple[Cell, int]]:
         """Cell and seed of every run, seeds outermost; one that two cells share, or that has no seed, comes once."""
@@ -77,8 +79,9 @@ class Grid:
         """This grid with other seeds, parameters in all cells, or at another profile.
 
         At `mini` and `small` a paper's recipe becomes the course's of the same method, learning rate and r keep their
-        ratio to the recipe's own, and what names the papers' models and files is left to the profile. A cell that
-        needs paraphrases stays out at `small`, whose training text has none.
+        ratio to the recipe's own, and what names the papers' models and files is left to the profile. At `small` the
+        number of steps is that of the notebook's own small grid, and a cell that needs paraphrases stays out: the
+        training text has none.
 
         Example:
             >>> dict(read("una_table_c6").at("mini").cells[0].set)
@@ -92,6 +95,8 @@ class Grid:
             metric = re.sub(r"^(sts7_test_avg|cnsd_test_spearman)", test, metric)
             metric = metric.replace("avg_transfer", test) if chosen.test == "mini" else metric
             metric = re.sub(r"^(stsb|cnsd)_dev", f"{chosen.dev}_dev", metric)
+            own = paths.GRIDS / f"{self.notebook.split('_')[1]}_small.yaml"
+            parameters = {**(read(own).common if chosen.name == "small" else {}), **parameters}
         cells = tuple(replace(cell, set={**cell.set, **parameters}) for cell in cells)
         return replace(self, profile=chosen.name, metric=metric, cells=cells, seeds=seeds or self.seeds)
 
@@ -109,6 +114,8 @@ def _smaller(cell: Cell, profile_name: str) -> Cell | None:
         if profile_name != "mini":
             return None
         given |= {} if own.positive_file else {"positive_file": recipe("mini_paraphrase").positive_file}
+    if profile_name == "small" and str(given.get("positive")).endswith("_synonyms"):
+        given.setdefault("synonyms", paper.synonyms)
     if profile_name == "mini":
         given = {key: value for key, value in given.items() if key not in ("corpus", "transfer_pooling")}
     for key in {"lr", "radius"} & set(given):
@@ -139,7 +146,7 @@ def read(name: str | Path) -> Grid:
             Cell(**{"column": column, **cell, "set": {**common, **cell.get("set", {})}})
             for cell in content.pop("cells")
         )
-        grid = Grid(**content | {"cells": cells, "seeds": tuple(content.pop("seeds"))})
+        grid = Grid(**content | {"common": common, "cells": cells, "seeds": tuple(content.pop("seeds"))})
     except (yaml.YAMLError, AttributeError, TypeError, KeyError) as error:
         raise ValueError(f"{path}: {error}; a grid has the keys of workflow.grids.Grid, common and column") from error
     places = [(cell.row, cell.column) for cell in cells]

@@ -1,0 +1,74 @@
+"""The book of results: coverage, the papers' figures beside ours, exports, from full and from empty folders."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from lib import paths
+from workflow import book, grids
+
+UNA = grids.read("una_small")
+
+
+def test_every_table_of_the_papers_is_a_grid_or_has_its_place() -> None:
+    index = pd.read_csv(paths.PAPERS / "index.csv")["file"].str.removesuffix(".csv")
+    made = {grid.table for grid in book.papers_grids().values()}
+    unmade = book.unmade().set_index("table")["where"]
+    assert set(unmade.index) == set(index) - made
+    assert set(unmade.index[unmade == "not yet"]) <= {"backbones_table_1"}
+    assert set(book.NO_TRAINING) <= set(index)
+
+
+def test_coverage_counts_runs_and_not_more(tmp_path, monkeypatch) -> None:
+    table = book.coverage(book.finished(tmp_path)).set_index("table")
+    assert set(table.index) == set(book.papers_grids()) and (table["full"] == 0).all()
+    assert table.loc["una_table_1", "cells"] == 8 and table.loc["una_table_d7", "cells"] == 20
+    assert table.loc["una_table_2", "small"] == 3 == table.loc["una_table_2", "small, 5 seeds"]
+    assert table.loc["una_table_1", "small"] == 4 and (table["small"] <= table["cells"]).all()
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    empty = book.finished(tmp_path)
+    assert len(empty) == 0 and book.coverage(empty).set_index("table")[["full", "small", "mini"]].sum().sum() == 0
+
+
+def test_runs_under_outputs_count_and_come_once(tmp_path) -> None:
+    recorded = book.finished(tmp_path)
+    assert (
+        len(recorded)
+        == len(recorded.drop_duplicates("run_id"))
+        == sum(len(pd.read_csv(path)) for path in paths.RESULTS.glob("*.csv"))
+    )
+
+
+def test_each_task_stands_beside_the_papers(tmp_path) -> None:
+    results = book.finished(tmp_path)
+    table = book.side_by_side(book.sized(grids.read("una_table_2"), "small"), results)
+    assert set(table["column"]) == {"STS Avg."}
+    table = book.side_by_side(book.sized(grids.read("una_table_1"), "small"), results)
+    assert table["column"].nunique() == 8
+    line = table.set_index(["row", "column"]).loc[("bert_simcse", "STS Bench.")]
+    own = pd.read_csv(paths.RESULTS / "04_una.csv").query("recipe == 'mini_simcse' and max_steps == 160")
+    plain = own[own["positive"].eq("dropout") & own["representation"].isna()]
+    assert line["n"] == 5 and line["paper"] == 76.16
+    assert line["mean"] == pytest.approx(plain["STS-B_test_spearman_best"].mean())
+    assert line["difference"] == pytest.approx(line["mean"] - 76.16)
+    page = book.page(table)
+    assert page.loc["bert_una", "Avg."].startswith("76.14 | ")
+
+
+def test_exports_hold_the_same_cells(tmp_path) -> None:
+    table = book.page(book.side_by_side(UNA, book.finished(tmp_path)), [""]).rename(columns={"": "mean"})
+    files = {path.suffix: path.read_text() for path in book.export(table, tmp_path, "una", "UNA, 100 % ours")}
+    back = pd.read_csv(tmp_path / "una.csv", index_col=0)
+    assert back["mean"].tolist() == table["mean"].tolist()
+    assert files[".md"].startswith("UNA, 100 % ours\n\n|  | mean |\n| --- | --- |") and files[".md"].count("\n|") == 17
+    assert r"\toprule" in files[".tex"] and r"$\pm$" in files[".tex"] and "–" not in files[".tex"]
+    assert r"100 \% ours" in files[".tex"] and "100 % ours" not in files[".tex"]
+
+
+def test_the_best_of_n_is_that_of_a_simulation() -> None:
+    draws = np.random.default_rng(0).normal(50, 2, size=(40_000, 10)).max(1)
+    assert book.best_of(10, 50, 2) == pytest.approx(draws.mean(), abs=4 * stats.sem(draws))
+    assert book.best_of(1, 50, 2) == pytest.approx(50)
+    with pytest.raises(ValueError, match="at least 1"):
+        book.best_of(0, 1, 1)

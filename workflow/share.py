@@ -1,0 +1,130 @@
+"""A trained encoder outside this project: a sentence-transformers folder with its model card, and a search with it.
+
+Command line: `python -m workflow.share export outputs/02_simcse/RUN my-model` writes the folder,
+`python -m workflow.share search my-model sentences.txt "a query"` finds the nearest lines of a file.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from lib import data, evaluate
+from lib.data import write_text
+from lib.encoder import Encoder
+
+WEIGHTS_LICENCE = {"data/mini-bert": "cc-by-sa-4.0"}
+
+
+def model_card(params: dict, metrics: dict, environment: dict, name: str, dimension: int) -> str:
+    """README.md of an exported encoder: what it is, how it was trained, what it scores, how it is used.
+
+    Args:
+        params, metrics, environment: contents of a run's `params.json`, `metrics.json` and `env.json`.
+        name: of the model; dimension: of its embeddings.
+    """
+    head: dict[str, object] = {
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "sentence-similarity",
+        "tags": ["sentence-transformers", "feature-extraction", "sentence-similarity", "contrastive-learning"],
+        "base_model": params["backbone"],
+    }
+    if licence := WEIGHTS_LICENCE.get(params["backbone"]):
+        head["license"] = licence
+    scores = {k.removesuffix("_best"): v for k, v in metrics.items() if "spearman" in k and k.endswith("_best")}
+    if "sts7_test_avg_best" in metrics:
+        scores["mean of the seven STS tasks"] = metrics["sts7_test_avg_best"]
+    trained = {k: v for k, v in params.items() if k not in ("run_id", "data", "recipe", "backbone", "seed")}
+    lines = [
+        f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n",
+        f"# {name}\n",
+        f"Sentence embeddings of {dimension} dimensions: `{params['backbone']}` after unsupervised contrastive "
+        f"training with the recipe `{params['recipe']}`, seed {params['seed']}, run `{params['run_id']}`. The "
+        f"checkpoint is the best on the dev set (step {metrics['best_step']:.0f} of {metrics['steps']:.0f}).\n",
+        "```python\nfrom sentence_transformers import SentenceTransformer\n",
+        f'model = SentenceTransformer("{name}")',
+        'model.encode(["A dog barks.", "A hound is barking."])\n```\n',
+        "## Scores\n\nSpearman's ρ × 100 of cosine against human judgements. The dev set chose the checkpoint.\n",
+        "| set | score |\n|---|--:|",
+        *(f"| {k.replace('_spearman', '').replace('_', ' ')} | {v:.2f} |" for k, v in scores.items()),
+        "\n## Training\n",
+        "| parameter | value |\n|---|---|",
+        *(f"| {k} | {v} |" for k, v in trained.items()),
+        f"\nMachine: {environment['gpu'] or environment['cpu']}, torch {environment['versions']['torch']}, "
+        f"transformers {environment['versions']['transformers']}; {metrics['train_seconds']:.0f} s of training.\n",
+        "## Limits\n",
+        "One training run. English short sentences like those of the STS sets are what it was tested on; a similar "
+        "sentence with the opposite meaning can be close to its original.\n",
+    ]
+    return "\n".join(lines)
+
+
+def export(run_folder: Path, target: Path, name: str = "") -> Path:
+    """Write a finished run's best checkpoint as a folder that `SentenceTransformer(target)` opens, with a model card.
+
+    Raises:
+        FileNotFoundError: the folder is not a finished run, or its checkpoint is gone.
+    """
+    files = [run_folder / f"{stem}.json" for stem in ("params", "metrics", "env")]
+    if not all(file.is_file() for file in files):
+        raise FileNotFoundError(f"{run_folder} is not a finished run's folder: params, metrics or env.json is missing")
+    checkpoint = run_folder / "best"
+    if not checkpoint.is_dir():
+        raise FileNotFoundError(f"{checkpoint} is missing: a run that trains nothing keeps no checkpoint")
+    encoder = Encoder.load(checkpoint)
+    dimension = int(encoder.encode(["."]).shape[1])
+    encoder.export_sentence_transformers(target)
+    params, metrics, environment = (json.loads(file.read_text()) for file in files)
+    write_text(target / "README.md", model_card(params, metrics, environment, name or target.name, dimension))
+    return target
+
+
+def search(encode: evaluate.Encode, sentences: list[str], query: str, n: int = 5) -> list[tuple[float, str]]:
+    """The `n` sentences nearest to a query by cosine, best first, each with its cosine.
+
+    Raises:
+        ValueError: no sentences.
+
+    Example:
+        >>> search(lambda texts: np.array([[len(t), 1.0] for t in texts]), ["a", "aaa", "aaaaaaaa"], "aa", 1)[0][1]
+        'aaa'
+    """
+    if not sentences:
+        raise ValueError("no sentences to search")
+    vectors = np.asarray(encode([query, *sentences]), float)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = vectors[1:] @ vectors[0]
+    return [(float(cosines[i]), sentences[i]) for i in np.argsort(-cosines, kind="stable")[:n]]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """`export RUN TARGET` writes a folder, `search MODEL FILE QUERY …` prints the nearest lines."""
+    parser = argparse.ArgumentParser(prog="python -m workflow.share", description="Use a trained encoder elsewhere.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    to_folder = verbs.add_parser("export", help="a finished run as a sentence-transformers folder")
+    to_folder.add_argument("run", type=Path, help="folder of a finished run")
+    to_folder.add_argument("target", type=Path, help="folder to write")
+    nearest = verbs.add_parser("search", help="the lines of a file nearest to a query")
+    nearest.add_argument("model", help="a folder or a Hugging Face id")
+    nearest.add_argument("file", type=Path, help="sentences, one a line")
+    nearest.add_argument("query", nargs="+")
+    nearest.add_argument("-n", type=int, default=5)
+    chosen = parser.parse_args(arguments)
+    try:
+        if chosen.verb == "export":
+            print(f"wrote {export(chosen.run, chosen.target)}")
+            return
+        encoder, sentences = Encoder.load(chosen.model), data.read_lines(chosen.file)
+        for query in chosen.query:
+            print(query)
+            for cosine, sentence in search(encoder.encode, sentences, query, chosen.n):
+                print(f"  {cosine:.3f}  {sentence}")
+    except (FileNotFoundError, ValueError) as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()
