@@ -44,10 +44,15 @@ class Group:
     """
 
     def __init__(self, device: torch.device):
-        self.size = int(os.environ.get("WORLD_SIZE", "1"))
+        self.size = self.processes()
         self.accelerator = Accelerator(cpu=device.type == "cpu") if self.size > 1 else None
         self.rank = self.accelerator.process_index if self.accelerator else 0
         self.device = self.accelerator.device if self.accelerator else device
+
+    @staticmethod
+    def processes() -> int:
+        """How many processes train together."""
+        return int(os.environ.get("WORLD_SIZE", "1"))
 
     @property
     def is_main(self) -> bool:

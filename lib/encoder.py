@@ -18,6 +18,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
 from lib.dropout import cheapen
+from lib.lora import add_lora, merged_state
 from lib.tokens import TokenRows, tokenise
 
 POOLINGS = ("cls", "mean", "last2_mean", "first_last_mean_embeddings", "first_last_mean_layer_1", "last_token")
@@ -219,6 +220,7 @@ class Encoder(nn.Module):
         dropout: float | None = None,
         device: str = "cpu",
         seed: int = 0,
+        lora_rank: int = 0,
     ) -> "Encoder":
         """Load a Hugging Face id, a `transformers` folder, or a folder written by `save`.
 
@@ -227,7 +229,8 @@ class Encoder(nn.Module):
                 else cls, none, the pooling itself, False.
             dropout: probability of every dropout inside the backbone, in [0, 1); None keeps the model's own.
             device: as `resolve_device`.
-            seed: of the initial weights of a head that the folder does not hold.
+            seed: of the initial weights of a head that the folder does not hold, and of LoRA's.
+            lora_rank: r of `lib.lora`, 0 trains all weights. `save` writes the sum of both, which any `load` reads.
 
         Raises:
             FileNotFoundError: neither a folder nor a model the Hub can give now.
@@ -240,6 +243,8 @@ class Encoder(nn.Module):
             settings.pop("eval_pooling", None)
         settings.update({k: v for k, v in explicit.items() if v is not None})
         backbone, tokenizer = _load_backbone(str(name_or_folder), dropout)
+        if lora_rank:
+            add_lora(backbone, lora_rank, seed)
         encoder = cls(backbone, tokenizer, **settings, seed=seed)
         weights = Path(name_or_folder) / HEAD_FILE
         if weights.exists() and encoder.settings["head"] == saved_head:
@@ -365,7 +370,7 @@ class Encoder(nn.Module):
 
     def _begin(self, folder: Path) -> Path:
         temporary = folder.with_name(f"{folder.name}.tmp{os.getpid()}")
-        self.backbone.save_pretrained(temporary)
+        self.backbone.save_pretrained(temporary, state_dict=merged_state(self.backbone))
         self.tokenizer.save_pretrained(temporary)
         return temporary
 

@@ -47,6 +47,9 @@ class Recipe:
         also_pooling: a second pooling that the finished encoder is tested with, without head.
         transfer_pooling: pooling with which the best checkpoint meets the seven transfer tasks ("": it does not).
         eval_at_epoch_ends: dev scores there too.
+        lora_rank: r of LoRA (`lib.lora`); 0 trains all weights.
+        chunk_size: most sentences that are in memory with their activations; the others are encoded again in the
+            backward pass (0: all of them are).
     """
 
     name: str
@@ -95,6 +98,8 @@ class Recipe:
     also_pooling: str = ""
     transfer_pooling: str = ""
     eval_at_epoch_ends: bool = False
+    lora_rank: int = 0
+    chunk_size: int = 0
 
     def parameters(self) -> dict[str, object]:
         """What a run is recorded by: all fields but the name, the source, and those of parts that are not in use.
@@ -123,7 +128,7 @@ class Recipe:
         if not self.positive.endswith("_synonyms"):
             unused.add("synonyms")
         later = {"view1", "rate1", "view2", "rate2", "loss_weight"}
-        later |= {"also_pooling", "transfer_pooling", "eval_at_epoch_ends"}
+        later |= {"also_pooling", "transfer_pooling", "eval_at_epoch_ends", "lora_rank", "chunk_size"}
         unused |= {name for name in later if getattr(self, name) == getattr(Recipe, name)}
         return {name: value for name, value in asdict(self).items() if name not in unused}
 

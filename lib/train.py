@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 from tqdm import tqdm
 
 from lib import losses
@@ -206,10 +207,15 @@ def encode_views(
     more: Sequence[tuple[Tensor, Tensor]] = (),
     embedding_views: EmbeddingViews | None = None,
     generator: torch.Generator | None = None,
+    chunk_size: int = 0,
 ) -> list[Tensor]:
     """Embeddings `(n, d)` of each view, all in ONE forward pass; a single view is returned twice.
 
-    Those of `more`, batches of ids and masks `(n, t)`, follow. `embedding_views` are drawn by `generator`.
+    Those of `more`, batches of ids and masks `(n, t)`, follow. `embedding_views` are drawn by `generator`. With a
+    `chunk_size` the pass goes chunk by chunk: no activations are kept, the backward pass computes each chunk's again
+    with the same dropout, and the gradient is that of the whole batch.
+
+    Source: the chunks are Gao et al. 2021 (GradCache), by PyTorch's activation checkpoints.
     """
     batches, pad_id = [*(view[rows] for view in views), *more], views[0].pad_id
     width = max(ids.shape[1] for ids, _ in batches)
@@ -220,7 +226,11 @@ def encode_views(
     ids, mask = ids.to(device, non_blocking=True), mask.to(device, non_blocking=True)
     sizes = [len(i) for i, _ in batches]
     with nullcontext() if embedding_views is None else embedding_views.drawn(mask, sizes, generator):
-        z = model(ids, mask).float()
+        if chunk_size:
+            chunks = zip(ids.split(chunk_size), mask.split(chunk_size), strict=True)
+            z = torch.cat([checkpoint(model, *chunk, use_reentrant=False).float() for chunk in chunks])
+        else:
+            z = model(ids, mask).float()
     parts = list(z.split(sizes))
     return parts if len(views) > 1 else [parts[0], *parts]
 
@@ -309,6 +319,10 @@ def _check(views: Sequence[TokenRows], recipe: Recipe, negatives) -> None:
         raise ValueError(f"negative_mode must be 'doubled', 'extra' or 'margin', got {recipe.negative_mode!r}")
     if recipe.negative != "none" and recipe.negative_mode == "margin" and recipe.loss != "info_nce":
         raise ValueError(f"negative_mode='margin' is a form of the loss 'info_nce', got {recipe.loss!r}")
+    if recipe.chunk_size and ((recipe.view1, recipe.view2) != ("none", "none") or Group.processes() > 1):
+        raise ValueError("chunk_size works in one process and without view1 and view2: set chunk_size=0")
+    if recipe.chunk_size and recipe.head.partition(":")[0] in ("bn_mlp", "simclr", "simsiam"):
+        raise ValueError(f"the batch norm of head {recipe.head!r} would see a chunk and not the batch: chunk_size=0")
     if recipe.representation not in ("none", *REPRESENTATIONS):
         known = ", ".join(REPRESENTATIONS)
         raise ValueError(f"representation must be none or one of {known}, got {recipe.representation!r}")
@@ -384,7 +398,8 @@ class _Loop:
         if self.negatives is not None and self.recipe.every and step % self.recipe.every == 0:
             more = [self.negatives(rows, step)] * (2 if self.recipe.negative_mode == "doubled" else 1)
         generator = None if self.embedding_views is None else self.generator(step, self.group.rank)
-        return encode_views(self.model, self.views, rows, self.group.device, more, self.embedding_views, generator)
+        device, chunk_size = self.group.device, self.recipe.chunk_size
+        return encode_views(self.model, self.views, rows, device, more, self.embedding_views, generator, chunk_size)
 
     def generator(self, step: int, rank: int = 0) -> torch.Generator:
         """Random numbers of one step, which do not depend on what was drawn before; torch reads 32 bits of a seed."""

@@ -17,7 +17,7 @@ from lib import paths
 LAYERS = (
     {"paths"},
     {"profiles", "recipes", "readers"},
-    {"data", "tokens", "losses", "augment", "distributed", "dropout", "plots"},
+    {"data", "tokens", "losses", "augment", "distributed", "dropout", "lora", "plots"},
     {"encoder"},
     {"evaluate", "runs", "transfer"},
     {"train"},

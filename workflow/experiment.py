@@ -198,6 +198,7 @@ def run(
             eval_head=wanted.eval_head,
             dropout=wanted.dropout,
             seed=seed,
+            lora_rank=wanted.lora_rank,
         )
         result = _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, data_dir, progress)
         if is_main_process():

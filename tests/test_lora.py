@@ -1,0 +1,151 @@
+"""LoRA and chunked encoding: closed forms, gradients against the whole batch, and what is saved."""
+
+import numpy as np
+import pytest
+import torch
+from tiny import tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences
+from transformers import AlbertConfig, AlbertModel, AutoModel, LlamaConfig, LlamaModel
+
+from lib import train
+from lib.encoder import Encoder
+from lib.lora import add_lora, merged_state
+from lib.train import fit, make_views
+
+SENTENCES = tiny_sentences(24)
+
+
+def trained(folder, recipe, steps=4, **options):
+    encoder = tiny_encoder(folder, pooling=recipe.pooling, head=recipe.head, dropout=recipe.dropout, **options)
+    views = make_views(SENTENCES, recipe, encoder.tokenizer, seed=0)
+    return encoder, fit(encoder, views, recipe, max_steps=steps, device="cpu", precision="fp32")
+
+
+def test_a_fresh_difference_changes_nothing_and_is_all_that_is_trained(tmp_path) -> None:
+    plain, lora = tiny_encoder(tmp_path / "bert"), tiny_encoder(tmp_path / "bert", lora_rank=2)
+    assert np.array_equal(plain.encode(SENTENCES), lora.encode(SENTENCES))
+    linear = [m for m in plain.backbone.modules() if isinstance(m, torch.nn.Linear)]
+    trainable = sum(p.numel() for p in lora.backbone.parameters() if p.requires_grad)
+    assert len(linear) == 12 and trainable == sum(2 * (m.in_features + m.out_features) for m in linear)
+
+
+def test_the_difference_is_the_formula(tmp_path) -> None:
+    encoder = tiny_encoder(tmp_path / "bert", lora_rank=3)
+    layer = encoder.backbone.encoder.layer[0].attention.self.query
+    a, b = layer.lora_A["default"].weight, layer.lora_B["default"].weight
+    torch.nn.init.normal_(b)
+    expected = layer.base_layer.weight + 2 * b @ a
+    assert torch.allclose(merged_state(encoder.backbone)["encoder.layer.0.attention.self.query.weight"], expected)
+    assert set(merged_state(encoder.backbone)) == set(tiny_encoder(tmp_path / "bert").backbone.state_dict())
+
+
+@pytest.mark.parametrize("architecture", ["albert", "llama"])
+def test_every_architecture_gets_one(architecture) -> None:
+    sizes = {
+        "vocab_size": 50,
+        "hidden_size": 16,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 24,
+    }
+    model = (
+        AlbertModel(AlbertConfig(embedding_size=8, **sizes))
+        if architecture == "albert"
+        else LlamaModel(LlamaConfig(**sizes))
+    )
+    ids = torch.arange(10).reshape(2, 5)
+    before = model.eval()(ids).last_hidden_state
+    add_lora(model, 2)
+    assert torch.equal(model(ids).last_hidden_state, before)
+    assert any(".lora_" in name for name, p in model.named_parameters() if p.requires_grad)
+
+
+def test_training_moves_the_difference_alone_and_the_sum_is_saved(tmp_path) -> None:
+    recipe = tiny_recipe(dropout=0.0, lora_rank=2)
+    encoder, _ = trained(tmp_path / "bert", recipe, lora_rank=2)
+    before = tiny_encoder(tmp_path / "bert").backbone.state_dict()
+    kept = {k.replace(".base_layer.", "."): v for k, v in encoder.backbone.state_dict().items() if ".lora_" not in k}
+    assert all(torch.equal(kept[name], weight) for name, weight in before.items())
+    encoder.save(tmp_path / "saved")
+    again = Encoder.load(tmp_path / "saved")
+    assert not any("lora" in name for name in again.backbone.state_dict())
+    ours, loaded, base = (
+        e.encode(SENTENCES, precision="fp32") for e in (encoder, again, tiny_encoder(tmp_path / "bert"))
+    )
+    assert np.allclose(ours, loaded, atol=1e-5) and np.abs(ours - base).max() > 1e-3
+    assert AutoModel.from_pretrained(tmp_path / "saved").config.model_type == "bert"
+
+
+def test_an_interrupted_training_goes_on(tmp_path) -> None:
+    recipe = tiny_recipe(dropout=0.1, lora_rank=2, eval_every=2)
+    whole, _ = trained(tmp_path / "bert", recipe, 4, lora_rank=2)
+    views = make_views(SENTENCES, recipe, whole.tokenizer, seed=0)
+    options = {"device": "cpu", "precision": "fp32", "out": tmp_path / "run"}
+    first = tiny_encoder(tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2)
+
+    class Stop(Exception):
+        pass
+
+    def stop(self, step, rows, original=train._Loop.step):
+        if step == 3:
+            raise Stop
+        original(self, step, rows)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(train._Loop, "step", stop)
+        fit(first, views, recipe, max_steps=4, **options)
+    second = tiny_encoder(tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2)
+    fit(second, views, recipe, max_steps=4, **options)
+    assert np.array_equal(second.encode(SENTENCES), whole.encode(SENTENCES))
+
+
+@pytest.mark.parametrize("chunk_size", [1, 3, 100])
+def test_chunks_have_the_gradient_of_the_whole_batch(tmp_path, chunk_size) -> None:
+    tiny_bert(tmp_path / "bert")
+    weights = []
+    for size in (0, chunk_size):
+        recipe = tiny_recipe(dropout=0.0, chunk_size=size, positive="delete", positive_rate=0.3)
+        encoder, result = trained(tmp_path / "bert", recipe)
+        weights.append((encoder.state_dict(), [h["loss"] for h in result.history]))
+    assert weights[0][1] == pytest.approx(weights[1][1], abs=1e-5)
+    for name, weight in weights[0][0].items():
+        if not name.endswith("key.bias"):  # their gradient is zero but for rounding, which Adam enlarges
+            assert torch.allclose(weight, weights[1][0][name], atol=2e-5), name
+
+
+def test_chunks_draw_their_dropout_once(tmp_path) -> None:
+    """The gradient is that of the embeddings that the loss has seen: finite differences of one weight agree."""
+    encoder = tiny_encoder(tmp_path / "bert", pooling="mean", dropout=0.3).train().double()
+    views = make_views(SENTENCES, tiny_recipe(), encoder.tokenizer, seed=0)
+    weight = encoder.backbone.encoder.layer[0].intermediate.dense.weight
+
+    def loss() -> torch.Tensor:
+        torch.manual_seed(0)
+        z1, z2 = train.encode_views(encoder, views, np.arange(8), torch.device("cpu"), chunk_size=3)
+        return (z1 * z2).sum()
+
+    loss().backward()
+    analytic = float(weight.grad[0, 0])
+    with torch.no_grad():
+        values = []
+        for shift in (1e-3, -2e-3):
+            weight[0, 0] += shift
+            values.append(float(loss()))
+    assert analytic == pytest.approx((values[0] - values[1]) / 2e-3, rel=2e-2, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"view1": "shuffle"}, "without view1"),
+        ({"head": "bn_mlp"}, "batch norm"),
+        ({"head": "simclr:8:8"}, "batch norm"),
+    ],
+)
+def test_what_chunks_cannot_do_is_an_error(tmp_path, changes, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        trained(tmp_path / "bert", tiny_recipe(chunk_size=2, **changes))
+
+
+def test_a_rank_below_one_is_an_error(tmp_path) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        tiny_encoder(tmp_path / "bert", lora_rank=-1)
