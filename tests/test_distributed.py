@@ -1,5 +1,6 @@
 """Two processes on the CPU against one process with the whole batch."""
 
+import json
 import os
 import subprocess
 import sys
@@ -103,8 +104,6 @@ def test_loss_and_gradients_are_those_of_the_whole_batch(outcome, name):
 
 
 def test_training_gives_the_same_weights_and_history(outcome):
-    import json
-
     one, two = (json.loads((outcome / n / "0.json").read_text()) for n in ("one", "two"))
     assert one[1:] == two[1:] == [9, True, 3]
     assert [h["step"] for h in two[0]] == list(range(1, 10))
@@ -120,8 +119,6 @@ def test_training_gives_the_same_weights_and_history(outcome):
 
 
 def test_only_the_first_process_scores_and_writes(outcome):
-    import json
-
     second = json.loads((outcome / "two" / "1.json").read_text())
     assert second[1:] == [9, True, 0] and not any("dev_score" in h for h in second[0])
     assert sorted(p.name for p in (outcome / "two" / "run").iterdir()) == ["best", "checkpoint.safetensors", "last"]
@@ -146,3 +143,27 @@ def test_a_batch_that_does_not_divide_is_an_error(monkeypatch):
     assert group.share(np.arange(4)).tolist() == [2, 3]
     with pytest.raises(ValueError, match="a batch of 5 does not divide among 2 processes"):
         group.share(np.arange(5))
+
+
+@pytest.mark.slow
+def test_accelerate_launches_a_grid_in_two_processes(tmp_path):
+    text = "source: s\nnotebook: 04_una\nprofile: mini\nmetric: mini_test_spearman_last\nseeds: [3]\n"
+    text += "cells: [{row: a, set: {method: una, max_steps: 2, batch_size: 8}}]\n"
+    (tmp_path / "tiny.yaml").write_text(text)
+    environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "CSE_DATA")}
+    environment.update(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
+    accelerate = [str(Path(sys.executable).with_name("accelerate")), "launch", "--cpu", "--num_processes", "2"]
+    accelerate += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
+    metrics = {}
+    for name, launcher in (("one", [sys.executable]), ("two", accelerate)):
+        command = [*launcher, "-m", "workflow.grids", str(tmp_path / "tiny.yaml"), "--device", "cpu"]
+        outputs = {"CSE_OUTPUTS": str(tmp_path / name)}
+        here = Path(__file__).parent.parent
+        done = subprocess.run(command, env=environment | outputs, capture_output=True, text=True, cwd=here, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert done.stdout.count("a, seed 3: mini_test_spearman_last") == 1
+        (file,) = (tmp_path / name).glob("04_una/*/metrics.json")
+        metrics[name] = json.loads(file.read_text())
+    assert metrics["two"]["steps"] == metrics["one"]["steps"] == 2
+    assert metrics["two"]["mini_test_spearman_last"] == pytest.approx(metrics["one"]["mini_test_spearman_last"], abs=2)
+    assert metrics["two"]["loss_last"] == pytest.approx(metrics["one"]["loss_last"], abs=0.2)

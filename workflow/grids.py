@@ -1,7 +1,8 @@
 """Grids: the runs behind a table, as a file of notebook parameters.
 
 Command line: `python -m workflow.grids una_small` trains what is missing of `workflow/grids/una_small.yaml`; finished
-runs are skipped, an interrupted one is taken up. Several processes share a grid by `--seeds` and `--rows`.
+runs are skipped, an interrupted one is taken up. Several processes share a grid by `--seeds` and `--rows`, or each run
+by `accelerate launch --num_processes 4 -m workflow.grids una_table_1`, negatives gathered.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from scipy import stats
 
 from lib import paths, runs
 from lib.data import write_text
+from lib.distributed import is_main_process
 from lib.profiles import profile
 from lib.recipes import recipe
 from workflow import baselines, experiment
@@ -296,8 +298,9 @@ def main(arguments: list[str] | None = None) -> None:
             print(f"{cell.row} · {cell.column} · seed {seed} · {dict(cell.set)}")
             continue
         record = _train(grid, cell, seed, options)
-        print(f"{cell.row}, seed {seed}: {grid.metric} {(record.metrics or {}).get(grid.metric):.2f}", flush=True)
-    if not chosen.list and grid.profile != "mini":
+        if is_main_process():
+            print(f"{cell.row}, seed {seed}: {grid.metric} {(record.metrics or {}).get(grid.metric):.2f}", flush=True)
+    if not chosen.list and grid.profile != "mini" and is_main_process():
         print(f"wrote {runs.save_results(grid.notebook)}")
 
 
