@@ -40,6 +40,7 @@ _DROPOUT_FIELDS = (
     "dropout_rate",
 )
 _LONGEST = 1_000_000
+_EXPORTED_POOLINGS = {"cls": "cls_token", "mean": "mean_tokens", "last_token": "lasttoken"}
 
 
 def resolve_device(device: str = "auto") -> torch.device:
@@ -222,10 +223,10 @@ class Encoder(nn.Module):
         seed: int = 0,
         lora_rank: int = 0,
     ) -> "Encoder":
-        """Load a Hugging Face id, a `transformers` folder, or a folder written by `save`.
+        """Load a Hugging Face id, a `transformers` or sentence-transformers folder, or a folder written by `save`.
 
         Args:
-            pooling, head, eval_pooling, eval_head: as `Encoder`; None takes what the folder was saved with,
+            pooling, head, eval_pooling, eval_head: as `Encoder`; None takes what the folder was saved or exported with,
                 else cls, none, the pooling itself, False.
             dropout: probability of every dropout inside the backbone, in [0, 1); None keeps the model's own.
             device: as `resolve_device`.
@@ -253,8 +254,14 @@ class Encoder(nn.Module):
 
     @staticmethod
     def _saved_settings(folder: str | Path) -> dict:
-        path = Path(folder) / SETTINGS_FILE
-        return json.loads(path.read_text()) if path.exists() else {}
+        path, exported = Path(folder) / SETTINGS_FILE, Path(folder) / "1_Pooling" / "config.json"
+        if path.exists() or not exported.exists():
+            return json.loads(path.read_text()) if path.exists() else {}
+        modes = json.loads(exported.read_text())
+        for name, mode in _EXPORTED_POOLINGS.items():
+            if modes.get(f"pooling_mode_{mode}") or modes.get("pooling_mode") in (name, mode.removesuffix("_token")):
+                return {"pooling": name}
+        return {}
 
     @property
     def device(self) -> torch.device:
@@ -381,7 +388,7 @@ class Encoder(nn.Module):
             ValueError: `eval_pooling` has no counterpart there (cls, mean and last_token have), or the head
                 is kept at evaluation.
         """
-        modes = {"cls": "cls_token", "mean": "mean_tokens", "last_token": "lasttoken"}
+        modes = _EXPORTED_POOLINGS
         pooling = self.settings["eval_pooling"]
         if pooling not in modes or self.settings["eval_head"]:
             raise ValueError(

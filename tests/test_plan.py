@@ -15,8 +15,14 @@ from workflow import experiment, grids, plan
 
 def test_a_table_at_mini_can_start_and_one_at_full_says_what_is_missing(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setenv("CSE_DATA", str(tmp_path))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
+
+    def absent(name, load=plan.AutoConfig.from_pretrained, **options):
+        if name in ("bert-base-uncased", "roberta-base"):
+            raise OSError("not cached")
+        return load(name, **options)
+
+    monkeypatch.setattr(plan.AutoConfig, "from_pretrained", absent)
+    plan._config.cache_clear()
     plan.main(["una_table_2", "--profile", "mini"])
     assert "3 of 3 runs can start" in capsys.readouterr().out
     with pytest.raises(SystemExit) as end:
@@ -62,6 +68,9 @@ def test_memory_of_a_large_model_is_that_of_its_weights_and_more(tmp_path) -> No
     chosen, wanted = profile("mini"), recipe("mini_simcse", backbone=str(tmp_path / "bert"))
     small, large = (plan.cost(chosen, wanted.changed(batch_size=n), 3) for n in (8, 800))
     assert large.gib > small.gib > 16 * small.parameters / 2**30 and large.flops > small.flops
+    longest = max(plan._lengths(experiment.sentences_of(chosen)[: plan.SAMPLE], wanted, wanted.backbone))
+    by_hand = (16 * small.parameters + 68 * 8 * 2 * longest * 32 * 2) / 2**30
+    assert small.gib == pytest.approx(by_hand)
     grid = grids.read("una_table_2").at("mini", max_steps=3, batch_size=10**6)
     table = plan.plan(grid, device="cpu")
     assert table["missing"].str.contains("GiB of memory").all()

@@ -2,7 +2,6 @@
 
 import datetime
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -28,18 +27,37 @@ def test_the_rows_are_drawn_by_the_date() -> None:
     assert all(sd > 0 and row[grid.metric] > 0 for grid, _, row, sd in one)
 
 
-def test_a_row_that_does_not_come_out_is_told(monkeypatch, capsys) -> None:
-    class Again:
-        id, metrics = "x", None
+@pytest.mark.parametrize("shift", [0.0, 0.9, 1.1])
+def test_a_row_is_within_its_sd_or_told(monkeypatch, capsys, shift) -> None:
+    day = datetime.date(2026, 1, 1)
+    drawn = iter(verify.draw(day))
 
     def run(notebook, method, profile, *, seed, **given):
-        Again.metrics = dict.fromkeys(("sts7_test_avg_last", "sts7_test_avg_best", "avg_transfer_best"), 0.0)
-        return Again
+        grid, _, row, sd = next(drawn)
+        metrics = {grid.metric: row[grid.metric] + shift * sd}
+        return type("Again", (), {"id": row["run_id"], "metrics": metrics})
 
     monkeypatch.setattr(verify.experiment, "run", run)
-    table = verify.rerun(datetime.date(2026, 1, 1))
-    assert not table["within"].any() and not table["same id"].any()
-    with pytest.raises(SystemExit, match="does not come out"):
-        verify.main(["--date", "2026-01-01"])
+    with pytest.raises(SystemExit) as end:
+        verify.main(["--date", str(day)])
+    assert (end.value.code == 0) == (shift < 1)
     assert "recorded" in capsys.readouterr().out
-    assert np.isfinite(table["seed sd"]).all()
+
+
+def test_a_row_with_another_id_is_told(monkeypatch) -> None:
+    day = datetime.date(2026, 1, 1)
+    drawn = iter(verify.draw(day))
+
+    def run(notebook, method, profile, *, seed, **given):
+        grid, _, row, _ = next(drawn)
+        return type("Again", (), {"id": "another", "metrics": {grid.metric: row[grid.metric]}})
+
+    monkeypatch.setattr(verify.experiment, "run", run)
+    with pytest.raises(SystemExit, match="does not come out"):
+        verify.main(["--date", str(day)])
+
+
+def test_nothing_to_verify_is_said(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    with pytest.raises(SystemExit, match="nothing to verify"):
+        verify.main([])

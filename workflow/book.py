@@ -1,7 +1,6 @@
 """The book of results: every table of the papers beside our runs, what is covered, and files to use elsewhere."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,12 +14,6 @@ from lib.data import write_text
 from workflow import grids
 from workflow.grids import Grid
 
-PAPERS = {
-    "una": "Shu & Lampos 2024, UNA",
-    "consert_ext": "Li et al., extension of ConSERT",
-    "sda": "Zhu et al. 2024, SDA",
-    "backbones": "Lu 2024, backbones",
-}
 SEEDS = (42, 0, 1, 11, 15)
 PROFILES = ("full", "small", "mini")
 NO_TRAINING = {
@@ -46,7 +39,7 @@ def finished(outputs: Path | None = None) -> pd.DataFrame:
     table = pd.concat([frame for frame in frames if len(frame)], ignore_index=True) if any(map(len, frames)) else None
     if table is None:
         return pd.DataFrame({name: [] for name in ("notebook", "run_id", "recipe", "seed", "profile")})
-    return table.drop_duplicates(["notebook", "run_id"], keep="last", ignore_index=True)
+    return table.drop_duplicates("run_id", keep="last", ignore_index=True)
 
 
 def papers_grids() -> dict[str, Grid]:
@@ -65,14 +58,14 @@ def coverage(results: pd.DataFrame, seeds: int = 5) -> pd.DataFrame:
     """How far the papers' tables have been run: one line a grid.
 
     Returns:
-        table; cells of the grid; for each profile how many of them have a run, and how many `seeds` of them.
+        table; cells of the grid; for each profile how many of them have a run, and how many at least `seeds` runs. A
+        run counts in every cell that has its parameters, whichever notebook or grid made it.
     """
     lines = []
     for name, grid in papers_grids().items():
-        own = results[results["notebook"] == grid.notebook]
         line: dict[str, object] = {"table": name, "cells": 0}
         for profile_name in PROFILES:
-            n = grids.beside_paper(sized(grid, profile_name), own)["n"]
+            n = grids.beside_paper(sized(grid, profile_name), results)["n"]
             line["cells"] = max(int(str(line["cells"])), len(n))
             line[profile_name] = int((n > 0).sum())
             line[f"{profile_name}, {seeds} seeds"] = int((n >= seeds).sum())
@@ -81,7 +74,7 @@ def coverage(results: pd.DataFrame, seeds: int = 5) -> pd.DataFrame:
 
 
 def unmade() -> pd.DataFrame:
-    """Tables of the papers that no grid of trainings makes, and where their figures stand."""
+    """Tables of the papers that are no grid of their own, and where their figures stand."""
     index = pd.read_csv(paths.PAPERS / "index.csv", dtype=str, keep_default_na=False)
     made = {grid.table for grid in papers_grids().values()}
     names = [name.removesuffix(".csv") for name in index["file"]]
@@ -116,7 +109,7 @@ def _tasks() -> dict[str, str]:
     return dict(zip(names["printed"], names["task"], strict=True))
 
 
-def page(table: pd.DataFrame, columns: Sequence[str] = ()) -> pd.DataFrame:
+def page(table: pd.DataFrame) -> pd.DataFrame:
     """A side-by-side table as it is read: rows × columns, each cell `paper | mean ± sd (n)`.
 
     Example:
@@ -124,7 +117,7 @@ def page(table: pd.DataFrame, columns: Sequence[str] = ()) -> pd.DataFrame:
         >>> page(pd.DataFrame([line])).loc["una", "Avg."]
         '76.14 | 75.50 ± 0.25 (2)'
     """
-    order = list(columns) or list(dict.fromkeys(table["column"]))
+    order = list(dict.fromkeys(table["column"]))
     cells = table.assign(cell=[_cell(line) for line in table.itertuples()])
     wide = cells.pivot_table(index="row", columns="column", values="cell", aggfunc="first", sort=False)
     return wide.reindex(columns=order).rename_axis(index=None, columns=None)
@@ -139,13 +132,13 @@ def _cell(line) -> str:
 
 
 def export(table: pd.DataFrame, folder: Path, name: str, caption: str) -> list[Path]:
-    """Write a table as `<name>.csv`, `.md` and `.tex` into a folder.
+    """Write a table as `<name>.csv`, `.md` and `.tex` (which needs the LaTeX package booktabs) into a folder.
 
     Args:
-        table: with its row labels as index.
+        table: with its row labels as index; numbers have two decimals in Markdown and LaTeX, all of them in CSV.
         caption: first line of the Markdown, `\\caption` of the LaTeX.
     """
-    shown = table.map(lambda value: f"{value:.2f}" if isinstance(value, float) else str(value))
+    shown = table.map(lambda v: ("–" if np.isnan(v) else f"{v:.2f}") if isinstance(v, float) else str(v))
     header = ["", *map(str, shown.columns)]
     body = [[str(index), *row] for index, row in zip(shown.index, shown.to_numpy().tolist(), strict=True)]
     lines = [header, ["---"] * len(header), *body]

@@ -82,8 +82,8 @@ class Grid:
 
         At `mini` and `small` a paper's recipe becomes the course's of the same method, learning rate and r keep their
         ratio to the recipe's own, and what names the papers' models and files is left to the profile. At `small` the
-        number of steps is that of the notebook's own small grid, and a cell that needs paraphrases stays out: the
-        training text has none.
+        number of steps is that of the notebook's own small grid. Cells that need paraphrases stay out there, Chinese
+        ones everywhere: there is no such text.
 
         Example:
             >>> dict(read("una_table_c6").at("mini").cells[0].set)
@@ -98,17 +98,20 @@ class Grid:
             metric = metric.replace("avg_transfer", test) if chosen.test == "mini" else metric
             metric = re.sub(r"^(stsb|cnsd)_dev", f"{chosen.dev}_dev", metric)
             own = paths.GRIDS / f"{self.notebook.split('_')[1]}_small.yaml"
-            parameters = {**(read(own).common if chosen.name == "small" else {}), **parameters}
+            usual = read(own).common if chosen.name == "small" else {}
+            cells = tuple(replace(cell, set={**usual, **cell.set}) for cell in cells)
         cells = tuple(replace(cell, set={**cell.set, **parameters}) for cell in cells)
         return replace(self, profile=chosen.name, metric=metric, cells=cells, seeds=seeds or self.seeds)
 
 
 def _smaller(cell: Cell, profile_name: str) -> Cell | None:
-    """The cell with the course's recipe in place of the paper's, or None where the profile lacks its positives."""
+    """The cell with the course's recipe in place of the paper's, or None where the profile lacks what it needs."""
     name = str(cell.set["method"])
     match = _PAPER_RECIPE.fullmatch(name)
     if match is None:
         return cell
+    if name.endswith("_zh"):
+        return None
     paper, own = recipe(name), recipe(f"mini_{match[1]}")
     given = {key: value for key, value in cell.set.items() if key not in _OF_THE_PAPER}
     given["method"] = match[1]
@@ -209,7 +212,7 @@ def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
                     "sd": values.std(ddof=1),
                 }
             )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["row", "column", "paper", "n", "mean", "sd"])
 
 
 def paired_differences(collected: pd.DataFrame, metric: str, baseline: str | Mapping[str, str]) -> pd.DataFrame:
@@ -266,7 +269,7 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m workflow.grids", description="Run a grid; finished runs are skipped."
     )
     parser.add_argument("grid", help="a file, or a name in workflow/grids/")
-    parser.add_argument("--profile", default="", help="mini, small or full (default: the grid's)")
+    parser.add_argument("--profile", default="", help="mini, small, full or chinese (default: the grid's)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[], help="only these (default: the grid's)")
     parser.add_argument("--max-steps", type=int, help="of every run")
     parser.add_argument("--rows", nargs="+", default=[], help="only these")
@@ -288,6 +291,8 @@ def main(arguments: list[str] | None = None) -> None:
         table = beside_paper(grid, runs.collect())
         write_text(chosen.table, table.to_csv(index=False, float_format="%.4f"))
         print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}", na_rep="–"))
+        if len(empty := table[table["n"] == 0]):
+            sys.exit(f"no finished run of {', '.join(empty['row'])}")
         return
     if unknown := set(chosen.rows) - {cell.row for cell in grid.cells}:
         sys.exit(f"error: {chosen.grid} has no rows {sorted(unknown)}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import paths
+from lib import paths, runs
 from lib.data import write_text
 from workflow import baselines, course
 from workflow.grids import Grid
@@ -51,8 +51,9 @@ class Job:
 
 
 def job(notebook: str, parameters: Mapping[str, object]) -> Job:
-    """The job with these parameters; the same ones, in any order, give the same job."""
-    digest = hashlib.sha256(json.dumps(dict(parameters), sort_keys=True).encode()).hexdigest()[:8]
+    """The job with these parameters; the same ones, in any order, give the same job, until `RESULTS_VERSION` rises."""
+    content = json.dumps([runs.RESULTS_VERSION, dict(parameters)], sort_keys=True)
+    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
     return Job(notebook, f"{parameters['method']}-{digest}-s{parameters['seed']}", parameters)
 
 
@@ -86,7 +87,7 @@ def report(wanted: Iterable[Job]) -> pd.DataFrame:
 
 
 def write_report(wanted: Iterable[Job], path: Path) -> str:
-    """Write `report` as CSV and return its sum in one line, with the runs that failed below it."""
+    """Write `report` as CSV; return a line that sums it up, with the runs that failed below it."""
     table = report(wanted)
     write_text(path, table.to_csv(index=False, float_format="%.1f"))
     counts = table["state"].value_counts()

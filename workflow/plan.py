@@ -75,6 +75,7 @@ def missing(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | 
 def cost(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | None = None) -> Cost:
     """Steps, memory and operations of a run, from its configuration alone: nothing is trained.
 
+    Batches hold sentences of similar length: memory is that of the longest, with hard negatives, time that of the mean.
     A training step costs 6 operations a parameter and token, an evaluation 2; embeddings are looked up, not multiplied.
     Activations are counted as 34 bytes a token, layer and dimension in bf16 (Korthikanti et al. 2022, eq. 1, without
     the attention matrix), twice that in fp32, which is what is assumed here.
@@ -85,14 +86,17 @@ def cost(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | Non
     sentences = _sentences(chosen, data_dir) if steps != 0 else ()
     if steps is None:
         steps = -(-len(sentences) // wanted.batch_size) * wanted.epochs
-    tokens = _tokens(sentences[:SAMPLE], wanted, model)
+    lengths = _lengths(sentences[:SAMPLE], wanted, model)
+    tokens = sum(lengths) / len(lengths)
     views = 1.0 if wanted.positive == "identical" else 2.0
+    most = views
     if wanted.negative != "none":
-        views += (2.0 if wanted.negative_mode == "doubled" else 1.0) / wanted.every
+        more = 2.0 if wanted.negative_mode == "doubled" else 1.0
+        views, most = views + more / wanted.every, views + more
     evaluations = steps // wanted.eval_every + 1
     read = evaluations * DEV_SENTENCES[chosen.dev] + 2 * TEST_SENTENCES[chosen.test]
     flops = inner * tokens * (6.0 * steps * wanted.batch_size * views + 2.0 * read)
-    largest = wanted.batch_size * (-(-views // 1)) * tokens
+    largest = wanted.batch_size * most * max(lengths)
     activations = 68.0 * largest * config.hidden_size * config.num_hidden_layers
     return Cost(steps, total, (16.0 * total + activations) / 2**30, flops)
 
@@ -165,13 +169,13 @@ def parameters(name: str) -> tuple[int, int]:
     return sum(sizes.values()), sum(n for name, n in sizes.items() if "embed" not in name)
 
 
-def _tokens(sentences: Iterable[str], wanted: Recipe, model: str) -> float:
-    """Mean tokens of a training sentence, or the most there can be where there is no text."""
+def _lengths(sentences: Iterable[str], wanted: Recipe, model: str) -> list[int]:
+    """Tokens of training sentences; the most there can be where there is no text."""
     texts = list(sentences)
     if not texts:
-        return float(wanted.max_length)
+        return [wanted.max_length]
     rows = AutoTokenizer.from_pretrained(model)(texts, truncation=True, max_length=wanted.max_length)["input_ids"]
-    return sum(map(len, rows)) / len(rows)
+    return [len(row) for row in rows]
 
 
 def _file(name: str) -> None:
@@ -188,7 +192,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the plan of a grid; exit 1 if a run cannot start."""
     parser = argparse.ArgumentParser(prog="python -m workflow.plan", description="What a grid needs and takes.")
     parser.add_argument("grid", help="a file, or a name in workflow/grids/")
-    parser.add_argument("--profile", default="", help="mini, small or full (default: the grid's)")
+    parser.add_argument("--profile", default="", help="mini, small, full or chinese (default: the grid's)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[])
     parser.add_argument("--data-dir")
     parser.add_argument("--device", default="auto")

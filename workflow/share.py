@@ -30,8 +30,9 @@ def model_card(params: dict, metrics: dict, environment: dict, name: str, dimens
         "library_name": "sentence-transformers",
         "pipeline_tag": "sentence-similarity",
         "tags": ["sentence-transformers", "feature-extraction", "sentence-similarity", "contrastive-learning"],
-        "base_model": params["backbone"],
     }
+    if not params["backbone"].startswith("data/"):
+        head["base_model"] = params["backbone"]
     if licence := WEIGHTS_LICENCE.get(params["backbone"]):
         head["license"] = licence
     scores = {k.removesuffix("_best"): v for k, v in metrics.items() if "spearman" in k and k.endswith("_best")}
@@ -56,8 +57,8 @@ def model_card(params: dict, metrics: dict, environment: dict, name: str, dimens
         f"\nMachine: {environment['gpu'] or environment['cpu']}, torch {environment['versions']['torch']}, "
         f"transformers {environment['versions']['transformers']}; {metrics['train_seconds']:.0f} s of training.\n",
         "## Limits\n",
-        "One training run. English short sentences like those of the STS sets are what it was tested on; a similar "
-        "sentence with the opposite meaning can be close to its original.\n",
+        "One training run, tested on pairs of short sentences like those of the sets above. A sentence and its "
+        "negation can be close to each other.\n",
     ]
     return "\n".join(lines)
 
@@ -84,6 +85,9 @@ def export(run_folder: Path, target: Path, name: str = "") -> Path:
 
 def search(encode: evaluate.Encode, sentences: list[str], query: str, n: int = 5) -> list[tuple[float, str]]:
     """The `n` sentences nearest to a query by cosine, best first, each with its cosine.
+
+    Args:
+        encode: sentences to vectors (n, d), e.g. `Encoder.encode`.
 
     Raises:
         ValueError: no sentences.
