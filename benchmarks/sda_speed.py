@@ -1,7 +1,8 @@
 """Speed of SDA: parsing and all four rules on real sentences, and each rule alone on parses in memory.
 
 Two references on the same pipeline with as many processes: `nlp(text)` sentence by sentence, then the four rules; and a
-parse for each rule, as the authors' scripts do.
+parse for each rule, as the authors' scripts do. The processes that are started import this module and need no torch:
+`benchmarks.common`, which does, is imported where the parent needs it.
 """
 
 import argparse
@@ -11,10 +12,12 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
+from typing import TYPE_CHECKING
 
-from benchmarks import common
-from benchmarks.common import Sample, Side
 from lib.augment import parse, sda
+
+if TYPE_CHECKING:
+    from benchmarks.common import Side
 
 RULES = ("punctuation", "modal_verbs", "double_negation", "negation")
 LIB, ONE_BY_ONE, BY_RULE = "lib: one parse, four rules", "nlp(text), four rules", "nlp(text) for each rule"
@@ -37,8 +40,10 @@ def by_rule(part: list[str]) -> list[list[str]]:
     return [[sda.apply(rule, pipeline()(text), 0, i).text for rule in RULES] for i, text in enumerate(part)]
 
 
-def in_processes(function: Callable[[list[str]], list], sentences: list[str], workers: int) -> Side:
+def in_processes(function: Callable[[list[str]], list], sentences: list[str], workers: int) -> "Side":
     """Seconds of `function` on equal parts; processes are started, and pipelines loaded, before the clock."""
+
+    from benchmarks.common import Sample
 
     def run(_: int) -> Sample:
         parts = [sentences[i : i + 500] for i in range(0, len(sentences), 500)]
@@ -51,8 +56,10 @@ def in_processes(function: Callable[[list[str]], list], sentences: list[str], wo
     return run
 
 
-def ours(sentences: list[str], workers: int) -> Side:
+def ours(sentences: list[str], workers: int) -> "Side":
     """Seconds of `parse.rewrite`, with the start of its processes."""
+
+    from benchmarks.common import Sample
 
     def run(_: int) -> Sample:
         start = time.perf_counter()
@@ -62,8 +69,10 @@ def ours(sentences: list[str], workers: int) -> Side:
     return run
 
 
-def alone(rule: str, docs: list) -> Side:
+def alone(rule: str, docs: list) -> "Side":
     """Seconds of one rule on parses in memory, in this process."""
+
+    from benchmarks.common import Sample
 
     def run(_: int) -> Sample:
         start = time.perf_counter()
@@ -76,6 +85,8 @@ def alone(rule: str, docs: list) -> Side:
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """The command line."""
+    from benchmarks import common
+
     p = common.parser(__doc__)
     p.add_argument("--sentences", type=int, default=20_000)
     p.add_argument("--workers", type=int, default=2, help="processes of both sides")
@@ -88,6 +99,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
+    from benchmarks import common
+
     args = arguments(argv)
     found = common.machine()
     sentences, corpus = common.wikipedia(args.sentences, args.data_dir)
