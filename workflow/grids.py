@@ -170,6 +170,11 @@ def _recorded(grid: Grid, cell: Cell, results: pd.DataFrame) -> pd.DataFrame:
     unused = set(asdict(wanted)) - set(used) - {"name", "source"}
     used |= {"profile": chosen.name, "recipe": wanted.name, "max_steps": steps, "corpus": chosen.corpus}
     used["backbone"] = experiment.portable(wanted.backbone)
+    if not len(results):
+        return results
+    results = results[(results["profile"] == chosen.name) & (results["recipe"] == wanted.name)]
+    if not len(results):
+        return results
     match = np.ones(len(results), bool)
     for name in unused & set(results):
         match &= results[name].isna().to_numpy()
