@@ -164,8 +164,7 @@ def _recorded(grid: Grid, cell: Cell, results: pd.DataFrame) -> pd.DataFrame:
     """Rows of `results` that are runs of the cell."""
     if cell.set["method"] in baselines.METHODS:
         return results[results["recipe"] == f"{grid.profile}_{cell.set['method']}"]
-    given = {name: value for name, value in cell.set.items() if name != "method"}
-    chosen, wanted, steps = experiment.resolve(grid.profile, str(cell.set["method"]), **given)  # type: ignore[arg-type]
+    chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
     used = wanted.parameters()
     unused = set(asdict(wanted)) - set(used) - {"name", "source"}
     used |= {"profile": chosen.name, "recipe": wanted.name, "max_steps": steps, "corpus": chosen.corpus}

@@ -125,11 +125,9 @@ def plan(grid: Grid, data_dir: str | None = None, device: str = "auto") -> pd.Da
     speed, free = UTILISATION * operations_per_second(device), memory_gib(device)
     lines: list[dict[str, object]] = []
     for cell, seed in grid.runs():
-        method = str(cell.set["method"])
-        if method in baselines.METHODS:
+        if cell.set["method"] in baselines.METHODS:
             continue
-        given = {name: value for name, value in cell.set.items() if name != "method"}
-        chosen, wanted, steps = experiment.resolve(grid.profile, method, **given)  # type: ignore[arg-type]
+        chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
         line: dict[str, object] = {"row": cell.row.format(seed=seed), "seed": seed, "recipe": wanted.name}
         lacking = _lacking(chosen, wanted, steps, data_dir)
         if not lacking:

@@ -39,8 +39,7 @@ def run_id(grid: Grid, cell: Cell, seed: int, data_dir: str | None = None) -> st
     method = str(cell.set["method"])
     if method in baselines.METHODS:
         return baselines.record(grid.notebook, method, grid.profile, data_dir).id
-    given = {name: value for name, value in cell.set.items() if name != "method"}
-    chosen, wanted, steps = experiment.resolve(grid.profile, method, **given)  # type: ignore[arg-type]
+    chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
     sentences = experiment.sentences_of(chosen, data_dir) if steps != 0 else []
     params, hashes = experiment.identity(chosen, wanted, steps, sentences)
     return runs.run_id(wanted.name, {"params": params, "data": hashes}, seed)
