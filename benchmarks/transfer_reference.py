@@ -124,8 +124,12 @@ class Reference:
 
     def scores(self) -> dict[str, float]:
         """Accuracy of every task, their mean, and the F1 of MRPC."""
-        found = {task: self.cross_validated(task) for task in CV_TASKS}
+        found: dict[str, float] = {}
+        for task in CV_TASKS:
+            found[task] = self.cross_validated(task)
+            print(f"reference: {task} {found[task]:.2f}", file=sys.stderr, flush=True)
         found["SST2"], found["TREC"] = self.sst2(), self.trec()
+        print(f"reference: SST2 {found['SST2']:.2f}, TREC {found['TREC']:.2f}", file=sys.stderr, flush=True)
         found["MRPC"], f1 = self.mrpc()
         return {**found, "avg": sum(found.values()) / len(found), "MRPC f1": f1}
 

@@ -8,8 +8,9 @@ by `accelerate launch --num_processes 4 -m workflow.grids una_table_1`, negative
 import argparse
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,12 @@ from lib import paths, runs
 from lib.data import write_text
 from lib.distributed import is_main_process
 from lib.profiles import profile
-from lib.recipes import recipe
+from lib.recipes import Recipe, recipe
 from workflow import baselines, experiment
 
 _PAPER_RECIPE = re.compile(r"paper_(.+?)(?:_bert|_roberta|_zh)?(?:_una)?")
 _OF_THE_PAPER = {"model", "positive_file", "epochs"}
+_PARAMETERS = {f.name for f in fields(Recipe)} - {"name", "source"} | {"profile", "recipe", "max_steps", "corpus"}
 
 
 @dataclass(frozen=True)
@@ -160,60 +162,63 @@ def read(name: str | Path) -> Grid:
     return grid
 
 
-def _recorded(grid: Grid, cell: Cell, results: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `results` that are runs of the cell."""
+def _key(values: Mapping[str, object]) -> frozenset[tuple[str, object]]:
+    """What is set, without the names that have no value."""
+    return frozenset((name, value) for name, value in values.items() if value is not None and value == value)
+
+
+def _wanted(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
+    """The parameters by which the runs of a cell are known."""
     if cell.set["method"] in baselines.METHODS:
-        return results[results["recipe"] == f"{grid.profile}_{cell.set['method']}"]
+        return _key({"recipe": f"{grid.profile}_{cell.set['method']}"})
     chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
-    used = wanted.parameters()
-    unused = set(asdict(wanted)) - set(used) - {"name", "source"}
+    used = {name: value for name, value in wanted.parameters().items() if name in _PARAMETERS}
     used |= {"profile": chosen.name, "recipe": wanted.name, "max_steps": steps, "corpus": chosen.corpus}
-    used["backbone"] = experiment.portable(wanted.backbone)
-    if not len(results):
-        return results
-    results = results[(results["profile"] == chosen.name) & (results["recipe"] == wanted.name)]
-    if not len(results):
-        return results
-    match = np.ones(len(results), bool)
-    for name in unused & set(results):
-        match &= results[name].isna().to_numpy()
-    for name, value in used.items():
-        values = results[name] if name in results else pd.Series([None] * len(results), dtype=object)
-        match &= (values.isna() if value is None else values == value).to_numpy()
-    return results[match]
+    return _key(used | {"backbone": experiment.portable(wanted.backbone)})
 
 
 def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     """Finished runs of a grid, one row a run: those of `results` (`results/<notebook>.csv`), with row and column."""
-    found = []
+    found: dict[frozenset[tuple[str, object]], dict[int, int]] = defaultdict(dict)
+    names = [name for name in results if name in _PARAMETERS]
+    seeds = results["seed"].to_list() if "seed" in results else []
+    for place, (seed, values) in enumerate(zip(seeds, results[names].astype(object).to_numpy(), strict=True)):
+        parameters = dict(zip(names, values, strict=True))
+        untrained = str(parameters["recipe"]).partition("_")[2] in baselines.METHODS
+        found[_key({"recipe": parameters["recipe"]} if untrained else parameters)][seed] = place
+    places, rows, columns = [], [], []
     for cell in grid.cells:
-        rows = _recorded(grid, cell, results)
-        rows = rows[rows["seed"].isin(grid.seeds)].drop_duplicates("seed", keep="last")
-        names = [cell.row.format(seed=seed) for seed in rows["seed"]]
-        found.append(rows.assign(row=names, column=cell.column))
-    return pd.concat(found, ignore_index=True) if found else results.iloc[:0]
+        for seed, place in found[_wanted(grid, cell)].items():
+            if seed in grid.seeds:
+                places.append(place)
+                rows.append(cell.row.format(seed=seed))
+                columns.append(cell.column)
+    return results.iloc[places].reset_index(drop=True).assign(row=rows, column=columns)
 
 
 def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     """Row, column, the paper's figure, and ours as n, mean and sd of the metric over seeds (Spearman ×100)."""
     runs_of = collect(grid, results)
+    scores: dict[tuple[str, str], list[float]] = defaultdict(list)
+    if grid.metric in runs_of:
+        for row, column, value in zip(runs_of["row"], runs_of["column"], runs_of[grid.metric], strict=True):
+            scores[row, column] += [value] if value == value else []
     printed = None
     if grid.table:
         printed = pd.read_csv(paths.PAPERS / f"{grid.table}.csv", dtype=str, keep_default_na=False).set_index("row_id")
     rows: list[dict[str, object]] = []
     for cell in grid.cells:
         for row in dict.fromkeys(cell.row.format(seed=seed) for seed in grid.seeds):
-            ours = runs_of[(runs_of["row"] == row) & (runs_of["column"] == cell.column)]
-            values = ours[grid.metric] if grid.metric in ours else pd.Series(dtype=float)
+            ours = scores[row, cell.column]
             paper = np.nan if printed is None else grid.factor * float(printed.loc[row, cell.column])
             rows.append(
                 {
                     "row": row,
                     "column": cell.column,
                     "paper": round(paper, 2),
-                    "n": values.count(),
-                    "mean": values.mean(),
-                    "sd": values.std(ddof=1),
+                    "n": len(ours),
+                    "mean": np.mean(ours) if ours else np.nan,
+                    "sd": np.std(ours, ddof=1) if len(ours) > 1 else np.nan,
                 }
             )
     return pd.DataFrame(rows, columns=["row", "column", "paper", "n", "mean", "sd"])
