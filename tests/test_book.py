@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import paths
+from lib import paths, runs
 from workflow import book, experiment, grids
 
 UNA = grids.read("una_small")
@@ -38,7 +38,11 @@ def test_coverage_counts_runs_and_not_more(tmp_path, monkeypatch) -> None:
 def test_a_run_of_any_notebook_counts_once(tmp_path) -> None:
     before = book.finished(tmp_path)
     assert len(before) == before["run_id"].nunique() > 250
-    run = experiment.run("07_results", "una", output_dir=str(tmp_path))
+    chosen, wanted, steps = experiment.resolve("mini", "una")
+    identity = experiment.identity(chosen, wanted, steps, experiment.sentences_of(chosen))
+    run = runs.Run("07_results", wanted.name, 42, *identity, str(tmp_path))
+    run.start()
+    run.finish({"mini_test_spearman_last": 50.0, "mini_test_spearman_best": 51.0, "mini_dev_spearman_best": 52.0})
     after = book.finished(tmp_path)
     assert len(after) == len(before) + 1 and run.id in set(after["run_id"])
     counts = [book.coverage(table).set_index("table")["mini"] for table in (before, after)]
