@@ -14,7 +14,7 @@ from huggingface_hub.errors import GatedRepoError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from tqdm import tqdm
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer
 from transformers.utils import logging as hf_logging
 
 from lib.dropout import cheapen
@@ -83,7 +83,8 @@ def pool(hidden_states: Sequence[Tensor], mask: Tensor, pooling: str) -> Tensor:
         hidden_states: the embeddings' output and every layer's output, each (n, t, d). For `cls`, `mean`
             and `last_token` the last entry alone is enough.
         mask: (n, t), 1 for real tokens, 0 for padding; padding never enters a mean.
-        pooling: `cls` first token; `mean` of the last layer; `last2_mean` of the last two layers;
+        pooling: `cls` first column, so padding has to stand on the right, as `lib.tokens` puts it; `mean` of the last
+            layer; `last2_mean` of the last two layers;
             `first_last_mean_embeddings` of the embeddings' output and the last layer;
             `first_last_mean_layer_1` of layer 1 and the last layer; `last_token` the last real token,
             whichever side the padding is on.
@@ -113,6 +114,25 @@ def pool(hidden_states: Sequence[Tensor], mask: Tensor, pooling: str) -> Tensor:
     weight = mask[:, :, None].to(last.dtype)  # (n, t, 1)
     total = torch.stack([hidden_states[i] for i in layers[pooling]]).mean(0)  # (n, t, d)
     return (total * weight).sum(1) / weight.sum(1).clamp_min(1)
+
+
+def fitting_pooling(name_or_folder: str | Path) -> str:
+    """The pooling that suits an architecture: `cls` where a token sees the whole sentence, else `last_token`.
+
+    A causal model's first token has seen itself only: its state is the same for every sentence. Whether a model is one
+    is read from its configuration: masked language models are not.
+
+    Raises:
+        FileNotFoundError, PermissionError: as `Encoder.load`.
+
+    Example:
+        >>> from lib import paths
+        >>> fitting_pooling(paths.MINI_BERT)
+        'cls'
+    """
+    with _explained(str(name_or_folder)):
+        config = AutoConfig.from_pretrained(name_or_folder)
+    return "cls" if type(config) in AutoModelForMaskedLM._model_mapping else "last_token"
 
 
 def build_head(name: str, width: int, std: float = 0.02) -> nn.Module:
@@ -477,7 +497,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _load_backbone(name: str, dropout: float | None):
-    try:
+    with _explained(name):
         config = AutoConfig.from_pretrained(name)
         if dropout is not None:
             if not 0 <= dropout < 1:
@@ -491,6 +511,12 @@ def _load_backbone(name: str, dropout: float | None):
         with _quiet():
             backbone = AutoModel.from_pretrained(name, config=config, dtype=torch.float32, **options)
         return keep_bf16(cheapen(backbone)), AutoTokenizer.from_pretrained(name)
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         text = str(error)
         if isinstance(error.__cause__, GatedRepoError) or "gated repo" in text.lower():

@@ -30,6 +30,7 @@ from lib.encoder import (
     POOLINGS,
     Encoder,
     build_head,
+    fitting_pooling,
     pool,
     recover_folder,
     replace_folder,
@@ -486,6 +487,9 @@ def test_other_families_load_encode_and_change_dropout(family, tmp_path):
         found = encoder.encode(sentences, pooling=pooling, precision="fp32")
         expected = [alone(encoder, s, pooling) for s in SENTENCES]
         assert np.allclose(found[:4], expected, atol=1e-5) and np.isfinite(found).all()
+    encoder.tokenizer.padding_side = "left"
+    assert np.array_equal(encoder.encode(sentences, pooling="last_token", precision="fp32"), found), "rows pad right"
+    assert fitting_pooling(tmp_path / family) == ("last_token" if family in ("llama", "gpt2") else "cls")
     without = Encoder.load(tmp_path / family, pooling="mean", dropout=0.0).train()
     batch = without.tokenizer(SENTENCES[1], return_tensors="pt")
     with torch.no_grad():
@@ -494,6 +498,26 @@ def test_other_families_load_encode_and_change_dropout(family, tmp_path):
     assert {m.p for m in Encoder.load(tmp_path / family, dropout=0.3).modules() if isinstance(m, nn.Dropout)} <= {0.3}
     encoder.save(tmp_path / "saved")
     assert np.array_equal(Encoder.load(tmp_path / "saved").encode(sentences), encoder.encode(sentences))
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+def test_the_first_token_of_a_causal_model_has_seen_no_sentence(family, tmp_path):
+    FAMILIES[family][0]().save_pretrained(tmp_path)
+    word_tokenizer("<s>", "</s>", None, 10**30).save_pretrained(tmp_path)
+    encoder = Encoder.load(tmp_path, pooling="cls")
+    first = encoder.encode(SENTENCES, precision="fp32")
+    assert np.allclose(first, first[0], atol=1e-6)
+    last = encoder.encode(SENTENCES, pooling=fitting_pooling(tmp_path), precision="fp32")
+    assert np.linalg.norm(last - last[0], axis=1)[1:].min() > 0.1
+
+
+def test_mean_and_last_token_find_the_sentence_on_either_side():
+    states = [torch.randn(3, 6, 4, generator=torch.Generator().manual_seed(i)) for i in range(3)]
+    lengths = torch.tensor([6, 2, 1])
+    mask = (torch.arange(6) < lengths[:, None]).long()
+    moved = [torch.stack([row.roll(6 - int(n), 0) for row, n in zip(s, lengths, strict=True)]) for s in states]
+    for pooling in set(POOLINGS) - {"cls"}:
+        assert torch.allclose(pool(states, mask, pooling), pool(moved, mask.flip(1), pooling), atol=1e-6)
 
 
 def test_resolve_device(monkeypatch):
