@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib import paths
-from lib.augment import augment, discrete, eda
+from lib.augment import augment, discrete, eda, wordnet
 
 SENTENCE = ["the", "big", "dog", "quickly", "chased", "a", "small", "cat", "through", "our", "old", "garden"]
 words = st.lists(st.sampled_from(["the", "big", "dog", "runs", "home", "Rex", "3", ","]), max_size=20)
@@ -87,7 +87,7 @@ def test_a_thesaurus_that_is_missing_or_malformed(tmp_path):
 def test_wordnets_real_files_are_read():
     """`wordnet-base` of Debian, or NLTK's download."""
     try:
-        eda.wordnet_folder()
+        wordnet.wordnet_folder()
     except FileNotFoundError:
         pytest.skip("WordNet is not installed")
     synonyms = eda.load_synonyms("wordnet")
@@ -98,10 +98,10 @@ def test_wordnets_real_files_are_read():
 
 
 def test_without_wordnet_one_sentence_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(eda, "nltk_path", [])
-    monkeypatch.setattr(eda, "_DIRECTORIES", ())
+    monkeypatch.setattr(wordnet, "nltk_path", [])
+    monkeypatch.setattr(wordnet, "_DIRECTORIES", ())
     with pytest.raises(FileNotFoundError, match=r"nltk\.downloader wordnet.*thesaurus"):
-        eda.wordnet_folder()
+        wordnet.wordnet_folder()
 
 
 def test_ci_installs_wordnet():

@@ -6,23 +6,15 @@ tokenised text, or accept that it stays.
 Source: Wei & Zou 2019, §2.
 """
 
-import io
-import re
-import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-from nltk.corpus.reader.wordnet import WordNetCorpusReader
-from nltk.data import path as nltk_path
-from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from lib import paths
 
 Synonyms = Callable[[str], list[str]]
-
-_DIRECTORIES = ("/usr/share/wordnet", "/usr/share/wordnet/dict", "/usr/local/share/wordnet/dict")
 
 
 def replace_synonyms(words: list[str], rate: float, rng: np.random.Generator, synonyms: Synonyms) -> list[str]:
@@ -32,7 +24,7 @@ def replace_synonyms(words: list[str], rate: float, rng: np.random.Generator, sy
         >>> replace_synonyms("a big dog".split(), 0.1, np.random.default_rng(0), lambda w: ["large"] * (w == "big"))
         ['a', 'large', 'dog']
     """
-    candidates = sorted({w for w in words if w.lower() not in ENGLISH_STOP_WORDS and w.isalpha()})
+    candidates = sorted({w for w in words if w.lower() not in _stop_words() and w.isalpha()})
     changed: dict[str, str] = {}
     for i in rng.permutation(len(candidates)):
         found = synonyms(candidates[i])
@@ -48,7 +40,7 @@ def insert_synonyms(words: list[str], rate: float, rng: np.random.Generator, syn
         >>> insert_synonyms("a dog".split(), 0.1, np.random.default_rng(0), lambda w: ["hound"] * (w == "dog"))
         ['a', 'dog', 'hound']
     """
-    known = [found for w in words if w.lower() not in ENGLISH_STOP_WORDS and (found := synonyms(w))]
+    known = [found for w in words if w.lower() not in _stop_words() and (found := synonyms(w))]
     result = list(words)
     for _ in range(_count(words, rate) if known else 0):
         found = known[int(rng.integers(len(known)))]
@@ -69,6 +61,13 @@ def swap(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
         i, j = rng.choice(len(result), 2, replace=False)
         result[i], result[j] = result[j], result[i]
     return result
+
+
+@cache
+def _stop_words() -> frozenset[str]:
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # takes a second to import
+
+    return ENGLISH_STOP_WORDS
 
 
 def _count(words: list[str], rate: float) -> int:
@@ -94,6 +93,12 @@ def load_synonyms(source: str) -> Synonyms:
     return synonyms
 
 
+def _wordnet() -> Callable[[str], list[str]]:
+    from lib.augment.wordnet import wordnet  # NLTK takes two seconds to import
+
+    return wordnet()
+
+
 def _thesaurus(source: str) -> Callable[[str], list[str]]:
     path = Path(source) if Path(source).exists() else paths.ROOT / source
     if not path.exists():
@@ -108,48 +113,3 @@ def _thesaurus(source: str) -> Callable[[str], list[str]]:
             raise ValueError(f"{path}:{number}: expected a word, a tab and its synonyms, got {line!r}")
         entries.setdefault(word.lower(), []).extend(found)
     return lambda word: entries.get(word, [])
-
-
-def wordnet_folder() -> Path:
-    """The folder with WordNet's `data.noun`: NLTK's download, or a system package's.
-
-    Raises:
-        FileNotFoundError: there is none; the message names the command that brings it.
-    """
-    folders = [Path(p) / "corpora" / "wordnet" for p in nltk_path] + [Path(p) for p in _DIRECTORIES]
-    for folder in folders:
-        if (folder / "data.noun").exists():
-            return folder
-    raise FileNotFoundError(
-        "WordNet is not here: run `python -m nltk.downloader wordnet` (or install the system package wordnet-base), "
-        "or name another thesaurus: synonyms='data/mini/thesaurus.tsv'"
-    )
-
-
-class _WordNet(WordNetCorpusReader):
-    """NLTK's reader, which also opens packages without the list of lexicographer files: synonyms need no names."""
-
-    def open(self, file: str):
-        """A file of WordNet; numbered names stand in for a `lexnames` that is not there."""
-        if file == "lexnames" and not (Path(str(self._root)) / file).exists():
-            return io.StringIO("".join(f"{i:02d}\tfile.{i}\t0\n" for i in range(45)))
-        return super().open(file)
-
-    def map_wn(self, version: str = "wordnet") -> None:
-        """No map to another version of WordNet: only the multilingual part would use it."""
-
-
-@cache
-def _wordnet() -> Callable[[str], list[str]]:
-    folder = str(wordnet_folder())
-    if folder not in nltk_path:
-        nltk_path.append(folder)  # NLTK opens files below its own folders only
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the multilingual part, which is not asked for
-        reader = _WordNet(folder, None)
-
-    def lookup(word: str) -> list[str]:
-        names = (n.replace("_", " ").lower() for synset in reader.synsets(word) for n in synset.lemma_names())
-        return list(dict.fromkeys(n for n in names if n != word and re.fullmatch(r"[a-z' -]+", n)))
-
-    return lookup

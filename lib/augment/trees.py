@@ -73,7 +73,7 @@ class Tree:
         rows = [(t.text, t.whitespace_, t.tag_, t.dep_, t.lemma_, t.head.i) for t in doc]
         return cls(*zip(*rows, strict=True)) if rows else cls([], [], [], [], [], [])
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The sentence as it was given."""
         return "".join(word + space for word, space in zip(self.words, self.spaces, strict=True))
@@ -146,20 +146,21 @@ def render(tree: Tree, edits: Sequence[Edit], blank: str = " ") -> Augmented:
         raise ValueError(f"edits overlap: {edits}")
     out, gap, i = "", "", 0
     while i <= len(tree.words):
-        for edit in sorted(inserted.get(i, []), key=lambda e: e.glue != "left"):
-            out, gap = _with_inserted(out, gap, edit, tree.words[i] if i < len(tree.words) else "", blank)
+        if i in inserted:
+            for edit in sorted(inserted[i], key=lambda e: e.glue != "left"):
+                out, gap = _with_inserted(out, gap, edit, tree.words[i] if i < len(tree.words) else "", blank)
         if i == len(tree.words):
             break
-        edit = replaced.get(i, Edit(i, i + 1, tree.words[i]))
-        space = tree.spaces[edit.stop - 1]
-        if edit.text:
-            apart = i in replaced and out[-1:].isalnum() and edit.text[0].isalpha()
-            out, gap = out + (gap or blank * apart) + edit.text, space
+        new = replaced.get(i)
+        word, i = (tree.words[i], i + 1) if new is None else (new.text, new.stop)
+        space = tree.spaces[i - 1]
+        if word:
+            apart = new is not None and out[-1:].isalnum() and word[0].isalpha()
+            out, gap = out + (gap or blank * apart) + word, space
         elif out[-1:].isalnum():
             gap = space
         else:
             gap = gap and space
-        i = edit.stop
     text = out + gap if tree.text[:1].isspace() else (out + gap).lstrip()
     changed = sorted(edits, key=lambda e: (e.start, e.stop)) if text != tree.text else ()
     return Augmented(text, tuple(changed))
