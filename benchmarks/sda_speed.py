@@ -15,6 +15,8 @@ from functools import cache
 from multiprocessing import get_context
 from typing import TYPE_CHECKING
 
+from threadpoolctl import threadpool_limits
+
 from lib.augment import parse, sda
 
 if TYPE_CHECKING:
@@ -32,13 +34,15 @@ def pipeline():
 
 def one_by_one(part: list[str]) -> list[list[str]]:
     """A sentence parsed by itself, then every rule."""
-    docs = [pipeline()(text) for text in part]
+    with threadpool_limits(1):
+        docs = [pipeline()(text) for text in part]
     return [[sda.apply(rule, doc, 0, i).text for rule in RULES] for i, doc in enumerate(docs)]
 
 
 def by_rule(part: list[str]) -> list[list[str]]:
     """Every rule parses for itself."""
-    return [[sda.apply(rule, pipeline()(text), 0, i).text for rule in RULES] for i, text in enumerate(part)]
+    with threadpool_limits(1):
+        return [[sda.apply(rule, pipeline()(text), 0, i).text for rule in RULES] for i, text in enumerate(part)]
 
 
 def in_processes(function: Callable[[list[str]], list], sentences: list[str], workers: int) -> "Side":

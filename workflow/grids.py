@@ -212,8 +212,9 @@ def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     for cell in grid.cells:
         for row in dict.fromkeys(cell.row.format(seed=seed) for seed in grid.seeds):
             ours = scores[row, cell.column]
-            known = printed is not None and cell.column in printed
-            paper = grid.factor * float(printed.loc[row, cell.column]) if known else np.nan
+            paper = np.nan
+            if printed is not None and cell.column in printed:
+                paper = grid.factor * float(printed.loc[row, cell.column])
             rows.append(
                 {
                     "row": row,

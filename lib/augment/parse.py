@@ -8,6 +8,7 @@ import hashlib
 import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -17,6 +18,8 @@ import numpy as np
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
+from thinc.api import NumpyOps, get_current_ops, use_ops
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from lib import paths
@@ -39,8 +42,10 @@ def load(model: str | Path = "") -> Language:
         ValueError: there is none of that name, or it has no tagger, parser or lemmatiser.
     """
     name = str(model or paths.MINI_SPACY)
+    plain = type(get_current_ops()) is NumpyOps  # whose BLIS is a quarter slower than NumPy's own BLAS
     try:
-        nlp = spacy.load(name, exclude=UNUSED)
+        with use_ops("numpy", use_blis=False) if plain else nullcontext():
+            nlp = spacy.load(name, exclude=UNUSED)
     except OSError as error:
         remedy = f"run `python -m spacy download {name}`, or name the shipped one, data/mini-spacy"
         raise ValueError(f"no spaCy pipeline {name!r}: {remedy}") from error
@@ -117,7 +122,7 @@ def _in_processes(function: Callable[[_Job], Any], jobs: list[_Job], workers: in
     if workers == 1 or sum(job.file is None or not job.file.exists() for job in jobs) < 2:
         yield from map(function, jobs)
         return
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         yield from pool.map(function, jobs)
 
 
@@ -171,7 +176,7 @@ def rewrite(
 
 def _rewritten(job: _Job, shares: dict[str, float], seed: int, first: int) -> dict[str, list[str]]:
     nlp = _pipeline(job.model)
-    docs = DocBin().from_bytes(_parsed(job)).get_docs(nlp.vocab)
+    docs = DocBin().from_bytes(_parsed(job)).get_docs(nlp.vocab) if job.file else _docs(job)
     result: dict[str, list[str]] = {rule: [] for rule in shares}
     known, every = RULES[str(nlp.lang)], min(shares.values()) == 1
     for number, (sentence, doc) in enumerate(zip(job.sentences, docs, strict=True), first + job.first):
@@ -192,16 +197,21 @@ def _parsed(job: _Job) -> bytes:
     """A chunk's `DocBin`, read where it is kept, else made and kept."""
     if job.file is not None and job.file.exists():
         return job.file.read_bytes()
-    nlp = _pipeline(job.model)
-    order = sorted(range(len(job.sentences)), key=lambda i: len(job.sentences[i]))
-    docs: list[Doc] = [Doc(nlp.vocab)] * len(order)
-    for i, doc in zip(order, nlp.pipe((job.sentences[i] for i in order), batch_size=128), strict=True):
-        docs[i] = doc
-    content = DocBin(attrs=ATTRIBUTES, docs=docs).to_bytes()
+    content = DocBin(attrs=ATTRIBUTES, docs=_docs(job)).to_bytes()
     if job.file is not None:
         job.file.parent.mkdir(parents=True, exist_ok=True)
         write_bytes(job.file, content)
     return content
+
+
+def _docs(job: _Job) -> Sequence[Doc]:
+    nlp = _pipeline(job.model)
+    order = sorted(range(len(job.sentences)), key=lambda i: len(job.sentences[i]))
+    docs: list[Doc] = [Doc(nlp.vocab)] * len(order)
+    with threadpool_limits(1):  # threads for matrices this small wait for each other longer than they work
+        for i, doc in zip(order, nlp.pipe((job.sentences[i] for i in order), batch_size=128), strict=True):
+            docs[i] = doc
+    return docs
 
 
 def _digest_text(sentences: Sequence[str]) -> str:
