@@ -172,9 +172,8 @@ def _wanted(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
     if cell.set["method"] in baselines.METHODS:
         return _key({"recipe": f"{grid.profile}_{cell.set['method']}"})
     chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
-    used = {name: value for name, value in wanted.parameters().items() if name in _PARAMETERS}
-    used |= {"profile": chosen.name, "recipe": wanted.name, "max_steps": steps, "corpus": chosen.corpus}
-    return _key(used | {"backbone": experiment.portable(wanted.backbone)})
+    run = {"profile": chosen.name, "recipe": wanted.name, "max_steps": steps, "corpus": chosen.corpus}
+    return _key(wanted.parameters() | run | {"backbone": experiment.portable(wanted.backbone)})
 
 
 def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:

@@ -38,6 +38,10 @@ def load(model: str | Path = "") -> Language:
     Args:
         model: an installed package ("en_core_web_sm"), a folder, or "" for the shipped `data/mini-spacy`.
 
+    Returns:
+        The pipeline, whose matrix products are NumPy's: where several processes parse, hold each to one thread, as
+        `parse` and `rewrite` do.
+
     Raises:
         ValueError: there is none of that name, or it has no tagger, parser or lemmatiser.
     """
@@ -122,7 +126,7 @@ def _in_processes(function: Callable[[_Job], Any], jobs: list[_Job], workers: in
     if workers == 1 or sum(job.file is None or not job.file.exists() for job in jobs) < 2:
         yield from map(function, jobs)
         return
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         yield from pool.map(function, jobs)
 
 
