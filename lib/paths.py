@@ -12,6 +12,12 @@ NOTEBOOKS = ROOT / "notebooks"
 DATA = ROOT / "data"
 MINI = DATA / "mini"
 MINI_BERT = DATA / "mini-bert"
+SIBLINGS = {
+    "BERT": DATA / "mini-bert-30m",
+    "ALBERT": DATA / "mini-albert",
+    "RoBERTa": DATA / "mini-roberta",
+    "Llama": DATA / "mini-llama",
+}
 MINI_SPACY = DATA / "mini-spacy"
 PAPERS = DATA / "papers"
 RESULTS = ROOT / "results"

@@ -20,6 +20,8 @@ ELSEWHERE |= {
 }
 ELSEWHERE |= {"sda_table_5": {"arccse_bert", "diffcse_roberta"}}
 ELSEWHERE |= {"consert_table_1": {"consert_sup"}, "consert_table_8": {"consert_sup"}}
+OTHERS = ("whitening", "scd", "mirror", "dclr", "augcse", "diffcse")
+ELSEWHERE |= {"una_table_d8": {f"{model}_{name}" for model in ("bert", "roberta") for name in OTHERS}}
 
 each = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
@@ -36,7 +38,8 @@ def test_every_row_of_the_paper_is_in_the_grid_and_no_other(path) -> None:
     printed = pd.read_csv(paths.PAPERS / f"{grid.table}.csv", dtype=str).set_index("row_id")
     rows = {cell.row.format(seed=seed) for cell in grid.cells for seed in grid.seeds}
     assert rows == set(printed.index) - ELSEWHERE.get(path.stem, set())
-    assert {cell.column for cell in grid.cells} <= set(printed.columns)
+    computed = {"mean"} if path.stem == "backbones_table_1" else set()
+    assert {cell.column for cell in grid.cells} <= set(printed.columns) | computed
 
 
 @each
@@ -75,11 +78,12 @@ def test_every_table_has_a_smaller_version(path, size) -> None:
         return
     known = course.parameter_names(course.find_notebook(grid.notebook))
     assert smaller.cells and {c.row for c in smaller.cells} <= {c.row for c in grid.cells}
-    assert size == "small" or len(smaller.cells) == len(grid.cells)
+    assert size == "small" or len(smaller.cells) == sum(cell.smaller is not None for cell in grid.cells)
     for cell in smaller.cells:
         assert set(cell.set) <= set(known)
         chosen, wanted, _ = experiment.resolve(size, **cell.set)
-        assert wanted.backbone == str(paths.MINI_BERT) and wanted.name.startswith("mini_")
+        assert paths.ROOT / wanted.backbone in {paths.MINI_BERT, *paths.SIBLINGS.values()}
+        assert wanted.name.startswith("mini_")
         assert size == "small" or not wanted.positive_file or (paths.ROOT / wanted.positive_file).is_file()
         assert smaller.metric.startswith((f"{chosen.dev}_dev", f"{chosen.test}_test", "avg_transfer"))
 
@@ -98,6 +102,28 @@ def test_a_smaller_table_changes_what_the_paper_changed() -> None:
     )
     assert grids.read("una_table_1").at() == grids.read("una_table_1")
     assert grids.read("una_small").at("small", (7,), max_steps=1).seeds == (7,)
+
+
+def test_backbones_keep_their_recipe_and_change_their_model() -> None:
+    full = {c.row: experiment.resolve("full", **c.set)[1] for c in grids.read("backbones_table_1").cells}
+    assert {r.lr for r in full.values()} == {1e-5} and {r.temperature for r in full.values()} == {0.05}
+    assert {row for row, r in full.items() if r.batch_size == 512} == {"roberta_base", "roberta_large"}
+    assert {row for row, r in full.items() if r.pooling == "last_token"} == {"gemma_7b", "llama2_7b"}
+    small = {c.row: experiment.resolve("small", **c.set)[1] for c in grids.read("backbones_table_1").at("small").cells}
+    assert set(small) == {"albert_base", "bert_base", "bert_large", "llama2_7b", "roberta_base"}
+    assert {(r.lr, r.batch_size, r.lora_rank) for r in small.values()} == {(0.000166667, 128, 0)}
+    assert len({r.backbone for r in small.values()}) == 5
+
+
+def test_an_untrained_encoder_has_no_seed() -> None:
+    runs_of = [(cell.row, seed) for cell, seed in grids.read("backbones_small").runs()]
+    assert runs_of.count(("BERT, raw", 42)) == 1 and ("BERT, raw", 0) not in runs_of and ("BERT", 0) in runs_of
+
+
+def test_a_row_without_a_printed_figure_has_ours_alone() -> None:
+    grid = grids.read("backbones_table_1")
+    table = grids.beside_paper(grid, recorded(grid, {"bert_base": {42: 75.0}})).set_index("row")
+    assert table.loc["bert_base", "mean"] == 75.0 and table["paper"].isna().all()
 
 
 def test_table_c4_sets_what_the_paper_varied() -> None:

