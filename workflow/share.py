@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from lib import data, evaluate
+from lib import data, evaluate, paths
 from lib.data import write_text
 from lib.encoder import Encoder
+from workflow import experiment
 
-WEIGHTS_LICENCE = {"data/mini-bert": "cc-by-sa-4.0"}
+WEIGHTS_LICENCE = {experiment.portable(str(f)): "cc-by-sa-4.0" for f in (paths.MINI_BERT, *paths.SIBLINGS.values())}
 
 
 def model_card(params: dict, metrics: dict, environment: dict, name: str, dimension: int) -> str:
