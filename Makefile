@@ -12,7 +12,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup course lab test test-real test-long verify-results table bench bench-gpu lint format notebooks strip clean
+.PHONY: help setup course lab assignments book test test-real test-long test-browser test-all verify-results table bench bench-gpu lint format notebooks strip clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -26,7 +26,7 @@ $(BIN)/python:
 
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(if $(TORCH_INDEX),$(BIN)/python -m pip install --no-deps --index-url $(TORCH_INDEX) torch==$(TORCH))
-	$(BIN)/python -m pip install -c constraints.txt -e '.[test,reference,cluster]'
+	$(BIN)/python -m pip install -c constraints.txt -e '.[test,reference,cluster,classroom,book,browser]'
 	@touch $@
 
 course: setup  ## execute every notebook at the mini profile into outputs/
@@ -34,6 +34,12 @@ course: setup  ## execute every notebook at the mini profile into outputs/
 
 lab: setup  ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab --notebook-dir notebooks
+
+assignments: setup  ## release, collect and grade all assignments with made-up students, into outputs/classroom
+	$(BIN)/python -m workflow.classroom course
+
+book: setup  ## the course as a web site, into outputs/book/html
+	$(BIN)/python -m workflow.site
 
 test: lint  ## lint, types, tests, doctests and notebooks, in JOBS=2 processes
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --doctest-modules lib workflow tests
@@ -43,6 +49,11 @@ test-real: setup  ## only the tests on real data (CSE_DATA=folder)
 
 test-long: setup  ## papermill with other parameters on the longer notebooks
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m long tests
+
+test-browser: setup  ## JupyterLab and the web site in Chromium
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m browser tests
+
+test-all: test test-long test-browser assignments book  ## every check there is
 
 verify-results: setup  ## train two committed rows again, drawn by date (CSE_DATA=folder)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m workflow.verify

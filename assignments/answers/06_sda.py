@@ -1,0 +1,176 @@
+# %% right: by recursion | subtree
+def subtree(tree, top):
+    children = [i for i, head in enumerate(tree.heads) if head == top and i != top]
+    return sorted([top, *(place for child in children for place in subtree(tree, child))])
+
+
+# %% right: the place first | comma_before_clause
+def comma_before_clause(tree):
+    clauses = [i for i in range(len(tree.words)) if tree.deps[i] in {"advcl", "relcl", "ccomp"}]
+    place = min(subtree(tree, clauses[0])) if clauses else 0
+    if place == 0 or tree.words[place - 1] == ",":
+        return list(tree.words)
+    return [*tree.words[:place], ",", *tree.words[place:]]
+
+
+# %% right: word by word | with_modal
+def with_modal(tree):
+    root = tree.deps.index("ROOT")
+    if tree.tags[root] not in {"VBZ", "VBP", "VBD"} or any(tag == "MD" for tag in tree.tags):
+        return [*tree.words]
+    out = []
+    for i, word in enumerate(tree.words):
+        out += ["must", tree.lemmas[i]] if i == root else [word]
+    return out
+
+
+# %% wrong: children only | subtree
+def subtree(tree, top):
+    return [i for i in range(len(tree.words)) if i == top or tree.heads[i] == top]
+
+
+# %% wrong: without the word itself | subtree
+def subtree(tree, top):
+    def below(i):
+        while i != top and tree.heads[i] != i:
+            i = tree.heads[i]
+        return i == top
+
+    return [i for i in range(len(tree.words)) if i != top and below(i)]
+
+
+# %% wrong: everything to the right | subtree
+def subtree(tree, top):
+    return list(range(top, len(tree.words)))
+
+
+# %% wrong: before the clause's head | comma_before_clause
+def comma_before_clause(tree):
+    words = list(tree.words)
+    for i, dep in enumerate(tree.deps):
+        if dep in ("advcl", "relcl", "ccomp"):
+            if i > 0 and words[i - 1] != ",":
+                words.insert(i, ",")
+            break
+    return words
+
+
+# %% wrong: behind the clause's first word | comma_before_clause
+def comma_before_clause(tree):
+    words = list(tree.words)
+    for i, dep in enumerate(tree.deps):
+        if dep in ("advcl", "relcl", "ccomp"):
+            first = subtree(tree, i)[0]
+            if first > 0 and words[first - 1] != ",":
+                words.insert(first + 1, ",")
+            break
+    return words
+
+
+# %% wrong: at the beginning too | comma_before_clause
+def comma_before_clause(tree):
+    words = list(tree.words)
+    for i, dep in enumerate(tree.deps):
+        if dep in ("advcl", "relcl", "ccomp"):
+            first = subtree(tree, i)[0]
+            if words[first - 1] != ",":
+                words.insert(first, ",")
+            break
+    return words
+
+
+# %% wrong: a second comma | comma_before_clause
+def comma_before_clause(tree):
+    words = list(tree.words)
+    for i, dep in enumerate(tree.deps):
+        if dep in ("advcl", "relcl", "ccomp"):
+            first = subtree(tree, i)[0]
+            if first > 0:
+                words.insert(first, ",")
+            break
+    return words
+
+
+# %% wrong: relative clauses forgotten | comma_before_clause
+def comma_before_clause(tree):
+    words = list(tree.words)
+    for i, dep in enumerate(tree.deps):
+        if dep == "advcl":
+            first = subtree(tree, i)[0]
+            if first > 0 and words[first - 1] != ",":
+                words.insert(first, ",")
+            break
+    return words
+
+
+# %% wrong: verb left inflected | with_modal
+def with_modal(tree):
+    words = list(tree.words)
+    root = next(i for i, head in enumerate(tree.heads) if head == i)
+    if tree.tags[root] in ("VBZ", "VBP", "VBD") and "MD" not in tree.tags:
+        words.insert(root, "must")
+    return words
+
+
+# %% wrong: behind the verb | with_modal
+def with_modal(tree):
+    words = list(tree.words)
+    root = next(i for i, head in enumerate(tree.heads) if head == i)
+    if tree.tags[root] in ("VBZ", "VBP", "VBD") and "MD" not in tree.tags:
+        words[root : root + 1] = [tree.lemmas[root], "must"]
+    return words
+
+
+# %% wrong: the first verb | with_modal
+def with_modal(tree):
+    words = list(tree.words)
+    for i, tag in enumerate(tree.tags):
+        if tag in ("VBZ", "VBP", "VBD") and "MD" not in tree.tags:
+            words[i : i + 1] = ["must", tree.lemmas[i]]
+            break
+    return words
+
+
+# %% wrong: a second modal | with_modal
+def with_modal(tree):
+    words = list(tree.words)
+    root = next(i for i, head in enumerate(tree.heads) if head == i)
+    if tree.tags[root].startswith("V"):
+        words[root : root + 1] = ["must", tree.lemmas[root]]
+    return words
+
+
+# %% wrong: nouns too | with_modal
+def with_modal(tree):
+    words = list(tree.words)
+    root = next(i for i, head in enumerate(tree.heads) if head == i)
+    if "MD" not in tree.tags:
+        words[root : root + 1] = ["must", tree.lemmas[root]]
+    return words
+
+
+# %% wrong: every verb | with_modal
+def with_modal(tree):
+    if "MD" in tree.tags:
+        return list(tree.words)
+    out = []
+    for word, tag, lemma in zip(tree.words, tree.tags, tree.lemmas):
+        out += ["must", lemma] if tag in ("VBZ", "VBP", "VBD") else [word]
+    return out
+
+
+# %% wrong: past tense forgotten | with_modal
+def with_modal(tree):
+    words = list(tree.words)
+    root = next(i for i, head in enumerate(tree.heads) if head == i)
+    if tree.tags[root] in ("VBZ", "VBP") and "MD" not in tree.tags:
+        words[root : root + 1] = ["must", tree.lemmas[root]]
+    return words
+
+
+# %% wrong: a tuple | with_modal
+def with_modal(tree):
+    root = next(i for i, head in enumerate(tree.heads) if head == i)
+    if tree.tags[root] not in ("VBZ", "VBP", "VBD") or "MD" in tree.tags:
+        return tree.words
+    return tree.words[:root] + ("must", tree.lemmas[root]) + tree.words[root + 1 :]

@@ -1,0 +1,154 @@
+"""JupyterLab in a real browser: open a notebook, run it, move its slider. `make test-browser`, not part of `make test`.
+
+Chromium is the system's (`CHROMIUM` names another); screenshots go to `outputs/browser/`.
+"""
+
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from lib import paths
+
+pytestmark = pytest.mark.browser
+playwright = pytest.importorskip("playwright.sync_api")
+
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+SCREENSHOTS = paths.ROOT / "outputs" / "browser"
+MINUTES = 60_000
+
+
+@dataclass
+class Server:
+    """A running JupyterLab: its address, token, and the folder it serves."""
+
+    url: str
+    token: str
+    folder: Path
+
+    def ask(self, path: str, token: str) -> list | dict:
+        """The answer of its REST interface."""
+        request = urllib.request.Request(f"{self.url}{path}", headers={"Authorization": f"token {token}"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("lab")
+    work, settings = folder / "work", folder / "settings"
+    shutil.copytree(paths.NOTEBOOKS, work)
+    tracker = settings / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
+    tracker.parent.mkdir(parents=True)
+    tracker.write_text(json.dumps({"windowingMode": "none"}))  # every cell is in the page
+    token = secrets.token_hex(16)
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0", "--allow-root"]
+    command += [f"--ServerApp.root_dir={work}", f"--IdentityProvider.token={token}"]
+    command += [f"--LabApp.user_settings_dir={settings}", f"--LabApp.workspaces_dir={folder / 'workspaces'}"]
+    environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(folder / "runtime"), "CSE_OUTPUTS": str(folder / "outputs")}
+    environment.pop("CSE_DATA", None)
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    try:
+        yield Server(_address(folder, process), token, work)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _address(folder: Path, process: subprocess.Popen) -> str:
+    for _ in range(120):
+        found = re.search(r"http://127\.0\.0\.1:\d+/", (folder / "log").read_text())
+        if found and list((folder / "runtime").glob("jpserver-*.json")):
+            return found[0]
+        assert process.poll() is None, (folder / "log").read_text()
+        time.sleep(0.5)
+    raise TimeoutError((folder / "log").read_text())
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    if CHROMIUM is None:
+        pytest.fail("no Chromium: apt-get install chromium, or name one with CHROMIUM")
+    with playwright.sync_playwright() as start:
+        window = start.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield window
+        window.close()
+
+
+def test_a_wrong_token_is_refused(server) -> None:
+    assert isinstance(server.ask("api/contents", server.token), dict)
+    for wrong in ("", "0" * 32):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            server.ask("api/contents", wrong)
+        assert refused.value.code == 403
+
+
+def run_all(browser, server: Server, name: str):
+    """Open a notebook, run all cells, wait until the kernel is idle, save; the page and the saved notebook."""
+    page = browser.new_page(viewport={"width": 1400, "height": 1000})
+    page.goto(f"{server.url}lab/tree/{name}.ipynb?token={server.token}", timeout=2 * MINUTES)
+    page.locator(".jp-NotebookPanel .jp-CodeCell").first.wait_for(timeout=2 * MINUTES)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_text("Run All Cells", exact=True).click()
+    last = sum(c.cell_type == "code" for c in nbformat.read(paths.NOTEBOOKS / f"{name}.ipynb", 4).cells)
+    page.wait_for_function(
+        "n => document.querySelectorAll('.jp-CodeCell .jp-InputPrompt').length >= n && "
+        "![...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].some(p => !/\\d/.test(p.textContent))",
+        arg=last,
+        timeout=6 * MINUTES,
+    )
+    for _ in range(60):
+        if all(kernel["execution_state"] == "idle" for kernel in server.ask("api/kernels", server.token)):
+            break
+        time.sleep(0.5)
+    page.keyboard.press("Control+s")
+    time.sleep(3)
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png")
+    return page, nbformat.read(server.folder / f"{name}.ipynb", as_version=4)
+
+
+@pytest.mark.parametrize("name", ["01_infonce", "04_una"])
+def test_run_all_gives_figures_and_no_error(browser, server, name) -> None:
+    page, saved = run_all(browser, server, name)
+    code = [cell for cell in saved.cells if cell.cell_type == "code"]
+    errors = [out for cell in code for out in cell.outputs if out.output_type == "error"]
+    assert not errors, errors
+    assert all(cell.execution_count for cell in code)
+    assert page.locator(".jp-OutputArea-output img").count() >= 3
+    assert page.locator(".jp-RenderedHTMLCommon mjx-container, .jp-RenderedMarkdown mjx-container").count() > 0
+    assert page.get_by_text("Error displaying widget").count() == 0
+    page.close()
+
+
+def test_the_beta_slider_moves_the_picture(browser, server) -> None:
+    page, _ = run_all(browser, server, "04_una")
+    handle = page.locator(".widget-slider .noUi-handle").first
+    handle.scroll_into_view_if_needed()
+    picture = page.locator("img.widget-image").first
+    picture.wait_for(timeout=MINUTES)
+    before, readout = picture.get_attribute("src"), page.locator(".widget-slider .widget-readout").first
+    shown = readout.inner_text()
+    page.screenshot(path=SCREENSHOTS / "04_una_slider_before.png")
+    handle.focus()
+    for _ in range(6):
+        handle.press("ArrowRight")
+    page.wait_for_function("old => document.querySelector('img.widget-image').src !== old", arg=before, timeout=MINUTES)
+    time.sleep(2)
+    assert readout.inner_text() != shown
+    assert page.locator("img.widget-image").first.get_attribute("src") != before
+    page.screenshot(path=SCREENSHOTS / "04_una_slider_after.png")
+    page.close()

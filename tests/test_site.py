@@ -1,0 +1,66 @@
+"""The course as a web site: links, images, search, pages; on a phone, in Chromium, with `make test-browser`."""
+
+import os
+import shutil
+
+import pytest
+
+from lib import paths
+from workflow import site
+
+pytest.importorskip("sphinx")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    return site.build(tmp_path_factory.mktemp("book")).parent
+
+
+def test_there_is_a_page_for_every_notebook_the_results_and_the_glossary(built) -> None:
+    names = {path.stem for path in paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")}
+    assert names | {"index", "results", "glossary", "assignments", "readme", "search"} <= {
+        p.stem for p in built.glob("*.html")
+    }
+    front = (built / "index.html").read_text(encoding="utf-8")
+    assert all(f'href="{name}.html"' in front for name in names)
+
+
+def test_equations_and_figures_of_the_notebooks_are_drawn_without_a_network(built) -> None:
+    page = (built / "01_infonce.html").read_text(encoding="utf-8")
+    assert page.count("<math") > 10 and "<img" in page and "cdn." not in page
+    assert "$$" not in page and "mathjax" not in page.lower()
+
+
+def test_the_search_finds_words_of_the_notebooks(built) -> None:
+    index = (built / "searchindex.js").read_text(encoding="utf-8")
+    assert "04_una" in index and "anisotropi" in index
+
+
+def test_the_results_have_the_papers_figures(built) -> None:
+    text = (built / "results.html").read_text(encoding="utf-8")
+    assert "una_table_1" in text and "76.14 |" in text
+
+
+def test_broken_links_are_found(tmp_path) -> None:
+    (tmp_path / "a.html").write_text('<a href="b.html">b</a> <a href="#x">x</a> <img src="c.png"> <p id="y">')
+    (tmp_path / "d.html").write_text('<a href="a.html#y">y</a> <script src="https://cdn.example/x.js"></script>')
+    found = site.broken(tmp_path)
+    assert len(found) == 4 and found[3].startswith("d.html") and "a.html: b.html is not there" in found
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("name", "width", "height"), [("phone", 390, 844), ("desktop", 1400, 900)])
+def test_pages_fit_the_screen(built, name, width, height) -> None:
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    folder = paths.ROOT / "outputs" / "browser"
+    folder.mkdir(parents=True, exist_ok=True)
+    with playwright.sync_playwright() as start:
+        window = start.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        page = window.new_page(viewport={"width": width, "height": height})
+        for stem in ("index", "01_infonce", "results"):
+            page.goto((built / f"{stem}.html").as_uri())
+            page.screenshot(path=folder / f"book_{stem}_{name}.png")
+            wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 1, f"{stem} is {wide} pixels wider than the screen"
+        window.close()
