@@ -47,6 +47,8 @@ class Recipe:
         also_pooling: a second pooling that the finished encoder is tested with, without head.
         transfer_pooling: pooling with which the best checkpoint meets the seven transfer tasks ("": it does not).
         eval_at_epoch_ends: dev scores there too.
+        whiten: at evaluation embeddings are whitened (`lib.evaluate.whitened_encode`), with the mean and covariance of
+            the sentences that are compared.
         lora_rank: r of LoRA (`lib.lora`); 0 trains all weights.
         chunk_size: most sentences that are in memory with their activations; the others are encoded again in the
             backward pass (0: all of them are).
@@ -98,6 +100,7 @@ class Recipe:
     also_pooling: str = ""
     transfer_pooling: str = ""
     eval_at_epoch_ends: bool = False
+    whiten: bool = False
     lora_rank: int = 0
     chunk_size: int = 0
 
@@ -128,7 +131,7 @@ class Recipe:
         if not self.positive.endswith("_synonyms"):
             unused.add("synonyms")
         later = {"view1", "rate1", "view2", "rate2", "loss_weight"}
-        later |= {"also_pooling", "transfer_pooling", "eval_at_epoch_ends", "lora_rank", "chunk_size"}
+        later |= {"also_pooling", "transfer_pooling", "eval_at_epoch_ends", "whiten", "lora_rank", "chunk_size"}
         unused |= {name for name in later if getattr(self, name) == getattr(Recipe, name)}
         return {name: value for name, value in asdict(self).items() if name not in unused}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 
-from lib import data, paths, profiles, recipes, runs, train
+from lib import data, evaluate, paths, profiles, recipes, runs, train
 from lib.data import Pairs
 from lib.encoder import Encoder
 from lib.profiles import PROFILES, Profile, profile
@@ -61,7 +61,7 @@ def test_end_to_end(tiny, trained):
     assert metrics["train_seconds"] > 0 and metrics["sentences_per_second"] > 0 and metrics["peak_rss_gib"] > 0
     for which in ("best", "last"):
         encoder = Encoder.load(record.folder / which)
-        expected = experiment.test_metrics(encoder, profile("tiny"), which, precision="fp32")
+        expected = experiment.test_metrics(encoder, profile("tiny"), recipe("mini_simcse"), which, precision="fp32")
         assert expected["mini_test_spearman_" + which] == pytest.approx(metrics["mini_test_spearman_" + which])
         assert len(expected) > 3 and expected.keys() <= metrics.keys()
     params = json.loads((record.folder / "params.json").read_text())
@@ -107,11 +107,29 @@ def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch):
 def test_no_steps_is_an_evaluation(tiny, trained):
     record = run("nb", "simcse", "tiny", max_steps=0, device="cpu", precision="fp32")
     encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
-    expected = experiment.dev_score(profile("tiny"), precision="fp32")(encoder)
+    expected = experiment.dev_score(profile("tiny"), recipe("mini_simcse"), precision="fp32")(encoder)
     assert trained == [] and record.metrics["steps"] == 0
     assert record.metrics["mini_dev_spearman_last"] == pytest.approx(expected)
     assert record.metrics["mini_test_spearman_last"] == record.metrics["mini_test_spearman_best"]
     assert not (record.folder / "last").exists()
+
+
+def test_whitened_scores_are_those_of_vectors_whitened_by_hand(tiny):
+    pairs, wanted = data.mini_pairs("test"), recipe("mini_simcse", whiten=True)
+    encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
+    distinct = list(dict.fromkeys([*pairs.sentence1, *pairs.sentence2]))
+    x = encoder.encode(distinct, precision="fp32").astype(float)
+    x = x - x.mean(0)
+    inverse = np.linalg.pinv(np.cov(x.T, bias=True), rcond=1e-9, hermitian=True)
+    one, two = (x[[distinct.index(s) for s in side]] for side in (pairs.sentence1, pairs.sentence2))
+    products = [np.einsum("ni,ij,nj->n", a, inverse, b) for a, b in ((one, two), (one, one), (two, two))]
+    cosines = products[0] / np.sqrt(products[1] * products[2])
+    encode = experiment.encode_as(encoder, wanted, "fp32")
+    assert evaluate.similarities(encode, pairs) == pytest.approx(cosines, abs=1e-6)
+    record = run("06_backbones", "simcse", "tiny", max_steps=0, whiten=True, device="cpu", precision="fp32")
+    assert record.metrics["mini_test_spearman_last"] == evaluate.pairs_spearman(encode, pairs)
+    plain = run("06_backbones", "simcse", "tiny", max_steps=0, device="cpu", precision="fp32")
+    assert plain.id != record.id and "whiten" not in json.loads((plain.folder / "params.json").read_text())
 
 
 def test_a_parameter_given_explicitly_wins(tiny, trained, tmp_path):
@@ -210,7 +228,7 @@ def test_a_second_pooling_is_tested_too(tiny):
     record = run("03_consert", "simcse", "tiny", also_pooling="last2_mean", precision="fp32")
     for which in ("best", "last"):
         encoder = Encoder.load(record.folder / which, eval_pooling="last2_mean")
-        expected = experiment.test_metrics(encoder, profile("tiny"), which, precision="fp32")
+        expected = experiment.test_metrics(encoder, profile("tiny"), recipe("mini_simcse"), which, precision="fp32")
         assert record.metrics[f"mini_test_spearman_last2_mean_{which}"] == pytest.approx(
             expected[f"mini_test_spearman_{which}"]
         )

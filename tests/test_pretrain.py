@@ -365,3 +365,15 @@ def test_a_byte_level_sibling(corpus, tmp_path):
 def test_a_plan_of_no_architecture_is_an_error(changes):
     with pytest.raises(ValueError, match=r"architecture|grow_at=0|embedding=0"):
         replace(PLAN, **changes)
+
+
+def test_the_loss_of_a_causal_model_and_its_gradients_are_those_of_cross_entropy() -> None:
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(70, 12, requires_grad=True), torch.randn(40, 12, requires_grad=True)
+    labels = torch.randint(40, (70,))
+    expected = torch.nn.functional.cross_entropy(hidden @ weight.T, labels)
+    loss = pretrain.LinearCrossEntropy.apply(hidden, weight, labels, 16)
+    assert torch.allclose(loss, expected, rtol=1e-5)
+    one = torch.autograd.grad(3 * expected, (hidden, weight))
+    two = torch.autograd.grad(3 * loss, (hidden, weight))
+    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(one, two, strict=True))

@@ -167,3 +167,18 @@ def best_of(n: int, mean: float, sd: float) -> float:
         return x * n * stats.norm.pdf(x) * stats.norm.cdf(x) ** (n - 1)
 
     return mean + sd * float(integrate.quad(density, -10, 10)[0])
+
+
+def verdict(difference: float, half_width: float) -> str:
+    """What an interval says of a claim "greater": `supported`, `contradicted`, or `not distinguishable` from zero.
+
+    Args:
+        difference: mean over seeds, of the sign that the claim gives it; half_width: of its 95 % interval.
+
+    Example:
+        >>> verdict(0.5, 0.2), verdict(-0.5, 0.2), verdict(0.1, 0.2), verdict(0.1, float("nan"))
+        ('supported', 'contradicted', 'not distinguishable', 'not distinguishable')
+    """
+    if abs(difference) > half_width:
+        return "supported" if difference > 0 else "contradicted"
+    return "not distinguishable"

@@ -115,29 +115,37 @@ def dev_pairs(chosen: Profile, data_dir: str | None = None) -> data.Pairs:
     return {"stsb": data.stsb, "cnsd": data.cnsd}[chosen.dev]("dev", data_dir)
 
 
-def dev_score(chosen: Profile, data_dir: str | None = None, precision: str = "auto") -> Callable[[Encoder], float]:
+def encode_as(encoder: Encoder, wanted: Recipe, precision: str = "auto", pooling: str | None = None) -> evaluate.Encode:
+    """How the recipe's sentences become vectors at evaluation, with its own pooling or another."""
+    encode = partial(encoder.encode, precision=precision, pooling=pooling)
+    return evaluate.whitened_encode(encode) if wanted.whiten else encode
+
+
+def dev_score(
+    chosen: Profile, wanted: Recipe, data_dir: str | None = None, precision: str = "auto"
+) -> Callable[[Encoder], float]:
     """The profile's dev set as a function of an encoder: Spearman ×100."""
     pairs = dev_pairs(chosen, data_dir)
 
     def score(encoder: Encoder) -> float:
-        return evaluate.pairs_spearman(lambda s: encoder.encode(s, precision=precision), pairs)
+        return evaluate.pairs_spearman(encode_as(encoder, wanted, precision), pairs)
 
     return score
 
 
 def test_metrics(
-    encoder: Encoder, chosen: Profile, suffix: str, data_dir: str | None = None, precision="auto", also_pooling=""
+    encoder: Encoder, chosen: Profile, wanted: Recipe, suffix: str, data_dir: str | None = None, precision="auto"
 ) -> dict:
     """The profile's test scores and dev geometry, each key ending in `suffix`; Spearman ×100.
 
-    The test scores with `also_pooling`, which is named in their keys, come with them.
+    The test scores with the recipe's `also_pooling`, which is named in their keys, come with them.
     """
-    encode = partial(encoder.encode, precision=precision)
+    encode = encode_as(encoder, wanted, precision)
     geometry = evaluate.geometry(encode, dev_pairs(chosen, data_dir))
     scores = test_scores(encode, chosen, data_dir) | {f"dev_{name}": value for name, value in geometry.items()}
-    if also_pooling:
-        again = test_scores(partial(encode, pooling=also_pooling), chosen, data_dir)
-        scores |= {f"{name}_{also_pooling}": value for name, value in again.items()}
+    if wanted.also_pooling:
+        again = test_scores(encode_as(encoder, wanted, precision, wanted.also_pooling), chosen, data_dir)
+        scores |= {f"{name}_{wanted.also_pooling}": value for name, value in again.items()}
     return {f"{name}_{suffix}": value for name, value in scores.items()}
 
 
@@ -256,7 +264,7 @@ def identity(
 
 def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, data_dir, progress):
     if steps == 0:
-        score = dev_score(chosen, data_dir, precision)(encoder.to(resolve_device(device)))
+        score = dev_score(chosen, wanted, data_dir, precision)(encoder.to(resolve_device(device)))
         return train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
     texts = rewritten(wanted, sentences, seed)
     aligned = texts[wanted.rule] if wanted.positive == "sda" else None
@@ -271,7 +279,7 @@ def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, prec
         negatives=negatives,
         seed=seed,
         max_steps=steps,
-        dev=dev_score(chosen, data_dir, precision),
+        dev=dev_score(chosen, wanted, data_dir, precision),
         eval_every=wanted.eval_every,
         out=record.folder,
         device=device,
@@ -281,9 +289,7 @@ def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, prec
 
 
 def _metrics(encoder, result, wanted, chosen, data_dir, precision) -> dict[str, object]:
-    score = partial(
-        test_metrics, encoder, chosen, data_dir=data_dir, precision=precision, also_pooling=wanted.also_pooling
-    )
+    score = partial(test_metrics, encoder, chosen, wanted, data_dir=data_dir, precision=precision)
     metrics = {f"{chosen.dev}_dev_spearman_last": result.history[-1]["dev_score"]}
     at_last = score("last")
     metrics.update(at_last)
