@@ -12,7 +12,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup course lab assignments book test test-real test-long test-browser test-all verify-results table bench bench-gpu lint format notebooks strip clean
+.PHONY: help setup check course lab assignments book test test-real test-long test-browser test-all verify-results table bench bench-gpu lint format notebooks strip clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -29,10 +29,14 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install -c constraints.txt -e '.[test,reference,cluster,classroom,book,browser]'
 	@touch $@
 
+check: setup  ## can the course run here? what to do if not
+	$(BIN)/python -m workflow.check
+
 course: setup  ## execute every notebook at the mini profile into outputs/
 	HF_HUB_OFFLINE=1 $(BIN)/python -m lib.course
 
 lab: setup  ## open the notebooks in JupyterLab
+	@$(BIN)/python -m workflow.check || true
 	$(BIN)/jupyter lab --notebook-dir notebooks
 
 assignments: setup  ## release, collect and grade all assignments with made-up students, into outputs/classroom

@@ -65,9 +65,8 @@ def answers(name: str) -> list[Answer]:
         ValueError: an answer is to a function that the assignment does not ask for.
     """
     pieces = _ANSWER.split((FOLDER / "answers" / f"{name}.py").read_text(encoding="utf-8"))[1:]
-    found = [
-        Answer(pieces[i] == "right", *pieces[i + 1 : i + 3], pieces[i + 3].strip()) for i in range(0, len(pieces), 4)
-    ]
+    cells = zip(*(pieces[i::4] for i in range(4)), strict=True)
+    found = [Answer(kind == "right", what, function, code.strip()) for kind, what, function, code in cells]
     known = {meta["grade_id"] for _, meta in _graded(source(name)) if meta["solution"]}
     if unknown := {answer.function for answer in found} - known:
         raise ValueError(f"{name}: no function {sorted(unknown)}; the assignment asks for {sorted(known)}")
