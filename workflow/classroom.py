@@ -120,11 +120,14 @@ def caught(name: str) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def table() -> str:
-    """Markdown: wrong answers × the tests that catch them, for all assignments."""
+def table(results: dict[str, pd.DataFrame]) -> str:
+    """Markdown: wrong answers × the tests that catch them.
+
+    Args:
+        results: `caught` by name of the assignment.
+    """
     parts = []
-    for name in names():
-        found = caught(name)
+    for name, found in results.items():
         wrong, right = found[~found["right"]], found[found["right"]]
         lost = int((wrong["points"] < wrong["of"]).sum())
         full = int((right["points"] == right["of"]).sum())
@@ -214,8 +217,8 @@ def main(arguments: list[str] | None = None) -> None:
         if chosen.verb == "check":
             print(pd.concat([caught(name) for name in chosen.names or names()]).to_string(index=False))
         elif chosen.verb == "table":
-            page = FOLDER / "README.md"
-            write_text(page, _TABLE.sub(lambda m: m[1] + table() + m[2], page.read_text(encoding="utf-8")))
+            page, written = FOLDER / "README.md", table({name: caught(name) for name in names()})
+            write_text(page, _TABLE.sub(lambda m: m[1] + written + m[2], page.read_text(encoding="utf-8")))
         else:
             grades = hold_course(chosen.out, chosen.names)
             print(grades.pivot(index="assignment", columns="student", values="score").to_string())
