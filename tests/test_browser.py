@@ -46,14 +46,17 @@ class Server:
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
-    def wait_until_idle(self, seconds: int = 120) -> None:
-        """Return when a kernel is there and none is busy."""
+    def wait_until_idle(self, name: str, seconds: int = 120) -> None:
+        """Return when the notebook has a kernel that is not busy."""
+        state = "not started"
         for _ in range(2 * seconds):
-            states = [kernel["execution_state"] for kernel in self.ask("api/kernels", self.token)]
-            if states and set(states) == {"idle"}:
+            for session in self.ask("api/sessions", self.token):
+                if session["path"] == f"{name}.ipynb":
+                    state = session["kernel"]["execution_state"]
+            if state == "idle":
                 return
             time.sleep(0.5)
-        raise TimeoutError(f"kernels are {states}")
+        raise TimeoutError(f"the kernel of {name} is {state}")
 
 
 @pytest.fixture(scope="module")
@@ -125,12 +128,12 @@ def run_all(browser, server) -> Callable:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         page.goto(f"{server.url}lab/tree/{name}.ipynb?token={server.token}", timeout=2 * MINUTES)
         page.locator(".jp-NotebookPanel .jp-CodeCell").first.wait_for(timeout=2 * MINUTES)
-        server.wait_until_idle()
+        server.wait_until_idle(name)
         page.get_by_role("menuitem", name="Run", exact=True).click()
         page.get_by_text("Run All Cells", exact=True).click()
         page.wait_for_function(f"() => {PROMPTS}.some(p => p.includes('*'))", timeout=MINUTES)
         page.wait_for_function(f"() => !{PROMPTS}.some(p => p.includes('*'))", timeout=8 * MINUTES)
-        server.wait_until_idle()
+        server.wait_until_idle(name)
         page.keyboard.press("Control+s")
         page.locator(".jp-mod-dirty").first.wait_for(state="detached", timeout=MINUTES)
         time.sleep(2)
