@@ -118,6 +118,8 @@ def main() -> None:
     write_bytes(path.with_suffix(".png"), plots.png(task_figure(table)))
     shipped = [p for folder in ("mini", "mini-bert") for p in sorted((paths.DATA / folder).glob("*.t*")) if p.is_file()]
     shipped += sorted(paths.MINI_BERT.glob("*.safetensors"))
+    for folder in paths.SIBLINGS.values():
+        shipped += [folder / "model.safetensors", folder / "tokenizer.json"]
     shipped += [
         p for p in sorted(paths.MINI_SPACY.rglob("*")) if p.is_file() and p.suffix not in (".py", ".md", ".cfg")
     ]
