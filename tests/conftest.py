@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from lib import paths
+
 settings.register_profile("course", deadline=None)
 settings.load_profile("course")
 
@@ -90,4 +92,25 @@ def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An outputs folder of the test's own."""
     folder = tmp_path / "outputs"
     monkeypatch.setenv("CSE_OUTPUTS", str(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator:
+    """The system's Chromium, or the one that `CHROMIUM` names, through Playwright."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.fail("no Chromium: apt-get install chromium, or name one with CHROMIUM")
+    with playwright.sync_playwright() as start:
+        window = start.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield window
+        window.close()
+
+
+@pytest.fixture(scope="session")
+def screenshots() -> Path:
+    """Folder of the project where pictures are kept to be looked at."""
+    folder = paths.ROOT / "outputs" / "browser"
+    folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -24,10 +24,7 @@ import pytest
 from lib import paths
 
 pytestmark = pytest.mark.browser
-playwright = pytest.importorskip("playwright.sync_api")
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-SCREENSHOTS = paths.ROOT / "outputs" / "browser"
 MINUTES = 60_000
 PROMPTS = "[...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(p => p.textContent)"
 
@@ -101,16 +98,6 @@ def _address(folder: Path, process: subprocess.Popen) -> str:
     raise TimeoutError((folder / "log").read_text())
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator:
-    if CHROMIUM is None:
-        pytest.fail("no Chromium: apt-get install chromium, or name one with CHROMIUM")
-    with playwright.sync_playwright() as start:
-        window = start.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield window
-        window.close()
-
-
 def test_a_wrong_token_is_refused(server) -> None:
     assert isinstance(server.ask("api/contents", server.token), dict)
     for wrong in ("", "0" * 32):
@@ -143,7 +130,7 @@ def run_all(browser, server) -> Callable:
 
 
 @pytest.mark.parametrize("name", ["01_infonce", "04_una"])
-def test_run_all_gives_figures_and_no_error(run_all, name) -> None:
+def test_run_all_gives_figures_and_no_error(run_all, screenshots, name) -> None:
     page, saved = run_all(name)
     code = [cell for cell in saved.cells if cell.cell_type == "code"]
     errors = [out for cell in code for out in cell.outputs if out.output_type == "error"]
@@ -152,23 +139,22 @@ def test_run_all_gives_figures_and_no_error(run_all, name) -> None:
     figures = page.locator(".jp-OutputArea-output img")
     assert figures.count() >= 3 and page.locator("mjx-container").count() > 0
     assert page.locator(".widget-slider").count() >= 1 and page.get_by_text("Error displaying widget").count() == 0
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     for place, shown in (("top", page.locator(".jp-Cell").first), ("figure", figures.nth(2))):
         shown.scroll_into_view_if_needed()
-        page.screenshot(path=SCREENSHOTS / f"{name}_{place}.png")
+        page.screenshot(path=screenshots / f"{name}_{place}.png")
 
 
-def test_the_beta_slider_moves_the_picture(run_all) -> None:
+def test_the_beta_slider_moves_the_picture(run_all, screenshots) -> None:
     page, _ = run_all("04_una")
     handle, picture = page.locator(".widget-slider .noUi-handle").first, page.locator("img.widget-image").first
     handle.scroll_into_view_if_needed()
     before, readout = picture.get_attribute("src"), page.locator(".widget-slider .widget-readout").first
     shown = readout.inner_text()
-    page.screenshot(path=SCREENSHOTS / "04_una_slider_before.png")
+    page.screenshot(path=screenshots / "04_una_slider_before.png")
     handle.focus()
     for _ in range(6):
         handle.press("ArrowRight")
     page.wait_for_function("old => document.querySelector('img.widget-image').src !== old", arg=before, timeout=MINUTES)
     time.sleep(2)
     assert float(readout.inner_text()) > float(shown)
-    page.screenshot(path=SCREENSHOTS / "04_una_slider_after.png")
+    page.screenshot(path=screenshots / "04_una_slider_after.png")

@@ -1,8 +1,5 @@
 """The course as a web site: links, images, search, pages; on a phone, in Chromium, with `make test-browser`."""
 
-import os
-import shutil
-
 import pytest
 
 from lib import paths
@@ -50,17 +47,11 @@ def test_broken_links_are_found(tmp_path) -> None:
 
 @pytest.mark.browser
 @pytest.mark.parametrize(("name", "width", "height"), [("phone", 390, 844), ("desktop", 1400, 900)])
-def test_pages_fit_the_screen(built, name, width, height) -> None:
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    folder = paths.ROOT / "outputs" / "browser"
-    folder.mkdir(parents=True, exist_ok=True)
-    with playwright.sync_playwright() as start:
-        window = start.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = window.new_page(viewport={"width": width, "height": height})
-        for stem in ("index", "01_infonce", "results"):
-            page.goto((built / f"{stem}.html").as_uri())
-            page.screenshot(path=folder / f"book_{stem}_{name}.png")
-            wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-            assert wide <= 1, f"{stem} is {wide} pixels wider than the screen"
-        window.close()
+def test_pages_fit_the_screen(built, browser, screenshots, name, width, height) -> None:
+    page = browser.new_page(viewport={"width": width, "height": height})
+    for stem in ("index", "01_infonce", "results"):
+        page.goto((built / f"{stem}.html").as_uri())
+        page.screenshot(path=screenshots / f"book_{stem}_{name}.png")
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 1, f"{stem} is {wide} pixels wider than the screen"
+    page.close()

@@ -30,6 +30,7 @@ PAGES = {
     "licences": paths.ROOT / "LICENSES.md",
     "timings": paths.BENCHMARKS / "README.md",
 }
+_LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"[^>]*>")
 _LINK = re.compile(r"(!?\[[^\]\n]*\]\()([^)\s]+)(\))")
 
 
@@ -131,11 +132,13 @@ def _pages(folder: Path) -> list[Path]:
 
 def broken(folder: Path) -> list[str]:
     """What a built site lacks: links and images without a file or anchor, and anything it would load from a network."""
-    read = {}
+    read, found, elsewhere = {}, [], set()
     for page in _pages(folder):
+        text = page.read_text(encoding="utf-8")
         read[page.resolve()] = parser = _Links()
-        parser.feed(page.read_text(encoding="utf-8"))
-    found = []
+        parser.feed(text)
+        loaded = (tag for tag in _LOADED.findall(text) if 'rel="canonical"' not in tag)
+        elsewhere |= {f"{page.name}: {tag}" for tag in loaded}
     for page, parser in read.items():
         for target in parser.targets:
             parts = urlparse(target)
@@ -146,17 +149,7 @@ def broken(folder: Path) -> list[str]:
                 found.append(f"{page.name}: {target} is not there")
             elif parts.fragment and path in read and unquote(parts.fragment) not in read[path].anchors:
                 found.append(f"{page.name}: {target} has no such anchor")
-    return sorted(set(found)) + sorted(set(_loaded_from_elsewhere(folder)))
-
-
-def _loaded_from_elsewhere(folder: Path) -> list[str]:
-    pattern = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"[^>]*>")
-    return [
-        f"{page.name}: {match}"
-        for page in _pages(folder)
-        for match in pattern.findall(page.read_text(encoding="utf-8"))
-        if 'rel="canonical"' not in match
-    ]
+    return sorted(set(found)) + sorted(elsewhere)
 
 
 def build(folder: Path) -> Path:
