@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ import nbformat
 import pytest
 
 from lib import paths
+from workflow import classroom
 
 pytestmark = pytest.mark.browser
 
@@ -56,17 +58,10 @@ class Server:
         raise TimeoutError(f"the kernel of {name} is {state}")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("lab")
-    work, settings = folder / "work", folder / "settings"
-    shutil.copytree(paths.NOTEBOOKS, work)
-    for path in work.glob("*.ipynb"):  # what is there afterwards was made here
-        node = nbformat.read(path, as_version=4)
-        for cell in node.cells:
-            if cell.cell_type == "code":
-                cell.outputs, cell.execution_count = [], None
-        nbformat.write(node, path)
+@contextmanager
+def _lab(folder: Path, work: Path) -> Iterator[Server]:
+    """JupyterLab on the loopback device with a token, started in `work`; its own files are kept in `folder`."""
+    settings = folder / "settings"
     tracker = settings / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
     tracker.parent.mkdir(parents=True)
     tracker.write_text(json.dumps({"windowingMode": "none"}))  # every cell is in the page
@@ -80,12 +75,27 @@ def server(tmp_path_factory) -> Iterator[Server]:
     environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(folder / "runtime"), "CSE_OUTPUTS": str(folder / "outputs")}
     environment.pop("CSE_DATA", None)
     with (folder / "log").open("w") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(command, cwd=work, env=environment, stdout=log, stderr=log)
     try:
         yield Server(_address(folder, process), token, work)
     finally:
         process.terminate()
         process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("lab")
+    work = folder / "work"
+    shutil.copytree(paths.NOTEBOOKS, work)
+    for path in work.glob("*.ipynb"):  # what is there afterwards was made here
+        node = nbformat.read(path, as_version=4)
+        for cell in node.cells:
+            if cell.cell_type == "code":
+                cell.outputs, cell.execution_count = [], None
+        nbformat.write(node, path)
+    with _lab(folder, work) as started:
+        yield started
 
 
 def _address(folder: Path, process: subprocess.Popen) -> str:
@@ -139,6 +149,8 @@ def test_run_all_gives_figures_and_no_error(run_all, screenshots, name) -> None:
     figures = page.locator(".jp-OutputArea-output img")
     assert figures.count() >= 3 and page.locator("mjx-container").count() > 0
     assert page.locator(".widget-slider").count() >= 1 and page.get_by_text("Error displaying widget").count() == 0
+    own_size = "p => Math.abs(p.clientWidth - p.naturalWidth) < 2"
+    assert page.locator("img.widget-image").first.evaluate(own_size), "the slider's picture is stretched"
     for place, shown in (("top", page.locator(".jp-Cell").first), ("figure", figures.nth(2))):
         shown.scroll_into_view_if_needed()
         page.screenshot(path=screenshots / f"{name}_{place}.png")
@@ -158,3 +170,27 @@ def test_the_beta_slider_moves_the_picture(run_all, screenshots) -> None:
     time.sleep(2)
     assert float(readout.inner_text()) > float(shown)
     page.screenshot(path=screenshots / "04_una_slider_after.png")
+
+
+def test_a_teacher_grades_the_open_question_in_formgrader(browser, screenshots, tmp_path) -> None:
+    name, question = "07_backbone", "choice"
+    course = tmp_path / "course"
+    before = classroom.hold_course(course, [name], say=lambda _: None).set_index("student")["score"]
+    (tmp_path / "lab").mkdir()
+    with _lab(tmp_path / "lab", course) as lab:
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        page.goto(f"{lab.url}lab?token={lab.token}", timeout=2 * MINUTES)
+        page.get_by_role("menuitem", name="Nbgrader", exact=True).click(timeout=MINUTES)
+        page.get_by_text("Formgrader", exact=True).last.click()
+        page.frame_locator("iframe").get_by_role("link", name=name).first.wait_for(timeout=MINUTES)
+        page.screenshot(path=screenshots / "formgrader.png")
+        page.goto(f"{lab.url}formgrader/gradebook/{name}/{name}")
+        page.locator("tr", has=page.locator(".needs-manual-grade span")).get_by_role("link").click(timeout=MINUTES)
+        score = page.locator(f"input.score#{question}")
+        score.scroll_into_view_if_needed()
+        score.fill("4")
+        score.press("Tab")
+        page.locator(".score-saved").first.wait_for(timeout=MINUTES)
+        page.screenshot(path=screenshots / "formgrader_question.png")
+    after = classroom.grades(course).set_index("student")["score"]
+    assert (after - before).to_dict() == {"ada": 4, "ben": 0, "cleo": 0}

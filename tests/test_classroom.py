@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from itertools import pairwise
 
 import nbformat
 import pytest
@@ -13,8 +14,8 @@ caught = cache(classroom.caught)
 each = pytest.mark.parametrize("name", NAMES)
 
 
-def test_there_are_seven() -> None:
-    assert len(NAMES) == 7
+def test_every_notebook_has_one() -> None:
+    assert {name[:2] for name in NAMES} >= {f"0{k}" for k in range(1, 8)}
 
 
 @each
@@ -75,6 +76,18 @@ def test_the_teachers_page_has_the_points(name) -> None:
     assert row.split("|")[3].strip() == f"{sum(points)}" + (f", {sum(by_hand)}" if sum(by_hand) else "")
 
 
+@each
+def test_a_question_stays_when_the_cell_of_its_answer_is_emptied(name) -> None:
+    cells = classroom.source(name).cells
+    for question, answer in pairwise(cells):
+        meta = answer.metadata["nbgrader"]
+        if answer.cell_type == "markdown" and meta["solution"]:
+            asked = question.metadata["nbgrader"]
+            assert asked["locked"] and not asked["solution"] and "read by a person" in question.source
+            assert f"*({meta['points']} point" in question.source
+            assert "**Rubric.**" in question.source + answer.source and "read by a person" not in answer.source
+
+
 def test_the_table_of_wrong_answers_is_up_to_date() -> None:
     page = (classroom.FOLDER / "README.md").read_text(encoding="utf-8")
     assert classroom.table({name: caught(name) for name in NAMES}) in page
@@ -94,6 +107,7 @@ def test_a_course_from_release_to_feedback(tmp_path) -> None:
     released = nbformat.read(tmp_path / "release" / name / f"{name}.ipynb", as_version=4)
     text = "\n".join(cell.source for cell in released.cells)
     assert "SOLUTION" not in text and "HIDDEN" not in text and text.count("raise NotImplementedError()") == 3
+    assert "What is $\\beta$ the expected share of" in text and "YOUR ANSWER HERE" in text and "Rubric" not in text
     for line in classroom.source(name).cells:
         for hidden in re.findall(r"### BEGIN HIDDEN TESTS\n(.*?)\n### END", line.source, re.DOTALL):
             assert hidden not in text

@@ -154,8 +154,8 @@ def submissions(name: str) -> dict[str, dict[str, str]]:
     """Three students' answers to an assignment, by student: all right, one wrong answer a function, none."""
     found: dict[str, dict[str, str]] = {"ada": {}, "ben": {}, "cleo": {}}
     for cell, meta in _graded(source(name)):
-        if meta["solution"] and cell.cell_type == "code":
-            found["ada"][meta["grade_id"]] = cell.source
+        if meta["solution"]:
+            found["ada"][meta["grade_id"]] = cell.source.split("**Rubric.**")[0].strip()
     for answer in answers(name):
         found["ada" if answer.right else "ben"][answer.function] = answer.code
     return found
@@ -188,6 +188,18 @@ def hold_course(folder: Path, wanted: list[str] | None = None, say: Callable[[st
         for command in ("zip_collect", "autograde", "generate_feedback"):
             _nbgrader(folder, command, name)
         say(f"{name}: released, collected, graded, feedback written")
+    return grades(folder)
+
+
+def grades(folder: Path) -> pd.DataFrame:
+    """What the gradebook of a course folder says, written into its `grades.csv` too.
+
+    Returns:
+        One line a student and assignment: `assignment`, `student`, `score`, `max_score`.
+
+    Raises:
+        RuntimeError: nbgrader fails; the message is its own.
+    """
     _nbgrader(folder, "export", "--to", "grades.csv")
     return pd.read_csv(folder / "grades.csv").rename(columns={"student_id": "student"})[
         ["assignment", "student", "score", "max_score"]

@@ -18,9 +18,10 @@ def mean_pool(states, mask):
     return torch.stack([row[kept.bool()].mean(0) for row, kept in zip(states, mask)])
 
 
-# %% right: the two-view loss with one view twice | loss_without_dropout
+# %% right: cross entropy with each sentence as its own class | loss_without_dropout
 def loss_without_dropout(z, temperature):
-    return losses.info_nce(z, z, temperature)
+    u = z / z.norm(dim=1, keepdim=True)
+    return F.cross_entropy(u @ u.T / temperature, torch.arange(len(z)))
 
 
 # %% wrong: padding counted | mean_pool
@@ -120,3 +121,23 @@ def loss_without_dropout(z, temperature):
 def loss_without_dropout(z, temperature):
     u = F.normalize(z, dim=1)
     return ((u @ u.T / temperature).logsumexp(dim=1) - 1 / temperature).sum()
+
+
+# %% wrong: dropout in one view only | two_views
+def two_views(encoder, ids, mask):
+    before = encoder.training
+    encoder.train()
+    one = mean_pool(encoder(ids, mask), mask)
+    encoder.eval()
+    two = mean_pool(encoder(ids, mask), mask)
+    encoder.train(before)
+    return one, two
+
+
+# %% wrong: only the outer module's mode restored | two_views
+def two_views(encoder, ids, mask):
+    before = encoder.training
+    encoder.train()
+    views = mean_pool(encoder(ids, mask), mask), mean_pool(encoder(ids, mask), mask)
+    encoder.training = before
+    return views

@@ -136,3 +136,37 @@ def shuffle_positions(mask, random):
     for i, length in enumerate(mask.sum(1).tolist()):
         positions[i, :length] = torch.randint(length, (length,), generator=random)
     return positions
+
+
+# %% wrong: neighbouring tokens | token_cutoff
+def token_cutoff(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        start = int(torch.randint(length, (), generator=random))
+        out[i, (start + torch.arange(int(rate * length))) % length] = 0
+    return out
+
+
+# %% wrong: ones for the values | token_cutoff
+def token_cutoff(x, mask, rate, random):
+    kept = torch.ones_like(x)
+    for i, length in enumerate(mask.sum(1).tolist()):
+        kept[i, torch.randperm(length, generator=random)[: int(rate * length)]] = 0
+    return kept
+
+
+# %% wrong: torch's own generator | feature_cutoff
+def feature_cutoff(x, mask, rate, random):
+    out = x.clone()
+    for i in range(len(x)):
+        columns = torch.randperm(x.shape[2])[: int(rate * x.shape[2])]
+        out[i, mask[i].bool().nonzero(), columns] = 0
+    return out
+
+
+# %% wrong: torch's own generator | shuffle_positions
+def shuffle_positions(mask, random):
+    positions = torch.arange(mask.shape[1]).repeat(len(mask), 1)
+    for i, length in enumerate(mask.sum(1).tolist()):
+        positions[i, :length] = torch.randperm(length)
+    return positions

@@ -127,3 +127,17 @@ def negative(sentence, p, s, radius, rng):
 # %% wrong: swaps words of the sentence | negative
 def negative(sentence, p, s, radius, rng):
     return [int(rng.choice(sentence)) if rng.random() < q else t for t, q in zip(sentence, p)]
+
+
+# %% wrong: the place in the order for the score | replacement
+def replacement(place, s, radius, rng):
+    found = candidates(place, radius, len(s))
+    if not found:
+        return place
+    weights = (np.array(found) + 1.0) if s[found].sum() > 0 else np.ones(len(found))
+    return int(rng.choice(found, p=weights / weights.sum()))
+
+
+# %% wrong: coins from NumPy's global generator | negative
+def negative(sentence, p, s, radius, rng):
+    return [replacement(t, s, radius, rng) if np.random.random() < q else t for t, q in zip(sentence, p)]

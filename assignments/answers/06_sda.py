@@ -174,3 +174,64 @@ def with_modal(tree):
     if tree.tags[root] not in ("VBZ", "VBP", "VBD") or "MD" in tree.tags:
         return tree.words
     return tree.words[:root] + ("must", tree.lemmas[root]) + tree.words[root + 1 :]
+
+
+# %% wrong: complement clauses forgotten | comma_before_clause
+def comma_before_clause(tree):
+    words = list(tree.words)
+    for i, dep in enumerate(tree.deps):
+        if dep in ("advcl", "relcl"):
+            first = subtree(tree, i)[0]
+            if first > 0 and words[first - 1] != ",":
+                words.insert(first, ",")
+            break
+    return words
+
+
+# %% wrong: before every clause | comma_before_clause
+def comma_before_clause(tree):
+    starts = {subtree(tree, i)[0] for i, dep in enumerate(tree.deps) if dep in ("advcl", "relcl", "ccomp")}
+    out = []
+    for i, word in enumerate(tree.words):
+        out += [",", word] if i in starts and i > 0 and tree.words[i - 1] != "," else [word]
+    return out
+
+
+# %% wrong: before the last clause | comma_before_clause
+def comma_before_clause(tree):
+    words, first = list(tree.words), 0
+    for i, dep in enumerate(tree.deps):
+        if dep in ("advcl", "relcl", "ccomp"):
+            first = subtree(tree, i)[0]
+    if first > 0 and words[first - 1] != ",":
+        words.insert(first, ",")
+    return words
+
+
+# %% wrong: the parse's own tuple | comma_before_clause
+def comma_before_clause(tree):
+    for i, dep in enumerate(tree.deps):
+        if dep in ("advcl", "relcl", "ccomp"):
+            first = subtree(tree, i)[0]
+            if first > 0 and tree.words[first - 1] != ",":
+                return [*tree.words[:first], ",", *tree.words[first:]]
+            break
+    return tree.words
+
+
+# %% wrong: VBP forgotten | with_modal
+def with_modal(tree):
+    words = list(tree.words)
+    root = next(i for i, head in enumerate(tree.heads) if head == i)
+    if tree.tags[root] in ("VBZ", "VBD") and "MD" not in tree.tags:
+        words[root : root + 1] = ["must", tree.lemmas[root]]
+    return words
+
+
+# %% wrong: any verb at the root | with_modal
+def with_modal(tree):
+    words = list(tree.words)
+    root = next(i for i, head in enumerate(tree.heads) if head == i)
+    if tree.tags[root].startswith("VB") and "MD" not in tree.tags:
+        words[root : root + 1] = ["must", tree.lemmas[root]]
+    return words
