@@ -55,7 +55,8 @@ def packages(extras=(), root=ROOT):
 def _declared(extras, root):
     text = (root / "pyproject.toml").read_text("utf-8")
     base = re.search(r"^dependencies = \[(.*?)^\]", text, re.DOTALL | re.MULTILINE).group(1)
-    known = dict(re.findall(r"^(\w+) = \[(.*?)\]$", text.split("[project.optional-dependencies]")[1], re.MULTILINE))
+    section = text.split("[project.optional-dependencies]")[1].split("\n[")[0]
+    known = dict(re.findall(r"^(\w+) = \[(.*?)\]$", section, re.MULTILINE))
     unknown = set(extras) - set(known)
     if unknown:
         raise ValueError(f"no extra {', '.join(sorted(unknown))}: there are {', '.join(known)}")
@@ -128,6 +129,9 @@ def problems(extras=()):
 def main(arguments=None):
     """Print what is wrong; exit status 1 if anything is, 2 for an unknown extra."""
     extras = tuple(sys.argv[1:] if arguments is None else arguments)
+    if {"-h", "--help"} & set(extras):
+        print(__doc__)
+        return 0
     try:
         found = problems(extras)
     except ValueError as error:

@@ -6,6 +6,8 @@ Command line: `python -m workflow.plan una_table_1` prints a line a run and what
 import argparse
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +17,7 @@ import pandas as pd
 import psutil
 import spacy
 import torch
+from huggingface_hub import constants
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig
 
 from lib import data
@@ -150,10 +153,24 @@ def _sentences(chosen: Profile, data_dir: str | None) -> tuple[str, ...]:
     return tuple(experiment.sentences_of(chosen, data_dir))
 
 
+@lru_cache(maxsize=1)
+def _hub_answers() -> bool:
+    """One short look: without a network, the Hub's library would try again for minutes, model after model."""
+    if constants.HF_HUB_OFFLINE:
+        return False
+    try:
+        urllib.request.urlopen(urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=5).close()
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
 @lru_cache(maxsize=8)
 def _config(name: str) -> PreTrainedConfig:
     try:
-        return AutoConfig.from_pretrained(name)
+        return AutoConfig.from_pretrained(name, local_files_only=not Path(name).is_dir() and not _hub_answers())
     except OSError as error:
         raise FileNotFoundError(f"the model {name!r} is neither a folder nor given by the Hub now") from error
 
