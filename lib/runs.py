@@ -10,7 +10,7 @@ import json
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import psutil
 import torch
+from filelock import FileLock
 
 from lib import paths
 from lib.data import write_json, write_text
@@ -163,7 +164,7 @@ class Run:
     def metrics(self) -> dict[str, float] | None:
         """What `finish` saved, or None while the run is not finished."""
         path = self.folder / "metrics.json"
-        return json.loads(path.read_text()) if path.exists() else None
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
     def start(self) -> None:
         """Write `params.json`."""
@@ -193,36 +194,42 @@ def collect(folder: Path | None = None) -> pd.DataFrame:
     """
     rows = []
     for path in sorted(Path(folder or paths.outputs()).glob("*/*/metrics.json")):
-        params = json.loads((path.parent / "params.json").read_text())
-        env = json.loads((path.parent / "env.json").read_text())
+        params = json.loads((path.parent / "params.json").read_text(encoding="utf-8"))
+        env = json.loads((path.parent / "env.json").read_text(encoding="utf-8"))
         params.pop("data", None)
-        row = {"notebook": path.parent.parent.name, **params, **json.loads(path.read_text())}
+        row = {"notebook": path.parent.parent.name, **params, **json.loads(path.read_text(encoding="utf-8"))}
         rows.append({**row, "machine": env["gpu"] or env["cpu"], "commit": env["commit"]})
     return pd.DataFrame(rows)
 
 
-def save_results(notebook: str, folder: Path | None = None, results: Path = paths.RESULTS) -> Path:
+def save_results(
+    notebook: str, folder: Path | None = None, results: Path = paths.RESULTS, only: Collection[str] | None = None
+) -> Path:
     """Merge the finished runs of `notebook` on real data into `results/<notebook>.csv`, one row a run.
 
-    Runs of the mini profile stay out. A row whose run id is there already is replaced; the others stay.
+    Runs of the mini profile stay out, and all but the run ids of `only` if it is given. A row whose run id is there
+    already is replaced; the others stay. Processes that do so at once wait for each other.
 
     Raises:
         FileNotFoundError: there is no such run.
     """
     table = collect(folder)
     if len(table):
-        table = table[(table["notebook"] == notebook) & (table["profile"] != "mini")].dropna(axis=1, how="all")
+        table = table[(table["notebook"] == notebook) & (table["profile"] != "mini")]
+        table = (table if only is None else table[table["run_id"].isin(only)]).dropna(axis=1, how="all")
     if not len(table):
         raise FileNotFoundError(
             f"no finished run of {notebook} on real data under {folder or paths.outputs()}: "
             f"run a grid of `workflow/grids/` first, `python -m workflow.grids NAME`"
         )
     path = results / f"{notebook}.csv"
-    if path.exists():
-        old = pd.read_csv(path)
-        table = pd.concat([old[~old["run_id"].isin(table["run_id"])], table])
-    table = table.sort_values(["recipe", "profile", "max_steps", "seed", "run_id"], kind="stable")
-    write_text(path, table.to_csv(index=False, float_format="%.8g"))
+    paths.outputs().mkdir(parents=True, exist_ok=True)
+    with FileLock(paths.outputs() / f".{notebook}.lock"):
+        if path.exists():
+            old = pd.read_csv(path)
+            table = pd.concat([old[~old["run_id"].isin(table["run_id"])], table])
+        table = table.sort_values(["recipe", "profile", "max_steps", "seed", "run_id"], kind="stable")
+        write_text(path, table.to_csv(index=False, float_format="%.8g"))
     return path
 
 

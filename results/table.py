@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from lib import data, paths, plots
 from lib.data import write_bytes, write_text
+from workflow import grids
 
 TRAINED = {
     "mini_simcse": "+ SimCSE, trained through cls and a head",
@@ -30,8 +31,14 @@ def mean_sd(values: pd.Series) -> str:
     return f"{values.mean():.2f}" + (f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else "")
 
 
+def of_the_grid(table: pd.DataFrame) -> pd.DataFrame:
+    """The runs of the grid `simcse_small` among all rows: a run with another temperature is no run of its recipe."""
+    return grids.collect(grids.read("simcse_small"), table)
+
+
 def headline(table: pd.DataFrame) -> str:
     """Markdown of the README: STS-B dev and seven-task average of baselines, raw and trained encoders."""
+    table = of_the_grid(table)
     names = {
         "small_bag_of_words": "word counts",
         "small_tfidf": "TF-IDF",
@@ -57,6 +64,7 @@ def headline(table: pd.DataFrame) -> str:
 
 def task_figure(table: pd.DataFrame) -> Figure:
     """The README's figure: the seven tasks for TF-IDF, the raw encoder and every trained run."""
+    table = of_the_grid(table)
     raw = table[(table["recipe"] == "mini_simcse") & (table["max_steps"] == 0)]
     names = [c.removesuffix("_test_spearman_last") for c in table.columns if c.endswith("_test_spearman_last")]
 

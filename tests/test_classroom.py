@@ -101,6 +101,15 @@ def test_an_unknown_assignment_or_function_is_one_clear_error(tmp_path, monkeypa
         classroom.answers("01_infonce")
 
 
+def test_a_real_course_is_not_begun_anew(tmp_path) -> None:
+    (tmp_path / "gradebook.db").write_text("a class's work")
+    with pytest.raises(ValueError, match="holds no made-up course"):
+        classroom.hold_course(tmp_path, ["04_una"])
+    with pytest.raises(ValueError, match="no assignment '08_none'"):
+        classroom.hold_course(tmp_path / "new", ["08_none"])
+    assert [p.name for p in tmp_path.iterdir()] == ["gradebook.db"]
+
+
 def test_a_course_from_release_to_feedback(tmp_path) -> None:
     name = "04_una"
     grades = classroom.hold_course(tmp_path, [name], say=lambda _: None).set_index("student")

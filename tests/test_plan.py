@@ -8,6 +8,7 @@ from transformers import AutoModel
 
 from lib import paths
 from lib.encoder import Encoder
+from lib.lora import add_lora
 from lib.profiles import profile
 from lib.recipes import recipe
 from workflow import experiment, grids, plan
@@ -15,6 +16,7 @@ from workflow import experiment, grids, plan
 
 def test_a_table_at_mini_can_start_and_one_at_full_says_what_is_missing(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setenv("CSE_DATA", str(tmp_path))
+    monkeypatch.setattr(paths, "DATA", tmp_path)
 
     def absent(name, load=plan.AutoConfig.from_pretrained, **options):
         if name in ("bert-base-uncased", "roberta-base"):
@@ -54,13 +56,28 @@ def test_parameters_and_steps_are_counted() -> None:
     assert plan.cost(chosen, wanted, 7).steps == 7
 
 
-def test_operations_of_a_training_step_are_those_of_a_counter() -> None:
-    encoder = Encoder.load(paths.MINI_BERT, pooling="mean").train()
+@pytest.mark.parametrize("model", [paths.MINI_BERT, *paths.SIBLINGS.values()], ids=lambda folder: folder.name)
+def test_operations_of_a_training_step_are_those_of_a_counter(model) -> None:
+    encoder = Encoder.load(model, pooling="mean").train()
     ids, mask = torch.full((8, 24), 7), torch.ones(8, 24, dtype=torch.long)
     with FlopCounterMode(display=False) as counter:
         encoder(ids, mask).sum().backward()
-    inner = plan.parameters(str(paths.MINI_BERT))[1]
+    inner = plan.parameters(str(model))[1]
     assert counter.get_total_flops() == pytest.approx(6 * inner * 8 * 24, rel=0.25)
+
+
+def test_adapters_and_chunks_are_counted() -> None:
+    folder = str(paths.SIBLINGS["Llama"])
+    chosen, whole = profile("mini"), recipe("mini_simcse", backbone=folder, pooling="last_token", batch_size=64)
+    thin = whole.changed(lora_rank=4, chunk_size=8)
+    encoder = Encoder.load(folder, pooling="last_token")
+    total = sum(p.numel() for p in encoder.backbone.parameters())
+    add_lora(encoder.backbone, 4)
+    trained = sum(p.numel() for p in encoder.backbone.parameters() if p.requires_grad)
+    longest = max(plan._lengths(experiment.sentences_of(chosen)[: plan.SAMPLE], thin, folder))
+    by_hand = (4 * total + 16 * trained + 68 * 8 * longest * 192 * 4) / 2**30
+    assert plan.cost(chosen, thin, 3).gib == pytest.approx(by_hand) and by_hand < plan.cost(chosen, whole, 3).gib
+    assert plan.cost(chosen, thin, 3).flops == pytest.approx(plan.cost(chosen, whole, 3).flops)
 
 
 def test_memory_of_a_large_model_is_that_of_its_weights_and_more(tmp_path) -> None:

@@ -242,8 +242,11 @@ def test_fill_replaces_between_the_markers_only(tmp_path: Path) -> None:
 
 
 def test_committed_tables_are_those_of_the_results() -> None:
-    content = table.headline(pd.read_csv(paths.RESULTS / "02_simcse.csv"))
+    results = pd.read_csv(paths.RESULTS / "02_simcse.csv")
+    content = table.headline(results)
     assert " ± " in content
+    foreign = results[results["recipe"] == "mini_simcse"].tail(1).assign(temperature=0.5, run_id="x")
+    assert table.headline(pd.concat([results, foreign], ignore_index=True)) == content
     for text in (paths.ROOT / "README.md", paths.MINI_BERT / "README.md"):
         assert f"<!-- headline: begin -->\n{content}\n<!-- headline: end -->" in text.read_text(encoding="utf-8")
 

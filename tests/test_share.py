@@ -80,6 +80,12 @@ def test_the_command_line(exported, tmp_path, capsys) -> None:
     cosine = float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
     printed = float(capsys.readouterr().out.splitlines()[-1].split()[0])
     assert printed == pytest.approx(cosine, abs=0.01), "searched with the pooling that was exported"
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.txt").write_text("mine")
+    with pytest.raises(SystemExit, match="is no exported encoder"):
+        share.main(["export", str(run.folder), str(tmp_path / "thesis")])
+    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "mine"
+    share.main(["export", str(run.folder), str(tmp_path / "again")])
     with pytest.raises(SystemExit, match="not a finished run"):
         share.main(["export", str(tmp_path), str(tmp_path / "x")])
     with pytest.raises(SystemExit, match="error"):

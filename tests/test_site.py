@@ -38,6 +38,14 @@ def test_the_results_have_the_papers_figures(built) -> None:
     assert "una_table_1" in text and "76.14 |" in text
 
 
+def test_a_folder_of_something_else_is_left_alone(tmp_path) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "mine.txt").write_text("mine")
+    with pytest.raises(ValueError, match="something else"):
+        site.build(tmp_path)
+    assert (tmp_path / "source" / "mine.txt").is_file()
+
+
 def test_broken_links_are_found(tmp_path) -> None:
     (tmp_path / "a.html").write_text('<a href="b.html">b</a> <a href="#x">x</a> <img src="c.png"> <p id="y">')
     (tmp_path / "d.html").write_text('<a href="a.html#y">y</a> <script src="https://cdn.example/x.js"></script>')

@@ -165,18 +165,25 @@ def hold_course(folder: Path, wanted: list[str] | None = None, say: Callable[[st
     """A course from release to feedback with nbgrader's own commands: three students hand in, all are graded.
 
     `folder` gets `release/` (what students get), `submitted/`, `autograded/`, `feedback/` (what they get back) and
-    `gradebook.db`; a course that is there is begun anew.
+    `gradebook.db`; a made-up course that is there is begun anew.
 
     Returns:
         One line a student and assignment: `assignment`, `student`, `score`, `max_score` by nbgrader's gradebook.
 
     Raises:
+        ValueError: no such assignment, or the folder holds something that this function did not make.
         RuntimeError: a command of nbgrader fails; the message is its own.
     """
+    for name in wanted or names():
+        source(name)
+    mark = folder / ".made-up-course"
+    if folder.is_dir() and any(folder.iterdir()) and not mark.exists():
+        raise ValueError(f"{folder} is not empty and holds no made-up course: name another folder with --out")
     for part in ("source", "release", "downloaded", "submitted", "autograded", "feedback", "gradebook.db"):
         path = folder / part
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
+    mark.touch()
     shutil.copy(FOLDER / "nbgrader_config.py", folder)
     for name in wanted or names():
         shutil.copytree(FOLDER / "source" / name, folder / "source" / name)

@@ -344,4 +344,4 @@ def model_hash(name: str) -> str:
 def portable(name: str) -> str:
     """A path inside the project without the project's own; any other name as it is."""
     path = Path(name)
-    return str(path.relative_to(paths.ROOT)) if path.is_absolute() and path.is_relative_to(paths.ROOT) else name
+    return path.relative_to(paths.ROOT).as_posix() if path.is_absolute() and path.is_relative_to(paths.ROOT) else name

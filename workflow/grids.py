@@ -28,6 +28,7 @@ from workflow import baselines, experiment
 
 _PAPER_RECIPE = re.compile(r"paper_(.+?)(?:_bert|_roberta|_zh)?(?:_una)?")
 _OF_THE_PAPER = {"model", "positive_file", "epochs"}
+_REAL_DATA = {"corpus", "transfer_pooling"}
 _PARAMETERS = {f.name for f in fields(Recipe)} - {"name", "source"} | {"profile", "recipe", "max_steps", "corpus"}
 
 
@@ -87,7 +88,7 @@ class Grid:
         At `mini` and `small` a paper's recipe becomes the course's of the same method, learning rate and r keep their
         ratio to the recipe's own, and what names the papers' models and files is left to the profile. At `small` the
         number of steps is that of the notebook's own small grid. Cells that need paraphrases stay out there, Chinese
-        ones everywhere: there is no such text.
+        ones everywhere: there is no such text. At `mini` a grid of ours leaves the text to the profile, too.
 
         Example:
             >>> dict(read("una_table_c6").at("mini").cells[0].set)
@@ -104,6 +105,10 @@ class Grid:
             own = paths.GRIDS / f"{self.notebook.split('_')[1]}_small.yaml"
             usual = read(own).common if chosen.name == "small" else {}
             cells = tuple(replace(cell, set={**usual, **cell.set}) for cell in cells)
+        if chosen.name == "mini":
+            cells = tuple(replace(c, set={k: v for k, v in c.set.items() if k not in _REAL_DATA}) for c in cells)
+        if "chinese" in (chosen.name, self.profile) and chosen.name != self.profile:
+            cells = ()
         cells = tuple(replace(cell, set={**cell.set, **parameters}) for cell in cells)
         return replace(self, profile=chosen.name, metric=metric, cells=cells, seeds=seeds or self.seeds)
 
@@ -125,8 +130,6 @@ def _smaller(cell: Cell, profile_name: str) -> Cell | None:
         given |= {} if own.positive_file else {"positive_file": recipe("mini_paraphrase").positive_file}
     if profile_name == "small" and str(given.get("positive")).endswith("_synonyms"):
         given.setdefault("synonyms", paper.synonyms)
-    if profile_name == "mini":
-        given = {key: value for key, value in given.items() if key not in ("corpus", "transfer_pooling")}
     for key in {"lr", "radius"} & set(given):
         given[key] = float(f"{float(str(given[key])) * getattr(own, key) / getattr(paper, key):.6g}")
     return replace(cell, set={**given, **cell.smaller})
@@ -240,13 +243,17 @@ def paired_differences(collected: pd.DataFrame, metric: str, baseline: str | Map
         below two seeds or where all differences are equal.
 
     Raises:
-        ValueError: a baseline is not among the rows.
+        ValueError: a baseline is not among the rows, or a row has two runs of one seed (choose a column first).
 
     Example:
         >>> runs_of = pd.DataFrame({"row": list("aabb"), "seed": [0, 1, 0, 1], "score": [1.0, 2.0, 2.0, 4.0]})
         >>> paired_differences(runs_of, "score", "a").round(2).to_dict("records")
         [{'minus': 'a', 'seeds': 2, 'mean': 1.5, '95 % ±': 6.35, 'p': 0.2}]
     """
+    if (twice := collected.duplicated(["row", "seed"])).any():
+        raise ValueError(
+            f"two runs of one row and seed, {collected.loc[twice, 'row'].iloc[0]!r}: choose a column first"
+        )
     scores = collected.pivot_table(index="seed", columns="row", values=metric, sort=False)
     pairs = (
         dict(baseline)
@@ -295,6 +302,8 @@ def main(arguments: list[str] | None = None) -> None:
         grid = read(chosen.grid).at(chosen.profile, tuple(chosen.seeds), **steps)
     except (FileNotFoundError, ValueError) as error:
         sys.exit(f"error: {error}")
+    if not grid.cells:
+        sys.exit(f"error: {chosen.grid} has no rows at the profile {grid.profile}")
     options = {"data_dir": chosen.data_dir, "device": chosen.device}
     if chosen.table:
         for cell, seed in grid.runs():
@@ -308,17 +317,19 @@ def main(arguments: list[str] | None = None) -> None:
         return
     if unknown := set(chosen.rows) - {cell.row for cell in grid.cells}:
         sys.exit(f"error: {chosen.grid} has no rows {sorted(unknown)}")
+    if chosen.rows:
+        grid = replace(grid, cells=tuple(cell for cell in grid.cells if cell.row in chosen.rows))
+    done = set()
     for cell, seed in grid.runs():
-        if chosen.rows and cell.row not in chosen.rows:
-            continue
         if chosen.list:
             print(f"{cell.row} · {cell.column} · seed {seed} · {dict(cell.set)}")
             continue
         record = _train(grid, cell, seed, options)
+        done.add(record.id)
         if is_main_process():
             print(f"{cell.row}, seed {seed}: {grid.metric} {(record.metrics or {}).get(grid.metric):.2f}", flush=True)
-    if not chosen.list and grid.profile != "mini" and is_main_process():
-        print(f"wrote {runs.save_results(grid.notebook)}")
+    if done and grid.profile != "mini" and chosen.max_steps is None and is_main_process():
+        print(f"wrote {runs.save_results(grid.notebook, only=done)}")
 
 
 if __name__ == "__main__":

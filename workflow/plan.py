@@ -80,6 +80,8 @@ def cost(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | Non
 
     Batches hold sentences of similar length: memory is that of the longest, with hard negatives, time that of the mean.
     A training step costs 6 operations a parameter and token, an evaluation 2; embeddings are looked up, not multiplied.
+    With adapters the frozen weights have neither gradient nor moments, 4 bytes instead of 16, and take 4 operations
+    instead of 6; with chunks only their activations are in memory, and a forward pass comes twice, 2 operations more.
     Activations are counted as 34 bytes a token, layer and dimension in bf16 (Korthikanti et al. 2022, eq. 1, without
     the attention matrix), twice that in fp32, which is what is assumed here.
     """
@@ -98,10 +100,15 @@ def cost(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | Non
         views, most = views + more / wanted.every, views + more
     evaluations = steps // wanted.eval_every + 1
     read = evaluations * DEV_SENTENCES[chosen.dev] + 2 * TEST_SENTENCES[chosen.test]
-    flops = inner * tokens * (6.0 * steps * wanted.batch_size * views + 2.0 * read)
-    largest = wanted.batch_size * most * max(lengths)
-    activations = 68.0 * largest * config.hidden_size * config.num_hidden_layers
-    return Cost(steps, total, (16.0 * total + activations) / 2**30, flops)
+    operations, kept = 6.0, wanted.batch_size * most
+    weights = 16.0 * total
+    if wanted.lora_rank:
+        operations, weights = 4.0, 4.0 * total + 16.0 * adapters(model, wanted.lora_rank)
+    if wanted.chunk_size:
+        operations, kept = operations + 2.0, min(kept, wanted.chunk_size)
+    flops = inner * tokens * (operations * steps * wanted.batch_size * views + 2.0 * read)
+    activations = 68.0 * kept * max(lengths) * config.hidden_size * config.num_hidden_layers
+    return Cost(steps, total, (weights + activations) / 2**30, flops)
 
 
 def operations_per_second(device: str = "auto", seconds: float = 0.3) -> float:
@@ -153,6 +160,10 @@ def _sentences(chosen: Profile, data_dir: str | None) -> tuple[str, ...]:
     return tuple(experiment.sentences_of(chosen, data_dir))
 
 
+def _without_network(name: str) -> bool:
+    return not Path(name).is_dir() and not _hub_answers()
+
+
 @lru_cache(maxsize=1)
 def _hub_answers() -> bool:
     """One short look: without a network, the Hub's library would try again for minutes, model after model."""
@@ -170,18 +181,36 @@ def _hub_answers() -> bool:
 @lru_cache(maxsize=8)
 def _config(name: str) -> PreTrainedConfig:
     try:
-        return AutoConfig.from_pretrained(name, local_files_only=not Path(name).is_dir() and not _hub_answers())
+        return AutoConfig.from_pretrained(name, local_files_only=_without_network(name))
     except OSError as error:
+        if "gated repo" in str(error).lower():
+            raise PermissionError(f"{name} is gated: accept its licence on its page and run `hf auth login`") from error
         raise FileNotFoundError(f"the model {name!r} is neither a folder nor given by the Hub now") from error
 
 
 @lru_cache(maxsize=8)
 def parameters(name: str) -> tuple[int, int]:
-    """Parameters of a backbone by its configuration: all, and without embedding tables."""
-    with torch.device("meta"):
-        model = AutoModel.from_config(_config(name))
+    """Parameters of a backbone by its configuration: all, and those a token meets, without embedding tables.
+
+    A layer that an ALBERT uses several times is met as often.
+    """
+    config, model = _config(name), _skeleton(name)
+    uses = config.num_hidden_layers // getattr(config, "num_hidden_groups", config.num_hidden_layers)
     sizes = {name: p.numel() for name, p in model.named_parameters()}
-    return sum(sizes.values()), sum(n for name, n in sizes.items() if "embed" not in name)
+    met = {name: n for name, n in sizes.items() if "embeddings." not in name and "embed_tokens" not in name}
+    return sum(sizes.values()), sum(n * (uses if "albert_layer_groups" in name else 1) for name, n in met.items())
+
+
+def adapters(name: str, rank: int) -> int:
+    """Parameters of LoRA's A and B on every linear layer of a backbone."""
+    linear = (m for m in _skeleton(name).modules() if isinstance(m, torch.nn.Linear))
+    return rank * sum(m.in_features + m.out_features for m in linear)
+
+
+@lru_cache(maxsize=8)
+def _skeleton(name: str) -> torch.nn.Module:
+    with torch.device("meta"):
+        return AutoModel.from_config(_config(name))
 
 
 def _lengths(sentences: Iterable[str], wanted: Recipe, model: str) -> list[int]:
@@ -189,7 +218,8 @@ def _lengths(sentences: Iterable[str], wanted: Recipe, model: str) -> list[int]:
     texts = list(sentences)
     if not texts:
         return [wanted.max_length]
-    rows = AutoTokenizer.from_pretrained(model)(texts, truncation=True, max_length=wanted.max_length)["input_ids"]
+    tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=_without_network(model))
+    rows = tokenizer(texts, truncation=True, max_length=wanted.max_length)["input_ids"]
     return [len(row) for row in rows]
 
 
@@ -214,9 +244,9 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     try:
         grid = grids.read(chosen.grid).at(chosen.profile, tuple(chosen.seeds))
-    except (FileNotFoundError, ValueError) as error:
+        table = plan(grid, chosen.data_dir, chosen.device)
+    except (FileNotFoundError, ValueError, RuntimeError) as error:
         sys.exit(f"error: {error}")
-    table = plan(grid, chosen.data_dir, chosen.device)
     shown = table.drop(columns="missing")
     print(shown.to_string(index=False, float_format=lambda value: f"{value:.1f}", na_rep="–"))
     ready = table[table["missing"] == ""]

@@ -69,7 +69,10 @@ def export(run_folder: Path, target: Path, name: str = "") -> Path:
 
     Raises:
         FileNotFoundError: the folder is not a finished run, or its checkpoint is gone.
+        FileExistsError: the target holds something else than an exported encoder.
     """
+    if target.exists() and not (target / "modules.json").is_file() and (target.is_file() or any(target.iterdir())):
+        raise FileExistsError(f"{target} is there and is no exported encoder: name a new folder")
     files = [run_folder / f"{stem}.json" for stem in ("params", "metrics", "env")]
     if not all(file.is_file() for file in files):
         raise FileNotFoundError(f"{run_folder} is not a finished run's folder: params, metrics or env.json is missing")
@@ -79,7 +82,7 @@ def export(run_folder: Path, target: Path, name: str = "") -> Path:
     encoder = Encoder.load(checkpoint)
     dimension = int(encoder.encode(["."]).shape[1])
     encoder.export_sentence_transformers(target)
-    params, metrics, environment = (json.loads(file.read_text()) for file in files)
+    params, metrics, environment = (json.loads(file.read_text(encoding="utf-8")) for file in files)
     write_text(target / "README.md", model_card(params, metrics, environment, name or target.name, dimension))
     return target
 
@@ -127,7 +130,7 @@ def main(arguments: list[str] | None = None) -> None:
             print(query)
             for cosine, sentence in search(encoder.encode, sentences, query, chosen.n):
                 print(f"  {cosine:.3f}  {sentence}")
-    except (FileNotFoundError, ValueError) as error:
+    except (FileNotFoundError, FileExistsError, ValueError) as error:
         sys.exit(f"error: {error}")
 
 

@@ -159,10 +159,13 @@ def build(folder: Path) -> Path:
         `html/index.html`.
 
     Raises:
+        ValueError: `source/` or `html/` is there and not of this making.
         RuntimeError: Sphinx warns or fails, or a link is broken; the message lists them.
     """
     source, html = folder / "source", folder / "html"
-    for path in (source, html):
+    for path, own in ((source, "conf.py"), (html, "searchindex.js")):
+        if path.is_dir() and any(path.iterdir()) and not (path / own).exists():
+            raise ValueError(f"{path} holds something else than the site: name another folder with --out")
         shutil.rmtree(path, ignore_errors=True)
     source.mkdir(parents=True)
     fill(source, book.finished(folder / "no-outputs"))
@@ -182,7 +185,7 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     try:
         print(build(chosen.out))
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         sys.exit(f"error: {error}")
 
 
