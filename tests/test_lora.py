@@ -22,7 +22,7 @@ def trained(folder, recipe, steps=4, **options):
 
 def test_a_fresh_difference_changes_nothing_and_is_all_that_is_trained(tmp_path) -> None:
     plain, lora = tiny_encoder(tmp_path / "bert"), tiny_encoder(tmp_path / "bert", lora_rank=2)
-    assert np.array_equal(plain.encode(SENTENCES), lora.encode(SENTENCES))
+    assert np.allclose(plain.encode(SENTENCES), lora.encode(SENTENCES), atol=1e-5)
     linear = [m for m in plain.backbone.modules() if isinstance(m, torch.nn.Linear)]
     trainable = sum(p.numel() for p in lora.backbone.parameters() if p.requires_grad)
     assert len(linear) == 12 and trainable == sum(2 * (m.in_features + m.out_features) for m in linear)
