@@ -26,6 +26,7 @@ import torch
 
 from lib import paths
 from lib.data import write_text
+from workflow.files import is_foreign
 
 FOLDER = paths.ROOT / "assignments"
 _ANSWER = re.compile(r"^# %% (right|wrong): (.+?) \| (\w+)\s*$", re.MULTILINE)
@@ -177,7 +178,7 @@ def hold_course(folder: Path, wanted: list[str] | None = None, say: Callable[[st
     for name in wanted or names():
         source(name)
     mark = folder / ".made-up-course"
-    if folder.is_dir() and any(folder.iterdir()) and not mark.exists():
+    if is_foreign(folder, mark.name):
         raise ValueError(f"{folder} is not empty and holds no made-up course: name another folder with --out")
     for part in ("source", "release", "downloaded", "submitted", "autograded", "feedback", "gradebook.db"):
         path = folder / part

@@ -1,4 +1,4 @@
-"""Text files augmented line by line: resumable, and there only when complete."""
+"""Text files augmented line by line, resumable and there only when complete; folders that may not be replaced."""
 
 import hashlib
 import json
@@ -77,3 +77,12 @@ def _done(partial: Path, note: Path, record: dict, chunk: int) -> int:
         position = content.index(b"\n", position) + 1
     os.truncate(partial, position)
     return complete
+
+
+def is_foreign(path: Path, mark: str) -> bool:
+    """Whether `path` must not be replaced: it is a file, or a folder with content but without `mark`.
+
+    Args:
+        mark: name of a file that every folder of our own making has.
+    """
+    return path.is_file() or (path.is_dir() and any(path.iterdir()) and not (path / mark).exists())

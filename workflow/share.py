@@ -16,6 +16,7 @@ from lib import data, evaluate, paths
 from lib.data import write_text
 from lib.encoder import Encoder
 from workflow import experiment
+from workflow.files import is_foreign
 
 WEIGHTS_LICENCE = {experiment.portable(str(f)): "cc-by-sa-4.0" for f in (paths.MINI_BERT, *paths.SIBLINGS.values())}
 
@@ -71,7 +72,7 @@ def export(run_folder: Path, target: Path, name: str = "") -> Path:
         FileNotFoundError: the folder is not a finished run, or its checkpoint is gone.
         FileExistsError: the target holds something else than an exported encoder.
     """
-    if target.exists() and not (target / "modules.json").is_file() and (target.is_file() or any(target.iterdir())):
+    if is_foreign(target, "modules.json"):
         raise FileExistsError(f"{target} is there and is no exported encoder: name a new folder")
     files = [run_folder / f"{stem}.json" for stem in ("params", "metrics", "env")]
     if not all(file.is_file() for file in files):

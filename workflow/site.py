@@ -19,6 +19,7 @@ import pandas as pd
 from lib import paths
 from lib.data import write_bytes, write_text
 from workflow import book, pages
+from workflow.files import is_foreign
 
 SOURCE = paths.ROOT / "book"
 PAGES = {
@@ -164,7 +165,7 @@ def build(folder: Path) -> Path:
     """
     source, html = folder / "source", folder / "html"
     for path, own in ((source, "conf.py"), (html, "searchindex.js")):
-        if path.is_dir() and any(path.iterdir()) and not (path / own).exists():
+        if is_foreign(path, own):
             raise ValueError(f"{path} holds something else than the site: name another folder with --out")
         shutil.rmtree(path, ignore_errors=True)
     source.mkdir(parents=True)
