@@ -32,8 +32,8 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 check: setup  ## can the course run here? what to do if not
 	$(BIN)/python -m workflow.check
 
-course: setup  ## execute every notebook at the mini profile into outputs/
-	HF_HUB_OFFLINE=1 $(BIN)/python -m lib.course
+course: setup  ## execute every notebook at the mini profile into outputs/, JOBS=2 at a time
+	HF_HUB_OFFLINE=1 $(BIN)/python -m lib.course --jobs $(JOBS)
 
 lab: setup  ## open the notebooks in JupyterLab
 	@$(BIN)/python -m workflow.check || true

@@ -8,6 +8,7 @@ import ast
 import hashlib
 import json
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Mapping
@@ -177,6 +178,27 @@ class Run:
             write_text(self.folder / "history.csv", pd.DataFrame(history).to_csv(index=False))
         write_json(self.folder / "env.json", environment())
         write_json(self.folder / "metrics.json", {k: _plain(v) for k, v in metrics.items()})
+
+    def adopt(self) -> bool:
+        """Copy the finished run of this id that another notebook has left beside this one's folder, if there is one.
+
+        The same id means the same parameters, data and seed, so training again would only repeat it. `metrics.json`
+        comes last: a copy that was interrupted is no finished run.
+
+        Returns:
+            Whether there was one.
+        """
+        others = self.folder.parent.parent.glob(f"*/{self.id}/metrics.json")
+        found = next((path.parent for path in sorted(others) if path.parent != self.folder), None)
+        if found is None:
+            return False
+        for path in (found / "best", found / "last"):
+            if path.is_dir():
+                shutil.copytree(path, self.folder / path.name, dirs_exist_ok=True)
+        for name in ("params.json", "history.csv", "env.json", "metrics.json"):
+            if (found / name).exists():
+                write_text(self.folder / name, (found / name).read_text(encoding="utf-8"))
+        return True
 
     def history(self) -> pd.DataFrame:
         """The steps of the training."""

@@ -129,6 +129,33 @@ def test_course_runs_all_and_names_the_failure(executed: tuple[Path, int, str, s
     assert [p.name for p in outputs.rglob(".*")] == []
 
 
+def test_two_notebooks_at_a_time_and_the_last_one_after_them(tmp_path: Path) -> None:
+    waits = "import os, time, pathlib\nhere = pathlib.Path(os.environ['CSE_OUTPUTS'])\n(here / {!r}).touch()\n"
+    waits += "end = time.monotonic() + 60\nwhile not (here / {!r}).exists():\n    assert time.monotonic() < end\n"
+    waits += "    time.sleep(0.05)\nprint('threads', os.environ['OMP_NUM_THREADS'])"
+    parameters = code('profile: str = "mini"', "parameters")
+    folder = tmp_path / "notebooks"
+    write(folder / "01_first.ipynb", markdown("# 01 · First"), parameters, code(waits.format("first", "second")))
+    write(folder / "02_second.ipynb", markdown("# 02 · Second"), parameters, code(waits.format("second", "first")))
+    both = "import os, pathlib\nprint(sorted(p.name for p in pathlib.Path(os.environ['CSE_OUTPUTS']).glob('*/*.html')))"
+    write(folder / "03_last.ipynb", markdown("# 03 · Last"), parameters, code(both))
+    (tmp_path / "two.py").write_text(
+        "import sys\nfrom pathlib import Path\nfrom workflow.course import course\n"
+        f"if __name__ == '__main__':\n    sys.exit(course(Path({str(folder)!r}), sys.stdout, print, 2))\n"
+    )
+    outputs = tmp_path / "outputs"
+    environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "CSE_OUTPUTS": str(outputs)}
+    environment.pop("OMP_NUM_THREADS", None)
+    command = [sys.executable, str(tmp_path / "two.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=180)
+    assert done.returncode == 0, done.stdout + done.stderr
+    share = max(1, (os.cpu_count() or 1) // 2)
+    assert f"threads {share}" in text_of(outputs / "01_first" / "01_first.ipynb")
+    assert "['01_first.html', '02_second.html']" in text_of(outputs / "03_last" / "03_last.ipynb")
+    finished = re.findall(r"^\[(\d)/3\] \w+: done in", done.stdout, re.MULTILINE)
+    assert finished == ["1", "2", "3"] and "[2/3] 02_second: 3 cells" in done.stdout
+
+
 def test_pages_need_no_network(executed: tuple[Path, int, str, str]) -> None:
     outputs = executed[0]
     page = outputs / "01_good" / "01_good.html"

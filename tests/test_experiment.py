@@ -82,8 +82,9 @@ def test_a_finished_run_is_not_done_again(tiny, trained):
     assert run("nb", "simcse", "tiny", temperature=0.5, device="cpu").id != first.id and len(trained) == 24
 
 
-def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch):
-    expected = run("whole", "simcse", "tiny", device="cpu", precision="fp32")
+def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch, tmp_path):
+    elsewhere = str(tmp_path / "whole")
+    expected = run("nb", "simcse", "tiny", device="cpu", precision="fp32", output_dir=elsewhere)
     with monkeypatch.context() as patch:
         step = train._Loop.step
 
@@ -94,9 +95,9 @@ def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch):
 
         patch.setattr(train._Loop, "step", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            run("cut", "simcse", "tiny", device="cpu", precision="fp32")
+            run("nb", "simcse", "tiny", device="cpu", precision="fp32")
     del trained[:]
-    record = run("cut", "simcse", "tiny", device="cpu", precision="fp32")
+    record = run("nb", "simcse", "tiny", device="cpu", precision="fp32")
     assert trained == [3, 4, 5]
     timed = {"train_seconds", "sentences_per_second", "peak_rss_gib"}
     assert {k: v for k, v in record.metrics.items() if k not in timed} == {
@@ -290,3 +291,33 @@ def test_two_processes_that_want_one_run_train_it_once(tmp_path) -> None:
     (folder,) = (tmp_path / "02_simcse").iterdir()
     assert printed[0] == printed[1] == f"{json.loads((folder / 'metrics.json').read_text())['train_seconds']}\n"
     assert not (folder / ".lock").exists()
+
+
+def test_a_run_that_another_notebook_has_finished_is_copied(tiny, trained):
+    first = run("02_simcse", "simcse", "tiny", device="cpu", precision="fp32")
+    (first.folder / "my-export").mkdir()
+    (tiny / "07_results" / first.id).mkdir(parents=True)
+    (tiny / "07_results" / first.id / "checkpoint.safetensors").write_bytes(b"of an interrupted training")
+    trained.clear()
+    again = run("07_results", "simcse", "tiny", device="cpu", precision="fp32")
+    assert trained == [] and again.folder == tiny.resolve() / "07_results" / first.id
+    assert again.metrics == first.metrics and again.history().equals(first.history())
+    files = {f.relative_to(first.folder) for f in first.folder.rglob("*") if f.is_file()}
+    assert {f.relative_to(again.folder) for f in again.folder.rglob("*")} == {
+        *files,
+        *(f.relative_to(first.folder) for f in (first.folder / "best", first.folder / "last")),
+    }
+    assert all((again.folder / f).read_bytes() == (first.folder / f).read_bytes() for f in files)
+
+
+def test_what_is_not_copied_from_another_notebook(tiny, trained):
+    first = run("02_simcse", "simcse", "tiny", device="cpu", precision="fp32")
+    trained.clear()
+    run("03_consert", "simcse", "tiny", device="cpu", precision="fp32", seed=1)
+    assert len(trained) == 6, "another seed is another run"
+    run("04_una", "simcse", "tiny", device="cpu", precision="fp32", force=True)
+    assert len(trained) == 12, "force trains"
+    (tiny / "04_una" / first.id / "metrics.json").unlink()
+    (first.folder / "metrics.json").unlink()
+    run("05_sda", "simcse", "tiny", device="cpu", precision="fp32")
+    assert len(trained) == 18, "an unfinished run is none"

@@ -3,7 +3,7 @@
 Command line, from any folder:
 
 * ``python -m lib.course``: every notebook at the `mini` profile into `outputs/`, with an
-  index page, rendered pages and a table of results;
+  index page, rendered pages and a table of results; ``--jobs 2`` executes two at a time;
 * ``python -m lib.course run 02_simcse -p temperature 0.1 -p profile small --no-lesson``:
   one notebook, optionally without the cells tagged `lesson`.
 
@@ -22,19 +22,24 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
 import nbformat
 import papermill
+import psutil
 import yaml
 from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 from papermill.exceptions import PapermillExecutionError
 
 from lib import paths
+from workflow.check import MEMORY_GIB
 from workflow.pages import Outcome, index_page, render, results_table, two_decimals
 
 NOTEBOOK_PATTERN = "[0-9][0-9]_*.ipynb"
@@ -165,12 +170,15 @@ class OwnKernel(AsyncKernelManager):
 
 
 class Progress:
-    """One line of progress: rewritten every second on a terminal, a line every `every` seconds elsewhere."""
+    """One line of progress: rewritten every second on a terminal, a line every `every` seconds elsewhere.
 
-    def __init__(self, label: str, cells: int, stream: TextIO, every: float = 15.0) -> None:
+    A notebook that is not `alone` on the terminal has lines of its own there too.
+    """
+
+    def __init__(self, label: str, cells: int, stream: TextIO, every: float = 15.0, alone: bool = True) -> None:
         self.label, self.cells, self.stream, self.every = label, cells, stream, every
         self.cell = 0
-        self.live = stream.isatty()
+        self.live = alone and stream.isatty()
         self._start = self._last = time.monotonic()
         self._done = threading.Event()
         self._ticker = threading.Thread(target=self._tick, daemon=True)
@@ -216,6 +224,7 @@ def execute(
     lesson: bool = True,
     label: str | None = None,
     stream: TextIO | None = None,
+    alone: bool = True,
 ) -> Outcome:
     """Execute one notebook through papermill in a kernel of the running interpreter.
 
@@ -226,6 +235,7 @@ def execute(
         lesson: False drops the cells tagged `lesson` first.
         label: what progress calls the notebook (default: its stem).
         stream: where progress goes (default: nowhere).
+        alone: whether no other notebook writes to `stream` meanwhile.
 
     Returns:
         The outcome; `error` names the cell and the exception when the notebook failed.
@@ -244,7 +254,8 @@ def execute(
         nbformat.write(node, source)
     cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in node.cells) + bool(parameters)
     start = time.monotonic()
-    with open(os.devnull, "w") as nowhere, Progress(label or notebook.stem, cells, stream or nowhere) as progress:
+    label = label or notebook.stem
+    with open(os.devnull, "w") as nowhere, Progress(label, cells, stream or nowhere, alone=alone) as progress:
         error = _papermill(source, partial, parameters, progress)
     if not lesson:
         source.unlink()
@@ -291,22 +302,21 @@ def clock(seconds: float) -> str:
 # --- command line -------------------------------------------------------------------------------
 
 
-def course(folder: Path | None = None, stream: TextIO | None = None, log: Callable[[str], None] | None = None) -> int:
-    """Execute every notebook at the `mini` profile; 0 if all succeeded, else 1."""
+def course(
+    folder: Path | None = None, stream: TextIO | None = None, log: Callable[[str], None] | None = None, jobs: int = 1
+) -> int:
+    """Execute every notebook at the `mini` profile; 0 if all succeeded, else 1.
+
+    With `jobs` above 1, that many at a time, each with its share of the processor's cores and with progress on the
+    standard output; the last notebook, which reads what the others have left, begins when they have ended.
+    """
     log = log or (lambda text: None)
     sources = notebooks(folder)
     outputs = paths.outputs()
     outcomes = []
-    for number, notebook in enumerate(sources, 1):
-        label = f"[{number}/{len(sources)}] {notebook.stem}"
-        target = outputs / notebook.stem / notebook.name
-        try:
-            outcome = execute(notebook, target, {"profile": "mini"}, label=label, stream=stream)
-        except CourseError as error:
-            outcome = Outcome(notebook.stem, target, 0.0, 0, str(error))
-        if outcome.path.exists():
-            render(outcome.path, outcome.path.with_suffix(".html"), notebook.parent)
+    for outcome in _all(sources, stream, jobs):
         outcomes.append(outcome)
+        label = _label(len(outcomes), sources)
         log(f"{label}: {'FAILED' if outcome.error else 'done'} in {clock(outcome.seconds)}")
     results = results_table([notebook.stem for notebook in sources])
     page = index_page(outcomes, results, outputs)
@@ -320,9 +330,76 @@ def course(folder: Path | None = None, stream: TextIO | None = None, log: Callab
     return int(any(outcome.error for outcome in outcomes))
 
 
+def _label(number: int, sources: Sequence[Path]) -> str:
+    return f"[{number}/{len(sources)}] {sources[number - 1].stem}"
+
+
+def _all(sources: Sequence[Path], stream: TextIO | None, jobs: int) -> Iterator[Outcome]:
+    """The outcome of each notebook, in order."""
+    labelled = [(notebook, _label(number, sources)) for number, notebook in enumerate(sources, 1)]
+    if jobs > 1 and len(sources) > 2:
+        yield from _several(labelled[:-1], jobs)
+        labelled = labelled[-1:]
+    for notebook, label in labelled:
+        yield _one(notebook, label, stream)
+
+
+def _several(labelled: Sequence[tuple[Path, str]], jobs: int) -> Iterator[Outcome]:
+    """`jobs` notebooks at a time; none is handed out before a process is free, so that Ctrl-C ends all of them."""
+    outcomes: deque[Future[Outcome]] = deque()
+    running: set[Future[Outcome]] = set()
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _share_cores, (jobs,))
+    try:
+        for notebook, label in labelled:
+            if len(running) == jobs:
+                running = wait(running, return_when=FIRST_COMPLETED).not_done
+            while outcomes and outcomes[0].done():
+                yield outcomes.popleft().result()
+            outcomes.append(pool.submit(_beside_others, notebook, label))
+            running.add(outcomes[-1])
+        yield from (outcome.result() for outcome in outcomes)
+    finally:
+        pool.shutdown()
+
+
+def _share_cores(jobs: int) -> None:
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
+
+
+def _beside_others(notebook: Path, label: str) -> Outcome:
+    return _one(notebook, label, sys.stdout, alone=False)
+
+
+def _one(notebook: Path, label: str, stream: TextIO | None, alone: bool = True) -> Outcome:
+    target = paths.outputs() / notebook.stem / notebook.name
+    try:
+        outcome = execute(notebook, target, {"profile": "mini"}, label=label, stream=stream, alone=alone)
+    except CourseError as error:
+        outcome = Outcome(notebook.stem, target, 0.0, 0, str(error))
+    if outcome.path.exists():
+        render(outcome.path, outcome.path.with_suffix(".html"), notebook.parent)
+    return outcome
+
+
+def affordable_jobs(wanted: int, cores: int | None = None, gib: float | None = None) -> int:
+    """How many notebooks at a time the machine has cores and free memory for: at least 1, at most `wanted`.
+
+    Args:
+        cores, gib: cores and free memory in GiB, both measured if None.
+
+    Example:
+        >>> affordable_jobs(4, cores=2, gib=16.0), affordable_jobs(2, cores=8, gib=4.0)
+        (2, 1)
+    """
+    cores = cores or os.cpu_count() or 1
+    gib = psutil.virtual_memory().available / 2**30 if gib is None else gib
+    return max(1, min(wanted, cores, int(gib / MEMORY_GIB)))
+
+
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m lib.course", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--notebooks", type=Path, default=None, help="folder of the notebooks")
+    parser.add_argument("--jobs", type=int, default=1, help="notebooks at a time, as far as cores and memory allow")
     verbs = parser.add_subparsers(dest="verb")
     verbs.add_parser("all", help="every notebook at the mini profile (the default)")
     run = verbs.add_parser("run", help="one notebook with parameters")
@@ -338,7 +415,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _arguments(argv)
     try:
         if arguments.verb != "run":
-            return course(arguments.notebooks, sys.stdout, lambda text: print(text, flush=True))
+            jobs = affordable_jobs(arguments.jobs)
+            return course(arguments.notebooks, sys.stdout, lambda text: print(text, flush=True), jobs)
         notebook = find_notebook(arguments.name, arguments.notebooks)
         parameters = {name: parse_value(value) for name, value in arguments.parameter}
         lesson = not arguments.no_lesson

@@ -178,8 +178,9 @@ def run(
 ) -> runs.Run:
     """Train once and evaluate the best and the last checkpoint; a run that is finished is not done again.
 
-    An interrupted run is taken up where its checkpoint stands; one that another process is training is waited for. Of
-    several processes (`torchrun`) the first evaluates and writes.
+    That holds across notebooks: a finished run of the same id in the same outputs folder is copied. An interrupted run
+    is taken up where its checkpoint stands; one that another process is training is waited for. Of several processes
+    (`torchrun`) the first evaluates and writes.
 
     Args:
         notebook: the folder's name under `outputs/`.
@@ -198,7 +199,9 @@ def run(
     if record.metrics is not None and not force:
         return record
     with _alone(record.folder):
-        if record.metrics is not None and not force:
+        if not force and record.metrics is None and _is_single() and record.adopt():
+            train.discard_checkpoint(record.folder)
+        if not force and record.metrics is not None:
             return record
         if is_main_process():
             record.start()
@@ -221,13 +224,17 @@ def run(
     return record
 
 
+def _is_single() -> bool:
+    return int(os.environ.get("WORLD_SIZE", "1")) == 1
+
+
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """One process at a time in a run's folder: a second one waits, then finds the run finished.
 
     The processes of one distributed training share the folder as they are.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if not _is_single():
         yield
         return
     folder.mkdir(parents=True, exist_ok=True)
