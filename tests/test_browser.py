@@ -118,12 +118,16 @@ def test_a_wrong_token_is_refused(server) -> None:
 
 @pytest.fixture(scope="module")
 def run_all(browser, server) -> Callable:
-    """Open a notebook, run all its cells, save: its page and the saved notebook. Each notebook is run once."""
+    """Open a notebook, run all its cells, save: its page and the saved notebook. Each notebook is run once.
+
+    Each has a workspace of its own: JupyterLab would restore the other's tab beside it.
+    """
 
     @cache
     def opened(name: str):
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
-        page.goto(f"{server.url}lab/tree/{name}.ipynb?token={server.token}", timeout=2 * MINUTES)
+        address = f"{server.url}lab/workspaces/{name}/tree/{name}.ipynb?token={server.token}"
+        page.goto(address, timeout=2 * MINUTES)
         page.locator(".jp-NotebookPanel .jp-CodeCell").first.wait_for(timeout=2 * MINUTES)
         server.wait_until_idle(name)
         page.get_by_role("menuitem", name="Run", exact=True).click()
