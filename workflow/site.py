@@ -71,7 +71,7 @@ def fill(folder: Path, results: pd.DataFrame) -> None:
                 cell.source = _attached(_turned(cell.source, path.parent, folder, places), cell, folder)
         write_text(folder / path.name, nbformat.writes(node))
         title, question = pages.summary(path)
-        cards.append(f"* [{title}]({path.name}): {question}")
+        cards.append(f"* [{title}]({path.name})\\\n  {question}")
     for name, path in PAGES.items():
         write_text(folder / f"{name}.md", _turned(path.read_text(encoding="utf-8"), path.parent, folder, places))
     front = (SOURCE / "index.md").read_text(encoding="utf-8").replace("{{cards}}", "\n".join(cards))
