@@ -23,7 +23,7 @@ import torch
 from filelock import FileLock
 
 from lib import paths
-from lib.data import write_json, write_text
+from lib.data import write_bytes, write_json, write_text
 
 RESULTS_VERSION = 1
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "scipy", "scikit-learn", "spacy", "nltk")
@@ -197,7 +197,7 @@ class Run:
                 shutil.copytree(path, self.folder / path.name, dirs_exist_ok=True)
         for name in ("params.json", "history.csv", "env.json", "metrics.json"):
             if (found / name).exists():
-                write_text(self.folder / name, (found / name).read_text(encoding="utf-8"))
+                write_bytes(self.folder / name, (found / name).read_bytes())
         return True
 
     def history(self) -> pd.DataFrame:

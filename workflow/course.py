@@ -313,10 +313,10 @@ def course(
     log = log or (lambda text: None)
     sources = notebooks(folder)
     outputs = paths.outputs()
+    labelled = [(notebook, f"[{n}/{len(sources)}] {notebook.stem}") for n, notebook in enumerate(sources, 1)]
     outcomes = []
-    for outcome in _all(sources, stream, jobs):
+    for (_, label), outcome in zip(labelled, _all(labelled, stream, jobs), strict=True):
         outcomes.append(outcome)
-        label = _label(len(outcomes), sources)
         log(f"{label}: {'FAILED' if outcome.error else 'done'} in {clock(outcome.seconds)}")
     results = results_table([notebook.stem for notebook in sources])
     page = index_page(outcomes, results, outputs)
@@ -330,17 +330,12 @@ def course(
     return int(any(outcome.error for outcome in outcomes))
 
 
-def _label(number: int, sources: Sequence[Path]) -> str:
-    return f"[{number}/{len(sources)}] {sources[number - 1].stem}"
-
-
-def _all(sources: Sequence[Path], stream: TextIO | None, jobs: int) -> Iterator[Outcome]:
+def _all(labelled: Sequence[tuple[Path, str]], stream: TextIO | None, jobs: int) -> Iterator[Outcome]:
     """The outcome of each notebook, in order."""
-    labelled = [(notebook, _label(number, sources)) for number, notebook in enumerate(sources, 1)]
-    if jobs > 1 and len(sources) > 2:
-        yield from _several(labelled[:-1], jobs)
-        labelled = labelled[-1:]
-    for notebook, label in labelled:
+    together = len(labelled) - 1 if jobs > 1 and len(labelled) > 2 else 0
+    if together:
+        yield from _several(labelled[:together], jobs)
+    for notebook, label in labelled[together:]:
         yield _one(notebook, label, stream)
 
 

@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from lib import data, evaluate, paths, runs, train, transfer
 from lib.augment import parse, sda
-from lib.distributed import is_main_process
+from lib.distributed import Group, is_main_process
 from lib.encoder import Encoder, resolve_device
 from lib.profiles import Profile, profile
 from lib.recipes import RECIPES, Recipe, recipe
@@ -199,7 +199,7 @@ def run(
     if record.metrics is not None and not force:
         return record
     with _alone(record.folder):
-        if not force and record.metrics is None and _is_single() and record.adopt():
+        if not force and record.metrics is None and Group.processes() == 1 and record.adopt():
             train.discard_checkpoint(record.folder)
         if not force and record.metrics is not None:
             return record
@@ -224,17 +224,13 @@ def run(
     return record
 
 
-def _is_single() -> bool:
-    return int(os.environ.get("WORLD_SIZE", "1")) == 1
-
-
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """One process at a time in a run's folder: a second one waits, then finds the run finished.
 
     The processes of one distributed training share the folder as they are.
     """
-    if not _is_single():
+    if Group.processes() > 1:
         yield
         return
     folder.mkdir(parents=True, exist_ok=True)
