@@ -51,8 +51,19 @@ def _unit(x: Any, n: int | None = None) -> Any:
     return x / np.where(length > 0, length, 1)
 
 
-def _remember(encode: Encode, sentences: Iterable[str]) -> Encode:
-    """Encode each distinct sentence, all in one call, and return a function that looks unit rows up."""
+def remember(encode: Encode, sentences: Iterable[str]) -> Encode:
+    """Encode each distinct sentence, all in one call, and return a function that looks unit rows up.
+
+    Several measures of the same sentences then share one encoding.
+
+    Raises:
+        ValueError: `encode` returned another shape than (n, d), NaN or infinity.
+
+    Example:
+        >>> known = remember(lambda sentences: [[3.0, 4.0] for _ in sentences], ["a", "b", "a"])
+        >>> known(["a"]).round(2).tolist()
+        [[0.6, 0.8]]
+    """
     place = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
     table = _unit(encode(list(place)), len(place))
     return lambda wanted: table[[place[sentence] for sentence in wanted]]
@@ -66,7 +77,7 @@ def similarities(encode: Encode, pairs: Pairs) -> np.ndarray:
     Raises:
         ValueError: `encode` returned another shape than (n, d), NaN or infinity.
     """
-    known = _remember(encode, [*pairs.sentence1, *pairs.sentence2])
+    known = remember(encode, [*pairs.sentence1, *pairs.sentence2])
     return _cosines(known, pairs)
 
 
@@ -113,7 +124,7 @@ def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
 
     Relations: SimCSE and what followed report `all`; SentEval prints `mean` and `wmean` (Gao et al. 2021, Appendix B).
     """
-    known = _remember(encode, _sentences(subsets.values()))
+    known = remember(encode, _sentences(subsets.values()))
     cosines = {name: _cosines(known, pairs) for name, pairs in subsets.items()}
     single = {name: spearman(cosines[name], pairs.scores) for name, pairs in subsets.items()}
     gold = np.concatenate([pairs.scores for pairs in subsets.values()])
@@ -145,7 +156,7 @@ def sts7(encode: Encode, data_dir: str | Path | None = None, aggregation: str = 
     if aggregation not in AGGREGATIONS:
         raise ValueError(f"aggregation must be one of {', '.join(AGGREGATIONS)}, got {aggregation!r}")
     tasks = data.sts_tasks(data_dir)
-    known = _remember(encode, _sentences(pairs for subsets in tasks.values() for pairs in subsets.values()))
+    known = remember(encode, _sentences(pairs for subsets in tasks.values() for pairs in subsets.values()))
     scores = {task: sts_task(known, subsets)[aggregation] for task, subsets in tasks.items()}
     return {**scores, "avg": float(np.mean(list(scores.values())))}
 
@@ -300,7 +311,7 @@ def geometry(encode: Encode, pairs: Pairs, threshold: float = 4) -> dict[str, fl
         ValueError: no pair reaches the threshold.
     """
     distinct = list(dict.fromkeys([*pairs.sentence1, *pairs.sentence2]))
-    known = _remember(encode, distinct)
+    known = remember(encode, distinct)
     positive = [
         (a, b) for a, b, gold in zip(pairs.sentence1, pairs.sentence2, pairs.scores, strict=True) if gold >= threshold
     ]

@@ -33,7 +33,7 @@ class Profile:
 PROFILES: dict[str, Profile] = {
     p.name: p
     for p in (
-        Profile("mini", "mini", str(paths.MINI_BERT), "mini", None, 30, 10, "mini", "mini"),
+        Profile("mini", "mini", str(paths.MINI_BERT), "mini", None, 15, 5, "mini", "mini"),
         Profile("small", "mini", str(paths.MINI_BERT), "wikipedia", 50_000, 60, 20, "stsb", "sts7"),
         Profile("full", "paper", None, "wiki1m", None, None, None, "stsb", "sts7"),
         Profile("chinese", "paper", None, "simclue", None, None, None, "cnsd", "cnsd"),

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 
 from lib import data, evaluate, paths, profiles, recipes, runs, train
@@ -64,11 +65,36 @@ def test_end_to_end(tiny, trained):
         expected = experiment.test_metrics(encoder, profile("tiny"), recipe("mini_simcse"), which, precision="fp32")
         assert expected["mini_test_spearman_" + which] == pytest.approx(metrics["mini_test_spearman_" + which])
         assert len(expected) > 3 and expected.keys() <= metrics.keys()
+        for name in ("alignment", "uniformity", "effective_rank"):
+            assert expected[f"dev_{name}_{which}"] == pytest.approx(metrics[f"dev_{name}_{which}"], rel=1e-5)
     params = json.loads((record.folder / "params.json").read_text())
     assert params["max_steps"] == 6 and params["lr"] == 1e-3 and params["n_sentences"] == 64
     assert params["eval_every"] == 3 and params["data"]["corpus"] == text_hash(tiny_sentences(64))
     table = runs.collect()
     assert table["mini_test_spearman_best"].tolist() == [metrics["mini_test_spearman_best"]]
+
+
+def scripted_scores(monkeypatch, *values):
+    left = iter(values)
+    monkeypatch.setattr(experiment.evaluate, "pairs_spearman", lambda known, pairs: next(left))
+
+
+def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(tiny, monkeypatch):
+    dev = experiment.DevScore(profile("tiny"), recipe("mini_simcse"), precision="fp32")
+    encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
+    weight = encoder.backbone.get_input_embeddings().weight
+    scripted_scores(monkeypatch, 1.0, 3.0, 3.0, 2.0)
+    geometries = []
+    for _ in range(4):
+        with torch.no_grad():
+            weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(len(geometries))))
+        dev(encoder)
+        geometries.append(experiment.evaluate.geometry(encoder.encode, dev.pairs))
+    encoded = []
+    monkeypatch.setattr(encoder, "encode", lambda *a, **k: encoded.append(1) or Encoder.encode(encoder, *a, **k))
+    assert dev.geometry(encoder, "best", 3.0) == pytest.approx(geometries[1])  # the first of two equal scores
+    assert dev.geometry(encoder, "last", 2.0) == pytest.approx(geometries[3]) and not encoded
+    assert dev.geometry(encoder, "best", 5.0) == pytest.approx(geometries[3]) and encoded == [1]
 
 
 def test_a_finished_run_is_not_done_again(tiny, trained):
@@ -108,7 +134,7 @@ def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch, tmp_path):
 def test_no_steps_is_an_evaluation(tiny, trained):
     record = run("nb", "simcse", "tiny", max_steps=0, device="cpu", precision="fp32")
     encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
-    expected = experiment.dev_score(profile("tiny"), recipe("mini_simcse"), precision="fp32")(encoder)
+    expected = experiment.DevScore(profile("tiny"), recipe("mini_simcse"), precision="fp32")(encoder)
     assert trained == [] and record.metrics["steps"] == 0
     assert record.metrics["mini_dev_spearman_last"] == pytest.approx(expected)
     assert record.metrics["mini_test_spearman_last"] == record.metrics["mini_test_spearman_best"]

@@ -1,8 +1,9 @@
 """From parameters to metrics: data, encoder, training and evaluation of one run, in one call."""
 
 import hashlib
+import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -121,27 +122,57 @@ def encode_as(encoder: Encoder, wanted: Recipe, precision: str = "auto", pooling
     return evaluate.whitened_encode(encode) if wanted.whiten else encode
 
 
-def dev_score(
-    chosen: Profile, wanted: Recipe, data_dir: str | None = None, precision: str = "auto"
-) -> Callable[[Encoder], float]:
-    """The profile's dev set as a function of an encoder: Spearman ×100."""
-    pairs = dev_pairs(chosen, data_dir)
+class DevScore:
+    """The profile's dev set as a function of an encoder: Spearman ×100.
 
-    def score(encoder: Encoder) -> float:
-        return evaluate.pairs_spearman(encode_as(encoder, wanted, precision), pairs)
+    The embeddings of the last call and of the highest score are kept, so that the geometry of those two states
+    costs no second encoding.
+    """
 
-    return score
+    def __init__(self, chosen: Profile, wanted: Recipe, data_dir: str | None = None, precision: str = "auto"):
+        self.pairs, self.wanted, self.precision = dev_pairs(chosen, data_dir), wanted, precision
+        self.kept: dict[str, tuple[float, evaluate.Encode]] = {}
+
+    def __call__(self, encoder: Encoder) -> float:
+        """Spearman ×100 of `encoder` as it is now."""
+        known = self._known(encoder)
+        score = evaluate.pairs_spearman(known, self.pairs)
+        self.kept["last"] = score, known
+        best = self.kept.get("best", (math.nan, known))[0]
+        if math.isnan(best) or score > best:
+            self.kept["best"] = score, known
+        return score
+
+    def geometry(self, encoder: Encoder, which: str, score: float) -> dict[str, float]:
+        """`evaluate.geometry` of `encoder`, the `best` or the `last`, of this `score`.
+
+        It is encoded again if its score was measured before an interruption.
+        """
+        measured, known = self.kept.get(which, (None, None))
+        return evaluate.geometry(known if known and measured == score else self._known(encoder), self.pairs)
+
+    def _known(self, encoder: Encoder) -> evaluate.Encode:
+        sentences = [*self.pairs.sentence1, *self.pairs.sentence2]
+        return evaluate.remember(encode_as(encoder, self.wanted, self.precision), sentences)
 
 
 def test_metrics(
-    encoder: Encoder, chosen: Profile, wanted: Recipe, suffix: str, data_dir: str | None = None, precision="auto"
+    encoder: Encoder,
+    chosen: Profile,
+    wanted: Recipe,
+    suffix: str,
+    data_dir: str | None = None,
+    precision: str = "auto",
+    geometry: dict[str, float] | None = None,
 ) -> dict:
     """The profile's test scores and dev geometry, each key ending in `suffix`; Spearman ×100.
 
-    The test scores with the recipe's `also_pooling`, which is named in their keys, come with them.
+    The test scores with the recipe's `also_pooling`, which is named in their keys, come with them. A `geometry`
+    that is known already is taken as it is.
     """
     encode = encode_as(encoder, wanted, precision)
-    geometry = evaluate.geometry(encode, dev_pairs(chosen, data_dir))
+    if geometry is None:
+        geometry = evaluate.geometry(encode, dev_pairs(chosen, data_dir))
     scores = test_scores(encode, chosen, data_dir) | {f"dev_{name}": value for name, value in geometry.items()}
     if wanted.also_pooling:
         again = test_scores(encode_as(encoder, wanted, precision, wanted.also_pooling), chosen, data_dir)
@@ -217,9 +248,10 @@ def run(
             seed=seed,
             lora_rank=wanted.lora_rank,
         )
-        result = _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, data_dir, progress)
+        dev = DevScore(chosen, wanted, data_dir, precision)
+        result = _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, dev, progress)
         if is_main_process():
-            record.finish(_metrics(encoder, result, wanted, chosen, data_dir, precision), result.history)
+            record.finish(_metrics(encoder, result, wanted, chosen, data_dir, precision, dev), result.history)
             train.discard_checkpoint(record.folder)
     return record
 
@@ -265,9 +297,9 @@ def identity(
     return params, hashes
 
 
-def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, data_dir, progress):
+def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, dev, progress):
     if steps == 0:
-        score = dev_score(chosen, wanted, data_dir, precision)(encoder.to(resolve_device(device)))
+        score = dev(encoder.to(resolve_device(device)))
         return train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
     texts = rewritten(wanted, sentences, seed)
     aligned = texts[wanted.rule] if wanted.positive == "sda" else None
@@ -282,7 +314,7 @@ def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, prec
         negatives=negatives,
         seed=seed,
         max_steps=steps,
-        dev=dev_score(chosen, wanted, data_dir, precision),
+        dev=dev,
         eval_every=wanted.eval_every,
         out=record.folder,
         device=device,
@@ -291,18 +323,21 @@ def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, prec
     )
 
 
-def _metrics(encoder, result, wanted, chosen, data_dir, precision) -> dict[str, object]:
-    score = partial(test_metrics, encoder, chosen, wanted, data_dir=data_dir, precision=precision)
-    metrics = {f"{chosen.dev}_dev_spearman_last": result.history[-1]["dev_score"]}
-    at_last = score("last")
-    metrics.update(at_last)
+def _metrics(encoder, result, wanted, chosen, data_dir, precision, dev) -> dict[str, object]:
+    def score(which: str, dev_spearman: float) -> dict:
+        geometry = dev.geometry(encoder, which, dev_spearman)
+        return test_metrics(encoder, chosen, wanted, which, data_dir, precision, geometry)
+
+    last_score = result.history[-1]["dev_score"]
+    at_last = score("last", last_score)
+    metrics = {f"{chosen.dev}_dev_spearman_last": last_score} | at_last
     last = None
     if result.best_state is None or result.best_step == result.steps:
         metrics.update({f"{name.removesuffix('last')}best": value for name, value in at_last.items()})
     else:
         last = {k: v.clone() for k, v in encoder.state_dict().items()}
         encoder.load_state_dict(result.best_state)
-        metrics.update(score("best"))
+        metrics.update(score("best", result.best_score))
     if wanted.transfer_pooling:
         encode = partial(encoder.encode, precision=precision, pooling=wanted.transfer_pooling)
         metrics.update({f"{k}_transfer_best": v for k, v in transfer.transfer7(encode, data_dir).items()})

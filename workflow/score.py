@@ -15,7 +15,7 @@ def _score_suite(encode: evaluate.Encode, suite: str, data_dir: Path | None, agg
     if suite == "sts":
         return evaluate.sts7(encode, data_dir, aggregation), {}
     dev, test = data.mini_pairs("dev"), data.mini_pairs("test")
-    known = evaluate._remember(encode, evaluate._sentences([dev, test]))
+    known = evaluate.remember(encode, evaluate._sentences([dev, test]))
     scores = {"mini dev": evaluate.pairs_spearman(known, dev), "mini test": evaluate.pairs_spearman(known, test)}
     return scores, evaluate.by_kind(known, test)
 
