@@ -153,7 +153,14 @@ def test_two_notebooks_at_a_time_and_the_last_one_after_them(tmp_path: Path) -> 
     assert f"threads {share}" in text_of(outputs / "01_first" / "01_first.ipynb")
     assert "['01_first.html', '02_second.html']" in text_of(outputs / "03_last" / "03_last.ipynb")
     finished = re.findall(r"^\[(\d)/3\] \w+: done in", done.stdout, re.MULTILINE)
-    assert finished == ["1", "2", "3"] and "[2/3] 02_second: 3 cells" in done.stdout
+    assert sorted(finished[:2]) == ["1", "2"] and finished[2:] == ["3"] and "[2/3] 02_second: 3 cells" in done.stdout
+
+
+def test_the_longest_notebooks_begin_first() -> None:
+    labelled = [(notebook, notebook.stem) for notebook in course.notebooks()]
+    begun = [stem for _, stem in sorted(labelled, key=course._place)]
+    assert begun[: len(course.LONGEST)] == list(course.LONGEST)
+    assert begun[len(course.LONGEST) :] == ["01_infonce", "06_backbones", "07_results"]
 
 
 def test_pages_need_no_network(executed: tuple[Path, int, str, str]) -> None:

@@ -22,7 +22,6 @@ import re
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_context
@@ -43,6 +42,7 @@ from workflow.check import MEMORY_GIB
 from workflow.pages import Outcome, index_page, render, results_table, two_decimals
 
 NOTEBOOK_PATTERN = "[0-9][0-9]_*.ipynb"
+LONGEST = ("03_consert", "05_sda", "04_una", "02_simcse")  # begun first, so that no core idles at the end
 
 
 class CourseError(ValueError):
@@ -307,17 +307,18 @@ def course(
 ) -> int:
     """Execute every notebook at the `mini` profile; 0 if all succeeded, else 1.
 
-    With `jobs` above 1, that many at a time, each with its share of the processor's cores and with progress on the
-    standard output; the last notebook, which reads what the others have left, begins when they have ended.
+    With `jobs` above 1, that many at a time, the longest first, each with its share of the processor's cores and with
+    progress on the standard output; the last notebook, which reads what the others have left, begins after them.
     """
     log = log or (lambda text: None)
     sources = notebooks(folder)
     outputs = paths.outputs()
     labelled = [(notebook, f"[{n}/{len(sources)}] {notebook.stem}") for n, notebook in enumerate(sources, 1)]
     outcomes = []
-    for (_, label), outcome in zip(labelled, _all(labelled, stream, jobs), strict=True):
+    for label, outcome in _all(labelled, stream, jobs):
         outcomes.append(outcome)
         log(f"{label}: {'FAILED' if outcome.error else 'done'} in {clock(outcome.seconds)}")
+    outcomes.sort(key=lambda outcome: outcome.name)
     results = results_table([notebook.stem for notebook in sources])
     page = index_page(outcomes, results, outputs)
     if not results.empty:
@@ -330,31 +331,38 @@ def course(
     return int(any(outcome.error for outcome in outcomes))
 
 
-def _all(labelled: Sequence[tuple[Path, str]], stream: TextIO | None, jobs: int) -> Iterator[Outcome]:
-    """The outcome of each notebook, in order."""
+def _all(labelled: Sequence[tuple[Path, str]], stream: TextIO | None, jobs: int) -> Iterator[tuple[str, Outcome]]:
+    """Label and outcome of each notebook, as they end."""
     together = len(labelled) - 1 if jobs > 1 and len(labelled) > 2 else 0
     if together:
         yield from _several(labelled[:together], jobs)
     for notebook, label in labelled[together:]:
-        yield _one(notebook, label, stream)
+        yield label, _one(notebook, label, stream)
 
 
-def _several(labelled: Sequence[tuple[Path, str]], jobs: int) -> Iterator[Outcome]:
+def _several(labelled: Sequence[tuple[Path, str]], jobs: int) -> Iterator[tuple[str, Outcome]]:
     """`jobs` notebooks at a time; none is handed out before a process is free, so that Ctrl-C ends all of them."""
-    outcomes: deque[Future[Outcome]] = deque()
-    running: set[Future[Outcome]] = set()
+    running: dict[Future[Outcome], str] = {}
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _share_cores, (jobs,))
     try:
-        for notebook, label in labelled:
+        for notebook, label in sorted(labelled, key=_place):
             if len(running) == jobs:
-                running = wait(running, return_when=FIRST_COMPLETED).not_done
-            while outcomes and outcomes[0].done():
-                yield outcomes.popleft().result()
-            outcomes.append(pool.submit(_beside_others, notebook, label))
-            running.add(outcomes[-1])
-        yield from (outcome.result() for outcome in outcomes)
+                yield from _ended(running)
+            running[pool.submit(_beside_others, notebook, label)] = label
+        while running:
+            yield from _ended(running)
     finally:
         pool.shutdown()
+
+
+def _place(labelled: tuple[Path, str]) -> int:
+    stem = labelled[0].stem
+    return LONGEST.index(stem) if stem in LONGEST else len(LONGEST)
+
+
+def _ended(running: dict[Future[Outcome], str]) -> Iterator[tuple[str, Outcome]]:
+    for future in wait(running, return_when=FIRST_COMPLETED).done:
+        yield running.pop(future), future.result()
 
 
 def _share_cores(jobs: int) -> None:
