@@ -272,7 +272,8 @@ def by_layer(
 @mpl.rc_context(STYLE)
 def seeds(columns: Mapping[str, Sequence[float]], names: Sequence[object], ylabel: str, title: str = "") -> Figure:
     """Scores of several seeds under several conditions: a line joins the points of one seed, a bar is the mean."""
-    figure, (axis,) = new_figure(width=5.0, height=3.0)
+    labels = 0.08 * len(columns) * max(map(len, columns))  # inches that they need side by side
+    figure, (axis,) = new_figure(width=max(5.0, 1.1 + labels), height=3.0)
     for i, (name, scores) in enumerate(zip(names, zip(*columns.values(), strict=True), strict=True)):
         line = LINES[i % len(LINES)] + MARKERS[i % len(MARKERS)]
         axis.plot(range(len(scores)), scores, line, color=COLOURS[i % len(COLOURS)], lw=1, ms=5, label=f"seed {name}")
