@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel
 
-from lib import data, paths, runs
+from lib import data, files, paths, runs
 from lib.encoder import Encoder, resolve_precision
 from lib.recipes import Recipe, recipe
 from lib.train import fit, make_views
@@ -320,9 +320,9 @@ def write(content: dict, found: Mapping, folder: Path, device: torch.device | No
     """Write `<name>-<machine slug>.json` and `.md`; print the table; return the JSON's path."""
     content = {**content, "machine": dict(found)}
     stem = folder / f"{content['name']}-{slug(found, device)}"
-    runs.write_json(stem.with_name(stem.name + ".json"), content)
+    files.write_json(stem.with_name(stem.name + ".json"), content)
     text = markdown(content)
-    runs.write_text(stem.with_name(stem.name + ".md"), text)
+    files.write_text(stem.with_name(stem.name + ".md"), text)
     print(f"\n{text}\nwritten: {stem}.md, {stem}.json")
     return stem.with_name(stem.name + ".json")
 

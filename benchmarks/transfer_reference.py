@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from transformers import AutoTokenizer, BertConfig
 
 from benchmarks import common
-from lib import data, paths, runs, transfer
+from lib import data, files, paths, transfer
 from lib.encoder import Encoder
 
 FOLDS, SEED = 10, 1111
@@ -243,9 +243,9 @@ def main(argv: list[str] | None = None) -> int:
         return 1
     content["machine"] = found
     stem = args.results / f"{content['name']}-{common.slug(found)}"
-    runs.write_json(stem.with_name(stem.name + ".json"), content)
+    files.write_json(stem.with_name(stem.name + ".json"), content)
     text = markdown(content)
-    runs.write_text(stem.with_name(stem.name + ".md"), text)
+    files.write_text(stem.with_name(stem.name + ".md"), text)
     print(f"\n{text}\nwritten: {stem}.md, {stem}.json")
     return int(any(abs(row["difference"]) > LIMIT for row in content["rows"] if row["task"] != "MRPC f1"))
 

@@ -5,10 +5,7 @@ sets lie in the SentEval layout (`STS/`, `SICK/`, `MR/`, …) under `senteval/`,
 `SentEval/data/downstream/`. Nothing is downloaded except by `python -m lib.data fetch`.
 """
 
-import hashlib
-import json
 import lzma
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -232,30 +229,6 @@ def transfer(name: str, data_dir: str | Path | None = None) -> Transfer:
         splits = {split: (first, labels) for split, (first, _, labels) in read.items()}
         return Transfer(name, splits, {split: second for split, (_, second, _) in read.items()})
     raise ValueError(f"transfer task must be one of {', '.join(TRANSFER_TASKS)}, got {name!r}")
-
-
-def sha256(path: str | Path) -> str:
-    """SHA-256 of a file's bytes, 64 hexadecimal digits."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file under a temporary name, then rename it: readers see the old or the new one, never a part."""
-    write_bytes(path, text.encode())
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """As `write_text`, for bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp{os.getpid()}")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
-
-
-def write_json(path: Path, content) -> None:
-    """`write_text` of indented JSON."""
-    write_text(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -61,7 +61,8 @@ def resolve_precision(precision: str = "auto", device: str | torch.device = "cpu
     """`"auto"` is bf16 autocast where the device multiplies bf16 matrices in hardware, else fp32.
 
     That means: GPUs that support bf16, and CPUs with AMX tiles or AVX512-BF16. On other CPUs bf16 is
-    emulated and several times slower than fp32.
+    emulated and several times slower than fp32. The environment variable `CSE_AUTO_PRECISION`, fp32 or bf16, says
+    what "auto" means in its place; a precision that is named is not touched by it.
 
     Raises:
         ValueError: `precision` is not one of auto, fp32, bf16.
@@ -70,6 +71,10 @@ def resolve_precision(precision: str = "auto", device: str | torch.device = "cpu
         raise ValueError(f"precision must be 'auto', 'fp32' or 'bf16', got {precision!r}")
     if precision != "auto":
         return precision
+    if wished := os.environ.get("CSE_AUTO_PRECISION"):
+        if wished not in ("fp32", "bf16"):
+            raise ValueError(f"CSE_AUTO_PRECISION must be fp32 or bf16, got {wished!r}")
+        return wished
     if torch.device(device).type == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
     fast = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()

@@ -50,6 +50,17 @@ class Recipe:
         whiten: at evaluation embeddings are whitened (`lib.evaluate.whitened_encode`), with the mean and covariance of
             the sentences that are compared.
         lora_rank: r of LoRA (`lib.lora`); 0 trains all weights.
+        bucket: batches hold sentences of similar length, which saves padding and takes away the length as a cue for
+            telling negatives apart; False shuffles, as all four papers' code does.
+        drop_last: leave out the sentences that do not fill the last batch of an epoch.
+        bias_correction: of AdamW's moments (Kingma & Ba 2015, Algorithm 1); ConSERT's code switches it off.
+        warmup_from_zero: the first step of a warm-up has the rate 0, as in `transformers`; False begins at one part.
+        head_init: weights of a single-layer head: `bert` N(0, initializer_range) and no bias, `torch` as `nn.Linear`.
+        head_per_view: the head's batch norm takes the statistics of each view by itself, not of both together.
+        eval_restarts: steps to the next dev score are counted anew in each epoch.
+        dev_max_length, test_max_length: tokens that dev and test sentences are cut at, special tokens included (0: the
+            longest the model reads).
+        dn_nouns: double negation may also put "no" before a noun, as the text of SDA's §4.3 (not its Algorithm 3) says.
         chunk_size: most sentences that are in memory with their activations; the others are encoded again in the
             backward pass (0: all of them are).
     """
@@ -102,6 +113,16 @@ class Recipe:
     eval_at_epoch_ends: bool = False
     whiten: bool = False
     lora_rank: int = 0
+    bucket: bool = False
+    drop_last: bool = True
+    bias_correction: bool = True
+    warmup_from_zero: bool = False
+    head_init: str = "bert"
+    head_per_view: bool = False
+    eval_restarts: bool = False
+    dev_max_length: int = 0
+    test_max_length: int = 0
+    dn_nouns: bool = False
     chunk_size: int = 0
 
     def parameters(self) -> dict[str, object]:
@@ -113,7 +134,7 @@ class Recipe:
             >>> recipe("mini_simcse").parameters().get("beta"), recipe("mini_una").parameters()["beta"]
             (None, 0.5)
         """
-        unused = {"name", "source"}
+        unused = {"name", "source", "chunk_size"}
         if self.negative == "none":
             unused |= {"negative", "negative_mode", "every"}
         if self.negative != "una":
@@ -131,7 +152,17 @@ class Recipe:
         if not self.positive.endswith("_synonyms"):
             unused.add("synonyms")
         later = {"view1", "rate1", "view2", "rate2", "loss_weight"}
-        later |= {"also_pooling", "transfer_pooling", "eval_at_epoch_ends", "whiten", "lora_rank", "chunk_size"}
+        later |= {
+            "also_pooling",
+            "transfer_pooling",
+            "eval_at_epoch_ends",
+            "whiten",
+            "lora_rank",
+            "bucket",
+            "drop_last",
+        }
+        later |= {"bias_correction", "warmup_from_zero", "head_init", "head_per_view", "eval_restarts"}
+        later |= {"dev_max_length", "test_max_length", "dn_nouns"}
         unused |= {name for name in later if getattr(self, name) == getattr(Recipe, name)}
         return {name: value for name, value in asdict(self).items() if name not in unused}
 

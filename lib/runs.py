@@ -23,7 +23,7 @@ import torch
 from filelock import FileLock
 
 from lib import paths
-from lib.data import write_bytes, write_json, write_text
+from lib.files import write_bytes, write_json, write_text
 
 RESULTS_VERSION = 1
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "scipy", "scikit-learn", "spacy", "nltk")

@@ -13,7 +13,7 @@ from typing import TextIO
 
 import nbformat
 
-from lib import plots, runs
+from lib import files, plots
 from workflow import course, pages
 
 
@@ -27,7 +27,7 @@ def refresh(notebook: Path, stream: TextIO | None = None) -> course.Outcome:
         outcome = course.execute(notebook, Path(folder) / notebook.name, stream=stream)
         if not outcome.error:
             node = committable(nbformat.read(outcome.path, as_version=4))
-            runs.write_text(notebook, nbformat.writes(node) + "\n")
+            files.write_text(notebook, nbformat.writes(node) + "\n")
     return replace(outcome, path=notebook)
 
 

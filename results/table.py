@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib import data, paths, plots
-from lib.data import write_bytes, write_text
+from lib import files, paths, plots
+from lib.files import write_bytes, write_text
 from workflow import grids
 
 TRAINED = {
@@ -131,7 +131,7 @@ def main() -> None:
     shipped += [
         p for p in sorted(paths.MINI_SPACY.rglob("*")) if p.is_file() and p.suffix not in (".py", ".md", ".cfg")
     ]
-    digests = [f"| {p.relative_to(paths.DATA)} | {p.stat().st_size:,} | `{data.sha256(p)}` |" for p in shipped]
+    digests = [f"| {p.relative_to(paths.DATA)} | {p.stat().st_size:,} | `{files.sha256(p)}` |" for p in shipped]
     fill(paths.DATA / "README.md", "checksums", "\n".join(["| file | bytes | sha256 |", "|---|--:|---|", *digests]))
     for text in (paths.ROOT / "README.md", paths.MINI_BERT / "README.md"):
         fill(text, "headline", content)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lib import data, paths
+from lib import data, files, paths
 from lib.data import Pairs
 from workflow import fetch
 
@@ -460,7 +460,7 @@ def test_fetch_unpacks_records_and_keeps(hub, tmp_path):
     assert fetch.fetch(tmp_path / "t", download) == [tmp_path / "t/senteval", tmp_path / "t" / data.WIKI1M]
     assert download.calls == [data.TAR, data.WIKI1M]
     recorded = json.loads((tmp_path / "t" / fetch.CHECKSUMS).read_text())
-    assert recorded == {name: data.sha256(hub / name) for name in (data.TAR, data.WIKI1M)}
+    assert recorded == {name: files.sha256(hub / name) for name in (data.TAR, data.WIKI1M)}
     assert sorted(p.name for p in (tmp_path / "t").iterdir()) == sorted([fetch.CHECKSUMS, "senteval", data.WIKI1M])
     assert not list((tmp_path / "t").rglob("._*"))
     assert fetch.differences(fetch.check(tmp_path / "t")) == []
@@ -605,13 +605,13 @@ def test_fetch_command_with_a_source(hub, tmp_path):
 
 def test_sha256_is_the_known_digest(tmp_path):
     digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # FIPS 180-2, appendix B.1
-    assert data.sha256(write(tmp_path / "abc", "abc")) == digest
+    assert files.sha256(write(tmp_path / "abc", "abc")) == digest
 
 
 def test_write_json_replaces_in_one_step(tmp_path):
-    data.write_json(tmp_path / "a.json", {"x": 1})
+    files.write_json(tmp_path / "a.json", {"x": 1})
     with pytest.raises(TypeError):
-        data.write_json(tmp_path / "a.json", {"x": object()})
+        files.write_json(tmp_path / "a.json", {"x": object()})
     assert json.loads((tmp_path / "a.json").read_text()) == {"x": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 

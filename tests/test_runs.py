@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from lib import data, paths, runs
-from lib.runs import Run, collect, environment, parameters, peak_rss_gib, run_id, write_json, write_text
+from lib import files, paths, runs
+from lib.files import write_json, write_text
+from lib.runs import Run, collect, environment, parameters, peak_rss_gib, run_id
 from results import table
 
 IMPORTS = "import numpy as np\n%matplotlib inline"
@@ -151,9 +152,9 @@ def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
     path = tmp_path / "a" / "metrics.json"
     write_json(path, {"old": 1})
     code = (
-        "import os, signal, sys\nfrom pathlib import Path\nfrom lib import runs\n"
+        "import os, signal, sys\nfrom pathlib import Path\nfrom lib import files\n"
         "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "runs.write_json(Path(sys.argv[1]), {'new': list(range(10000))})\n"
+        "files.write_json(Path(sys.argv[1]), {'new': list(range(10000))})\n"
     )
     root = Path(runs.__file__).parent.parent
     done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=root, check=False)
@@ -260,5 +261,5 @@ def test_committed_checksums_are_those_of_the_files() -> None:
         *paths.MINI_SPACY.rglob("model"),
     ):
         assert (
-            f"| {path.relative_to(paths.DATA).as_posix()} | {path.stat().st_size:,} | `{data.sha256(path)}` |" in text
+            f"| {path.relative_to(paths.DATA).as_posix()} | {path.stat().st_size:,} | `{files.sha256(path)}` |" in text
         )

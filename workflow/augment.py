@@ -13,8 +13,8 @@ from lib.augment import AUGMENTATIONS, NEED_SYNONYMS, augment, eda, parse
 from lib.augment.sda import RULES, VERSION
 from lib.augment.tfidf import TfidfModel
 from lib.augment.una import UNA
-from lib.data import sha256
 from lib.encoder import resolve_device
+from lib.files import sha256
 from workflow.files import read_aligned, write_aligned
 from workflow.generate import CHAINS, Generator
 

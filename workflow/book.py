@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import integrate, stats
 
 from lib import paths, runs
-from lib.data import write_text
+from lib.files import write_text
 from workflow import grids
 from workflow.grids import Grid
 

@@ -25,7 +25,7 @@ import pandas as pd
 import torch
 
 from lib import paths
-from lib.data import write_text
+from lib.files import write_text
 from workflow.files import is_foreign
 
 FOLDER = paths.ROOT / "assignments"

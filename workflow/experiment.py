@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock
 
-from lib import data, evaluate, paths, runs, train, transfer
+from lib import data, evaluate, files, paths, runs, train, transfer
 from lib.augment import parse, sda
 from lib.distributed import Group, is_main_process
 from lib.encoder import Encoder, resolve_device
@@ -290,7 +290,7 @@ def identity(
     hashes = {"corpus": text_hash(sentences), "model": model_hash(model_path(wanted.backbone))}
     for name in ("positive_file", "synonyms"):
         if Path(model_path(str(params.get(name, "")))).is_file():
-            hashes[name] = data.sha256(Path(model_path(str(params[name]))))
+            hashes[name] = files.sha256(Path(model_path(str(params[name]))))
     if "parser" in params:
         params["parser"] = portable(str(params["parser"]))
         hashes |= {"parser": parse.pipeline_digest(parse.load(model_path(wanted.parser))), "rules": str(sda.VERSION)}
@@ -375,7 +375,7 @@ def model_hash(name: str) -> str:
         return name
     digest = hashlib.sha256()
     for path in sorted(folder.glob("*.safetensors")):
-        digest.update(data.sha256(path).encode())
+        digest.update(files.sha256(path).encode())
     return digest.hexdigest()
 
 

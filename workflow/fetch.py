@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from lib import data, paths, readers
-from lib.data import FETCH, TAR, WIKI1M, sha256, write_json
+from lib.data import FETCH, TAR, WIKI1M
+from lib.files import sha256, write_json
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 CHECKSUMS = "checksums.json"

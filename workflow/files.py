@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from lib.data import write_json
+from lib.files import write_json
 from lib.readers import numbered
 
 

@@ -20,8 +20,8 @@ import yaml
 from scipy import stats
 
 from lib import paths, runs
-from lib.data import write_text
 from lib.distributed import is_main_process
+from lib.files import write_text
 from lib.profiles import profile
 from lib.recipes import Recipe, recipe
 from workflow import baselines, experiment

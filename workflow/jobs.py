@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib import paths, runs
-from lib.data import write_text
+from lib.files import write_text
 from workflow import baselines, course
 from workflow.grids import Grid
 

@@ -15,7 +15,7 @@ from latex2mathml.converter import convert as latex_to_mathml
 from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
-from lib import paths, runs
+from lib import files, paths, runs
 
 RESULT_COLUMNS = {
     "dev": ("mini_dev_spearman_best", "stsb_dev_spearman_best"),
@@ -88,7 +88,7 @@ def render(executed: Path, page: Path, assets: Path | None = None) -> None:
             cell.outputs = [note if WIDGET in out.get("data", {}) else out for out in cell.outputs]
     resources = {"metadata": {"name": executed.stem, "path": str(assets or paths.NOTEBOOKS)}}
     html, _ = OfflinePage().from_notebook_node(node, resources=resources)
-    runs.write_text(page, html)
+    files.write_text(page, html)
 
 
 def summary(executed: Path) -> tuple[str, str]:
@@ -117,7 +117,7 @@ def index_page(outcomes: Sequence[Outcome], results: pd.DataFrame, folder: Path)
         else results.to_html(index=False, border=0, float_format=two_decimals, na_rep="")
     )
     template = Environment(autoescape=True).from_string((TEMPLATES / "index.html.j2").read_text(encoding="utf-8"))
-    runs.write_text(folder / "index.html", template.render(cards=cards, table=table))
+    files.write_text(folder / "index.html", template.render(cards=cards, table=table))
     return folder / "index.html"
 
 

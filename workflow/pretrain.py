@@ -48,7 +48,7 @@ from lib import paths
 from lib.data import pretrain_corpus
 from lib.dropout import cheapen
 from lib.encoder import keep_bf16
-from lib.runs import write_json
+from lib.files import write_json
 from lib.tokens import tokenise
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lib import data, evaluate
+from lib import data, evaluate, files
 from lib.encoder import Encoder, resolve_device, resolve_precision
 
 
@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
         if chosen.json:
             about = {"model": chosen.model, "suite": chosen.suite, "pooling": encoder.settings["eval_pooling"]}
             about |= {"precision": precision, "device": str(device), "aggregation": chosen.aggregation}
-            data.write_json(chosen.json, _without_nan({**about, "spearman": scores, "kinds": kinds}))
+            files.write_json(chosen.json, _without_nan({**about, "spearman": scores, "kinds": kinds}))
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

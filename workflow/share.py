@@ -13,8 +13,8 @@ import numpy as np
 import yaml
 
 from lib import data, evaluate, paths
-from lib.data import write_text
 from lib.encoder import Encoder
+from lib.files import write_text
 from workflow import experiment
 from workflow.files import is_foreign
 

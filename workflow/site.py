@@ -17,7 +17,7 @@ import nbformat
 import pandas as pd
 
 from lib import paths
-from lib.data import write_bytes, write_text
+from lib.files import write_bytes, write_text
 from workflow import book, pages
 from workflow.files import is_foreign
 

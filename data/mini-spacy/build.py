@@ -26,7 +26,7 @@ from spacy.training import Example
 from spacy.util import compile_prefix_regex, compile_suffix_regex, load_config
 from spacy.vocab import Vocab
 
-from lib import data, paths
+from lib import files, paths
 
 HERE = Path(__file__).resolve().parent
 TREEBANK = Path("treebank") / "ud_ewt"
@@ -403,7 +403,7 @@ def ship(trained: Path, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     temporary = folder / f".tmp{os.getpid()}"
     nlp.to_disk(temporary)
-    data.write_json(temporary / "vocab" / "strings.json", needed_strings(nlp))
+    files.write_json(temporary / "vocab" / "strings.json", needed_strings(nlp))
     for part in sorted(temporary.iterdir()):
         target = folder / part.name
         if target.is_dir():
@@ -440,7 +440,7 @@ def fill(path: Path, marker: str, content: str) -> None:
     if begin not in text or end not in text:
         raise ValueError(f"{path} has no lines {begin} and {end}")
     before, rest = text.split(begin, 1)
-    data.write_text(path, f"{before}{begin}\n{content}\n{end}{rest.split(end, 1)[1]}")
+    files.write_text(path, f"{before}{begin}\n{content}\n{end}{rest.split(end, 1)[1]}")
 
 
 def find_treebank(data_dir: str | None = None) -> Path:
@@ -517,10 +517,10 @@ def main(argv: list[str] | None = None) -> None:
                 training = {"minutes": round((time.monotonic() - start) / 60)}
             training["max_steps"] = load_config(arguments.config)["training"]["max_steps"]
             ship(trained, arguments.out)
-    data.write_text(arguments.out / "verbs.txt", "\n".join(infinitives(treebank["train"])) + "\n")
+    files.write_text(arguments.out / "verbs.txt", "\n".join(infinitives(treebank["train"])) + "\n")
     nlp = spacy.load(arguments.out)
     scores = {part: evaluate(nlp, treebank[part]) for part in ("dev", "test")}
-    data.write_json(written, {**scores, "training": training, "spacy": spacy.__version__})
+    files.write_json(written, {**scores, "training": training, "spacy": spacy.__version__})
     if (readme := arguments.out / "README.md").is_file():
         fill(readme, "scores", table(scores))
 

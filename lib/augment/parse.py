@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from lib import paths
 from lib.augment import sda, sda_zh
-from lib.data import sha256, write_bytes
+from lib.files import sha256, write_bytes
 
 UNUSED = ("ner", "senter", "textcat", "entity_ruler", "entity_linker")
 CHUNK = 2000

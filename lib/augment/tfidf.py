@@ -14,7 +14,7 @@ import numpy as np
 from nltk.tokenize import NLTKWordTokenizer
 from tqdm import tqdm
 
-from lib.data import write_bytes
+from lib.files import write_bytes
 
 CHUNK = 10_000
 _TOKENIZER = NLTKWordTokenizer()

@@ -1,0 +1,172 @@
+"""Files that are complete or not there: written under a temporary name, renamed, and swept after a kill.
+
+A temporary name is `.<name>.tmp-<host>-<process>-<8 hex>`, so that no two writers share one, not even on two machines
+with one process number. What a killed writer left is removed by the next one that writes the same name.
+"""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+from filelock import FileLock
+
+FOREIGN_SECONDS = 24 * 3600
+_HOST = re.sub(r"[^A-Za-z0-9.]", ".", socket.gethostname()) or "host"
+_MARK = re.compile(r"\.(?:tmp|old)-(?P<host>[A-Za-z0-9.]+)-(?P<process>\d+)-(?P<run>[0-9a-f]{8})$")
+_RUN = uuid.uuid4().hex[:8]
+
+
+def _run() -> str:
+    """Eight digits of this process; a fork gets its own by its process number, which stands beside them."""
+    return _RUN
+
+
+def temporary_name(path: Path, kind: str = "tmp") -> Path:
+    """A name beside `path` that no other process on any machine uses.
+
+    Example:
+        >>> temporary_name(Path("a/metrics.json")).name.startswith(".metrics.json.tmp-")
+        True
+    """
+    return path.with_name(f".{path.name}.{kind}-{_HOST}-{os.getpid()}-{_run()}")
+
+
+def sweep(path: Path) -> None:
+    """Remove what killed writers of `path` left beside it; a folder that was moved aside gets its name back.
+
+    The remains of a process on this machine go as soon as it has ended, those of another machine after a day.
+    """
+    for remains in path.parent.glob(f".{path.name}.old-*"):
+        if _is_abandoned(remains):
+            remove(remains) if path.exists() else _renamed(remains, path)
+    for remains in path.parent.glob(f".{path.name}.tmp-*"):
+        if _is_abandoned(remains):
+            remove(remains)
+
+
+def _renamed(old: Path, new: Path) -> None:
+    try:
+        old.rename(new)
+    except FileNotFoundError:  # another process has swept it
+        return
+
+
+def _is_abandoned(path: Path) -> bool:
+    mark = _MARK.search(path.name)
+    if mark is None:
+        return False
+    try:
+        age = time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return False
+    if mark["host"] != _HOST:
+        return age > FOREIGN_SECONDS
+    process = int(mark["process"])
+    if process == os.getpid():
+        return mark["run"] != _run()
+    if not psutil.pid_exists(process):
+        return True
+    try:
+        return psutil.Process(process).create_time() > time.time() - age
+    except psutil.Error:
+        return False
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, whichever it is; one that is not there is no error."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextmanager
+def written(path: str | Path) -> Iterator[Path]:
+    """A temporary name to write a file or a folder to; on success it takes the place of `path`, else it is removed.
+
+    Readers see the old content or the new one, never a part. A folder that stood there is removed only after the new
+    one has its name.
+
+    Example:
+        >>> import tempfile; folder = Path(tempfile.mkdtemp())
+        >>> with written(folder / "a.txt") as temporary:
+        ...     _ = temporary.write_text("whole")
+        >>> [p.name for p in folder.iterdir()]
+        ['a.txt']
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path)
+    temporary = temporary_name(path)
+    try:
+        yield temporary
+        replace(temporary, path)
+    except BaseException:
+        remove(temporary)
+        raise
+
+
+def replace(temporary: Path, path: Path) -> None:
+    """Give a finished file or folder its name."""
+    if not path.is_dir():
+        os.replace(temporary, path)
+        return
+    old = temporary_name(path, "old")
+    path.rename(old)
+    temporary.rename(path)
+    remove(old)
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write a file: complete, or not at all."""
+    with written(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """As `write_bytes`, for UTF-8 text; line ends stay as they are."""
+    write_bytes(path, text.encode())
+
+
+def write_json(path: str | Path, content: Any) -> None:
+    """As `write_text`, for indented JSON.
+
+    Raises:
+        ValueError: a number is NaN or infinite, which JSON does not have; write None.
+    """
+    write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@contextmanager
+def locked(path: str | Path, timeout: float = -1) -> Iterator[None]:
+    """One process at a time, on any machine that shares the folder; others wait.
+
+    The lock is the file `.<name>.lock` beside `path`. It is empty and stays: a lock that is removed while somebody
+    waits for it lets two in.
+
+    Args:
+        timeout: seconds to wait; below 0: for ever.
+
+    Raises:
+        filelock.Timeout: another process has held it for `timeout` seconds.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_name(f".{path.name}.lock"), timeout):
+        yield
+
+
+def sha256(path: str | Path) -> str:
+    """SHA-256 of a file's bytes, 64 hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,108 @@
+"""Files that are complete or not there."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from lib import files, paths
+
+
+def left(folder):
+    return sorted(p.name for p in folder.iterdir())
+
+
+def test_a_file_appears_whole_or_not_at_all(tmp_path) -> None:
+    path = tmp_path / "a.json"
+    files.write_json(path, {"x": 1})
+    with pytest.raises(TypeError):
+        files.write_json(path, {"x": object()})
+    with pytest.raises(RuntimeError), files.written(path) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert path.read_text() == '{\n "x": 1\n}\n' and left(tmp_path) == ["a.json"]
+
+
+def test_json_has_no_nan(tmp_path) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        files.write_json(tmp_path / "a.json", {"x": float("nan")})
+    assert left(tmp_path) == []
+
+
+def test_a_folder_takes_the_place_of_another(tmp_path) -> None:
+    for content in ("old", "new"):
+        with files.written(tmp_path / "best") as temporary:
+            temporary.mkdir()
+            (temporary / content).touch()
+    assert left(tmp_path) == ["best"] and left(tmp_path / "best") == ["new"]
+
+
+def killed_while_writing(path, kill_at: str) -> None:
+    """A process that is killed at the first call of `kill_at` while it writes a folder of that name."""
+    code = (
+        "import os, pathlib, signal, sys\nfrom lib import files\n"
+        f"def kill(*_): os.kill(os.getpid(), signal.SIGKILL)\n{kill_at} = kill\n"
+        "with files.written(sys.argv[1]) as t:\n    t.mkdir()\n    (t / 'new').touch()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(path)], cwd=paths.ROOT, check=False).returncode == -9
+
+
+@pytest.mark.parametrize("kill_at", ["files.replace", "files.remove"])
+def test_what_a_killed_process_left_goes_with_the_next_writing(tmp_path, kill_at) -> None:
+    path = tmp_path / "best"
+    with files.written(path) as temporary:
+        temporary.mkdir()
+    killed_while_writing(path, kill_at)
+    assert len(left(tmp_path)) == 2
+    files.sweep(path)
+    assert left(tmp_path) == ["best"]
+
+
+def test_a_folder_that_was_moved_aside_gets_its_name_back(tmp_path) -> None:
+    path = tmp_path / "best"
+    with files.written(path) as temporary:
+        temporary.mkdir()
+        (temporary / "old").touch()
+    code = (
+        "import os, pathlib, signal, sys\nfrom lib import files\nrename = pathlib.Path.rename\n"
+        "def once(self, target):\n    rename(self, target)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "pathlib.Path.rename = once\nwith files.written(sys.argv[1]) as t:\n    t.mkdir()\n"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], cwd=paths.ROOT, check=False)
+    assert not path.exists()
+    files.sweep(path)
+    assert left(tmp_path) == ["best"] and left(path) == ["old"]
+
+
+def test_a_living_writer_and_another_machine_keep_theirs(tmp_path) -> None:
+    path = tmp_path / "a"
+    own = files.temporary_name(path)
+    other = own.with_name(".a.tmp-elsewhere-1-0123abcd")
+    parent = own.with_name(own.name.replace(f"-{os.getpid()}-", f"-{os.getppid()}-"))
+    for file in (own, other, parent):
+        file.touch()
+    files.sweep(path)
+    assert own.exists() and other.exists() and parent.exists()
+    day = time.time() - 2 * files.FOREIGN_SECONDS
+    os.utime(other, (day, day))
+    files.sweep(path)
+    assert own.exists() and not other.exists()
+
+
+def test_the_same_process_number_on_two_machines_is_no_clash(tmp_path, monkeypatch) -> None:
+    here = files.temporary_name(tmp_path / "a")
+    monkeypatch.setattr(files, "_RUN", "00000000")
+    assert files.temporary_name(tmp_path / "a") != here
+
+
+def test_a_lock_lets_one_in_and_stays(tmp_path) -> None:
+    path = tmp_path / "table.csv"
+    code = "import sys\nfrom lib import files\nwith files.locked(sys.argv[1], 0.1): print('in')\n"
+    ask = [sys.executable, "-c", code, str(path)]
+    with files.locked(path):
+        outside = subprocess.run(ask, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+        assert "Timeout" in outside.stderr and outside.stdout == ""
+    again = subprocess.run(ask, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    assert again.stdout == "in\n" and left(tmp_path) == [".table.csv.lock"]
