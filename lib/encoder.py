@@ -4,7 +4,7 @@ import inspect
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokeni
 from transformers.utils import logging as hf_logging
 
 from lib.dropout import cheapen
-from lib.lora import add_lora, merged_state
+from lib.lora import adapter_state, add_lora, has_lora, load_adapter_state, merged_state
 from lib.tokens import TokenRows, tokenise
 
 POOLINGS = ("cls", "mean", "last2_mean", "first_last_mean_embeddings", "first_last_mean_layer_1", "last_token")
@@ -231,7 +231,7 @@ class Encoder(nn.Module):
         self._first_token_only = False
         if output := _last_attention_output(backbone):
             output.register_forward_pre_hook(self._keep_needed_tokens)
-        with torch.random.fork_rng():
+        with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.head = build_head(head, config.hidden_size, getattr(config, "initializer_range", 0.02))
 
@@ -387,6 +387,31 @@ class Encoder(nn.Module):
         self.train(was_training)
         return torch.stack(output.hidden_states)[:, 0].float().cpu().numpy()
 
+    def trained_state(self) -> dict[str, Tensor]:
+        """Weights that a training changes: with LoRA the adapters and the head, else all of them.
+
+        The tensors are the model's own. `load_trained_state` puts them into an encoder that was loaded the same way.
+        """
+        if not has_lora(self.backbone):
+            return self.state_dict()
+        adapters = {f"backbone.{name}": weight for name, weight in adapter_state(self.backbone).items()}
+        return adapters | {f"head.{name}": weight for name, weight in self.head.state_dict().items()}
+
+    def load_trained_state(self, state: Mapping[str, Tensor]) -> None:
+        """Take up what `trained_state` gave, in place; frozen weights stay as they are.
+
+        Raises:
+            ValueError: the state is of another encoder.
+        """
+        try:
+            if not has_lora(self.backbone):
+                self.load_state_dict(dict(state))
+                return
+            self.head.load_state_dict(_part(state, "head."))
+        except RuntimeError as error:
+            raise ValueError(f"these weights are of another encoder: {_one_line(error)}") from error
+        load_adapter_state(self.backbone, _part(state, "backbone."))
+
     def save(self, folder: str | Path) -> None:
         """Write backbone, tokenizer, head and settings; `load(folder)` gives the same embeddings.
 
@@ -435,6 +460,14 @@ class Encoder(nn.Module):
         _write_json(temporary / "1_Pooling" / "config.json", pooling_config)
         _write_json(temporary / "sentence_bert_config.json", {"max_seq_length": self.longest_input()})
         replace_folder(temporary, folder)
+
+
+def _part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _last_attention_output(backbone: nn.Module) -> nn.Module | None:

@@ -6,6 +6,8 @@ trained. Needs the package `peft` (extra `cluster`).
 Source: Hu et al. 2022 (LoRA), §4.1.
 """
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
@@ -27,20 +29,59 @@ def add_lora(backbone: nn.Module, rank: int, seed: int = 0) -> None:
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError as error:
-        raise ImportError("LoRA needs the package peft: `pip install peft`, or the extra `cluster`") from error
-    with torch.random.fork_rng():
+        message = "LoRA needs the package peft: `pip install peft`, or the extra `cluster`"
+        raise ImportError(message) from error
+    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        inject_adapter_in_model(LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear"), backbone)
+        inject_adapter_in_model(config, backbone)
+
+
+def has_lora(backbone: nn.Module) -> bool:
+    """True after `add_lora`."""
+    return hasattr(backbone, "peft_config")
+
+
+def adapter_state(backbone: nn.Module) -> dict[str, Tensor]:
+    """The A and B of all layers, which are all that `add_lora` lets a training change: r·(in + out) numbers a layer.
+
+    The tensors are the model's own, as those of `state_dict`.
+    """
+    from peft import get_peft_model_state_dict
+
+    return get_peft_model_state_dict(backbone)
+
+
+def load_adapter_state(backbone: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Put what `adapter_state` gave into a backbone with LoRA of the same rank.
+
+    Raises:
+        ValueError: the names or shapes are not those of this backbone's adapters.
+    """
+    from peft import set_peft_model_state_dict
+
+    here = {name: weight.shape for name, weight in adapter_state(backbone).items()}
+    if here != {name: weight.shape for name, weight in state.items()}:
+        rank = backbone.peft_config["default"].r  # type: ignore[union-attr, index]
+        raise ValueError(
+            f"these adapters are of another model or rank: {len(here)} tensors of rank {rank} "
+            f"are needed, {len(state)} were given"
+        )
+    set_peft_model_state_dict(backbone, dict(state))
 
 
 def merged_state(backbone: nn.Module) -> dict[str, Tensor]:
-    """Weights of `backbone` under their own names, `W + (α/r) B A` where there is LoRA; the backbone stays as it is."""
+    """Weights under their own names, `W + (α/r) B A` where there is LoRA; the backbone stays as it is.
+
+    Sums are on the CPU, so that there is no second copy of the model beside the first.
+    """
     state = {}
     for name, weight in backbone.state_dict().items():
         if ".lora_" in name:
             continue
         layer = name.removesuffix(".base_layer.weight")
         if layer != name:
-            weight = weight + backbone.get_submodule(layer).get_delta_weight("default")  # type: ignore[operator]
+            difference = backbone.get_submodule(layer).get_delta_weight("default")  # type: ignore[operator]
+            weight = (weight + difference).cpu()
         state[name.replace(".base_layer.", ".")] = weight
     return state

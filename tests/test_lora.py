@@ -75,6 +75,31 @@ def test_training_moves_the_difference_alone_and_the_sum_is_saved(tmp_path) -> N
     assert AutoModel.from_pretrained(tmp_path / "saved").config.model_type == "bert"
 
 
+@pytest.mark.parametrize("lora_rank", [0, 2])
+def test_the_trained_state_is_all_that_a_fresh_encoder_needs(tmp_path, lora_rank) -> None:
+    recipe = tiny_recipe(dropout=0.0, lora_rank=lora_rank, head="simclr")
+    encoder, _ = trained(tmp_path / "bert", recipe, lora_rank=lora_rank)
+    state = {name: weight.clone() for name, weight in encoder.trained_state().items()}
+    fresh = tiny_encoder(tmp_path / "bert", head="simclr", lora_rank=lora_rank, seed=7)
+    weights = dict(fresh.named_parameters())
+    fresh.load_trained_state(state)
+    assert all(weights[name] is weight for name, weight in fresh.named_parameters()), "an optimiser still holds them"
+    expected = encoder.state_dict()
+    assert all(torch.equal(weight, expected[name]) for name, weight in fresh.state_dict().items())
+    frozen = sum(p.numel() for p in encoder.parameters() if not p.requires_grad)
+    kept = sum(v.numel() for k, v in state.items() if k.startswith("backbone."))
+    assert kept + frozen == sum(p.numel() for p in encoder.backbone.parameters())
+
+
+def test_a_trained_state_of_another_encoder_is_refused(tmp_path) -> None:
+    plain, two, three = (tiny_encoder(tmp_path / "bert", head="tanh", lora_rank=rank) for rank in (0, 2, 3))
+    linear = tiny_encoder(tmp_path / "bert", head="linear", lora_rank=2)
+    for given, taken in ((plain, two), (two, plain), (two, three), (two, linear)):
+        with pytest.raises(ValueError, match="of another") as caught:
+            taken.load_trained_state(given.trained_state())
+        assert "\n" not in str(caught.value)
+
+
 def test_an_interrupted_training_goes_on(tmp_path) -> None:
     recipe = tiny_recipe(dropout=0.1, lora_rank=2, eval_every=2)
     whole, _ = trained(tmp_path / "bert", recipe, 4, lora_rank=2)
