@@ -171,6 +171,7 @@ def smoke_folder(folder: Path, n: int = 60) -> tuple[Path, Path]:
     for split in ("train", "test"):
         rows = [f"{i % 2}\t1\t2\t{next(texts)}\t{next(texts)}" for i in range(n)]
         files[f"MRPC/msr_paraphrase_{split}.txt"] = ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", *rows]
+    (folder / data.OWN_SETS).touch()
     for name, rows in files.items():
         path = folder / "senteval" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -6,17 +6,21 @@ Every reader checks every line; a malformed one is a `ValueError` with file and 
 import csv
 import gzip
 import lzma
-import math
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+LONGEST_LINE = 2**24
 _LABELS = {"0": 0, "1": 1}
+_NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,32 +59,69 @@ class Transfer:
     second: dict[str, list[str]] = field(default_factory=dict)
 
 
-def numbered(path: Path, fallback: str | None = None) -> Iterator[tuple[int, str]]:
+def numbered(path: Path, fallback: str | None = None, quoted: bool = False) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without its line end); `.xz` and `.gz` are decompressed.
 
-    Lines end at LF or CRLF only, so that U+0085 or U+2028 inside a sentence does not split it. A byte order mark is
-    dropped. With `fallback`, a file that is not valid UTF-8 throughout is decoded by that encoding.
+    Lines end at LF or CRLF only, so that U+0085 or U+2028 inside a sentence does not split it.
+    A byte order mark is dropped. With `fallback`, a file that is not valid UTF-8 throughout is
+    decoded by that encoding. With `quoted`, cells may hold carriage returns.
 
     Raises:
-        ValueError: bad UTF-8 (without `fallback`), damaged archive.
+        ValueError: bad UTF-8 (without `fallback`), UTF-16, NUL bytes, lines that end in CR alone,
+            a line above 16 MiB, damaged archive.
     """
-    encoding = "utf-8"
-    if fallback:
-        try:
-            path.read_bytes().decode("utf-8")
-        except UnicodeDecodeError:
-            encoding = fallback
+    encoding = fallback if fallback and not _is_utf8(path) else "utf-8"
     opener: Any = {".xz": lzma.open, ".gz": gzip.open}.get(path.suffix, open)
-    number = 0
+    number = returns = 0
     try:
         with opener(path, "rb") as file:
-            for number, raw in enumerate(file, 1):
+            for raw in iter(partial(file.readline, LONGEST_LINE + 1), b""):
+                number += 1
+                _check_bytes(path, number, raw)
                 line = raw.decode(encoding).removesuffix("\n").removesuffix("\r")
+                returns += "\r" in line
                 yield number, line.removeprefix("\ufeff") if number == 1 else line
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path}, line {number}: not valid UTF-8 (byte {error.start + 1} of the line)") from error
-    except (lzma.LZMAError, gzip.BadGzipFile, EOFError) as error:
+        place = f"{path}, line {number}"
+        raise ValueError(f"{place}: not valid UTF-8 (byte {error.start + 1} of the line)") from error
+    except (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError) as error:
         raise ValueError(f"{path}, after line {number}: damaged archive ({error}): fetch or build it again") from error
+    if returns and returns == number and not quoted:
+        raise ValueError(
+            f"{path}: carriage returns inside every one of its {number} lines: save it with lines "
+            "that end in LF or CRLF"
+        )
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _check_bytes(path: Path, number: int, raw: bytes) -> None:
+    if b"\0" in raw or (number == 1 and raw.startswith(_UTF16)):
+        raise ValueError(f"{path}, line {number}: NUL bytes or the mark of UTF-16: save the file as UTF-8")
+    if len(raw) > LONGEST_LINE:
+        raise ValueError(f"{path}, line {number}: longer than 16 MiB, which is no sentence")
+
+
+def read_aligned(path: str | Path) -> list[str]:
+    """Every line of a text file, stripped; blank lines are kept, so that line numbers stay.
+
+    Args:
+        path: UTF-8 text, also compressed, with `.gz` or `.xz` at its end.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: as `numbered`.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"no file {path}")
+    return [line.strip() for _, line in numbered(path)]
 
 
 def _cells(path: Path, number: int, line: str, n: int, separator: str = "\t", more: bool = False) -> list[str]:
@@ -92,13 +133,15 @@ def _cells(path: Path, number: int, line: str, n: int, separator: str = "\t", mo
 
 
 def _score(path: Path, number: int, text: str) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        score = math.nan
-    if not 0 <= score <= 5:
+    if not _NUMBER.fullmatch(text.strip()) or float(text) > 5:
         raise ValueError(f"{path}, line {number}: {text!r} is no similarity between 0 and 5")
-    return score
+    return float(text)
+
+
+def _sentence(path: Path, number: int, text: str) -> str:
+    if not text.strip():
+        raise ValueError(f"{path}, line {number}: a sentence is empty")
+    return text.strip()
 
 
 def _label(path: Path, number: int, text: str) -> int:
@@ -113,32 +156,38 @@ def _table(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, list[str
     for number, line in numbered(path):
         if number == 1:
             header = line.split("\t")
-            missing = [c for c in columns if c not in header]
-            if missing:
-                raise ValueError(f"{path}, line 1: no column {missing[0]!r} among {header}")
+            for name in columns:
+                _check_column(path, name, header)
         else:
             cells = _cells(path, number, line, len(header))
             yield number, [cells[header.index(c)] for c in columns]
 
 
-def _pairs(name: str, rows: list[tuple[str, str, float]], kinds: list[str] | None = None) -> Pairs:
-    scores = np.array([score for _, _, score in rows], float)
-    return Pairs(name, [a.strip() for a, _, _ in rows], [b.strip() for _, b, _ in rows], scores, kinds)
+def _check_column(path: Path, name: str, header: list[str]) -> None:
+    if header.count(name) != 1:
+        count = "two columns" if name in header else "no column"
+        raise ValueError(f"{path}, line 1: {count} {name!r} among {header}")
+
+
+def _pairs(path: Path, name: str, rows: list[tuple[str, str, float]], kinds: list[str] | None = None) -> Pairs:
+    if not rows:
+        raise ValueError(f"{path}: 0 scored pairs")
+    first, second, scores = (list(column) for column in zip(*rows, strict=True))
+    return Pairs(name, first, second, np.array(scores, float), kinds)
 
 
 # --- sentence files ----------------------------------------------------------------------------------------
 
 
 def _column(path: Path, column: str, kind: str) -> Iterator[str]:
-    lines = (line + "\n" for _, line in numbered(path))
+    lines = (line + "\n" for _, line in numbered(path, quoted=kind == ".csv"))
     if kind == ".csv":
         rows = csv.reader(lines, strict=True)
     else:
         rows = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
     try:
         header = next(rows, [])
-        if column not in header:
-            raise ValueError(f"{path}, line 1: no column {column!r} among {header}")
+        _check_column(path, column, header)
         for row in rows:
             if row and len(row) != len(header):
                 raise ValueError(f"{path}, line {rows.line_num}: {len(row)} fields where {len(header)} are expected")
@@ -149,7 +198,7 @@ def _column(path: Path, column: str, kind: str) -> Iterator[str]:
 
 
 def read_lines(path: str | Path, column: str | None = None) -> list[str]:
-    """Sentences of a file, one a line, stripped; blank lines are skipped.
+    """Sentences of a file, one a line, stripped; blank lines are skipped, blank cells too.
 
     Args:
         path: `.txt`, or `.csv` (quoted cells) and `.tsv` (no quoting) with a header line; each also compressed, with
@@ -167,6 +216,11 @@ def read_lines(path: str | Path, column: str | None = None) -> list[str]:
         >>> read_lines(folder / "a.csv", column="text")
         ['Hello, you.']
     """
+    return [line for line in sentence_lines(path, column) if line]
+
+
+def sentence_lines(path: str | Path, column: str | None = None) -> list[str]:
+    """As `read_lines`, with the blank lines of a `.txt` file and blank cells kept as empty sentences."""
     path = Path(path)
     kind = (path.with_suffix("") if path.suffix in (".xz", ".gz") else path).suffix
     if kind not in (".txt", ".csv", ".tsv"):
@@ -177,15 +231,19 @@ def read_lines(path: str | Path, column: str | None = None) -> list[str]:
         need = "has no columns: leave `column` out" if column else "has columns: say which one in `column`"
         raise ValueError(f"{path}: a {kind} file {need}")
     lines = (line for _, line in numbered(path)) if column is None else _column(path, column, kind)
-    return [line.strip() for line in lines if line.strip()]
+    return [line.strip() for line in lines]
 
 
 # --- graded pairs ------------------------------------------------------------------------------------------
 
 
-def sts_input(path: Path) -> list[list[str]]:
+def sts_input(path: Path) -> list[tuple[str, str]]:
     """Every sentence pair of a SemEval `STS.input.X.txt`, two tab-separated columns, scored or not."""
-    return [_cells(path, number, line, 2) for number, line in numbered(path)]
+    found = []
+    for number, line in numbered(path):
+        a, b = _cells(path, number, line, 2)
+        found.append((_sentence(path, number, a), _sentence(path, number, b)))
+    return found
 
 
 def sts_subset(path: Path, gold_path: Path, name: str) -> Pairs:
@@ -193,8 +251,15 @@ def sts_subset(path: Path, gold_path: Path, name: str) -> Pairs:
     pairs, gold = sts_input(path), [line for _, line in numbered(gold_path)]
     if len(pairs) != len(gold):
         raise ValueError(f"{path}, line {len(pairs)}: the last one, but {gold_path.name} has {len(gold)} lines")
-    numbered_pairs = enumerate(zip(pairs, gold, strict=True), 1)
-    return _pairs(name, [(a, b, _score(gold_path, i, g)) for i, ((a, b), g) in numbered_pairs if g.strip()])
+    rows = []
+    for number, ((a, b), score) in enumerate(zip(pairs, gold, strict=True), 1):
+        if score.strip():
+            rows.append((a, b, _score(gold_path, number, score)))
+    return _pairs(gold_path, name, rows)
+
+
+def _row(path: Path, number: int, a: str, b: str, score: str) -> tuple[str, str, float]:
+    return _sentence(path, number, a), _sentence(path, number, b), _score(path, number, score)
 
 
 def stsb_file(path: Path, name: str) -> Pairs:
@@ -202,23 +267,23 @@ def stsb_file(path: Path, name: str) -> Pairs:
     rows = []
     for number, line in numbered(path):
         cells = _cells(path, number, line, 7, more=True)
-        rows.append((cells[5], cells[6], _score(path, number, cells[4])))
-    return _pairs(name, rows)
+        rows.append(_row(path, number, cells[5], cells[6], cells[4]))
+    return _pairs(path, name, rows)
 
 
 def sick_file(path: Path, name: str) -> Pairs:
     """SICK: columns by the names in its header line."""
-    rows = _table(path, ("sentence_A", "sentence_B", "relatedness_score"))
-    return _pairs(name, [(a, b, _score(path, number, score)) for number, (a, b, score) in rows])
+    table = _table(path, ("sentence_A", "sentence_B", "relatedness_score"))
+    return _pairs(path, name, [_row(path, number, *cells) for number, cells in table])
 
 
 def kinds_file(path: Path, name: str) -> Pairs:
     """Graded pairs with kinds: header `score kind sentence1 sentence2`, tab-separated without quoting."""
     rows, kinds = [], []
     for number, (score, kind, a, b) in _table(path, ("score", "kind", "sentence1", "sentence2")):
-        rows.append((a, b, _score(path, number, score)))
+        rows.append(_row(path, number, a, b, score))
         kinds.append(kind)
-    return _pairs(name, rows, kinds)
+    return _pairs(path, name, rows, kinds)
 
 
 def cnsd_file(path: Path, name: str) -> Pairs:
@@ -226,11 +291,17 @@ def cnsd_file(path: Path, name: str) -> Pairs:
     rows = []
     for number, line in numbered(path):
         _, a, b, score = _cells(path, number, line, 4, separator="||")
-        rows.append((a, b, _score(path, number, score)))
-    return _pairs(name, rows)
+        rows.append(_row(path, number, a, b, score))
+    return _pairs(path, name, rows)
 
 
 # --- labelled sentences ------------------------------------------------------------------------------------
+
+
+def _some(path: Path, sentences: list[str]) -> list[str]:
+    if not sentences:
+        raise ValueError(f"{path}: 0 sentences")
+    return sentences
 
 
 def sentences_file(path: Path) -> list[str]:
@@ -238,7 +309,7 @@ def sentences_file(path: Path) -> list[str]:
 
     Blank lines are kept as empty sentences: CR and MPQA hold seven, and the published counts include them.
     """
-    return [line.strip() for _, line in numbered(path, fallback="latin-1")]
+    return _some(path, [line.strip() for _, line in numbered(path, fallback="latin-1")])
 
 
 def sst2_file(path: Path) -> tuple[list[str], list[int]]:
@@ -246,9 +317,9 @@ def sst2_file(path: Path) -> tuple[list[str], list[int]]:
     sentences, labels = [], []
     for number, line in numbered(path, fallback="latin-1"):
         sentence, label = _cells(path, number, line, 2)
-        sentences.append(sentence.strip())
+        sentences.append(_sentence(path, number, sentence))
         labels.append(_label(path, number, label))
-    return sentences, labels
+    return _some(path, sentences), labels
 
 
 def trec_file(path: Path) -> tuple[list[str], list[int]]:
@@ -261,14 +332,14 @@ def trec_file(path: Path) -> tuple[list[str], list[int]]:
             raise ValueError(f"{path}, line {number}: no `CLASS:subclass question` of {', '.join(TREC_CLASSES)}")
         sentences.append(question.strip())
         labels.append(TREC_CLASSES.index(coarse))
-    return sentences, labels
+    return _some(path, sentences), labels
 
 
 def mrpc_file(path: Path) -> tuple[list[str], list[str], list[int]]:
     """MRPC: header `Quality  #1 ID  #2 ID  #1 String  #2 String`, tab-separated without quoting."""
     first, second, labels = [], [], []
     for number, (label, a, b) in _table(path, ("Quality", "#1 String", "#2 String")):
-        first.append(a.strip())
-        second.append(b.strip())
+        first.append(_sentence(path, number, a))
+        second.append(_sentence(path, number, b))
         labels.append(_label(path, number, label))
-    return first, second, labels
+    return _some(path, first), second, labels

@@ -39,6 +39,15 @@ def write(path: Path, content: str | bytes) -> Path:
     return path
 
 
+@pytest.fixture
+def own_sets(tmp_path):
+    """The sets in the test's folder are its own, of any size."""
+    (tmp_path / data.OWN_SETS).touch()
+
+
+own = pytest.mark.usefixtures("own_sets")
+
+
 # --- sentence files ----------------------------------------------------------------------------------------
 
 
@@ -92,12 +101,27 @@ def test_read_lines_csv_cell_with_line_break(tmp_path):
         ("a.txt", b"x\n", "text", r"leave `column` out"),
         ("a.parquet", b"", None, r"must end in \.txt, \.csv or \.tsv"),
         ("a.txt.xz", lzma.compress(b"x\n" * 999)[:-20], None, r"damaged archive"),
+        ("a.txt.gz", gzip.compress(b"x y\n" * 999, mtime=0)[:20] + b"\xff" * 40, None, "damaged archive"),
+        ("a.txt", "a b\n".encode("utf-16"), None, "line 1: NUL bytes or the mark of UTF-16: save .* UTF-8"),
+        ("a.txt", "a b\n".encode("utf-16-le"), None, "line 1: NUL bytes"),
+        ("a.txt", b"fine\nnot \0 fine\n", None, "line 2: NUL bytes"),
+        ("a.txt", b"one\rtwo\rthree\r", None, "carriage returns inside every one of its 1 lines"),
+        ("a.csv", b"id,text\r1,ok\r", "text", "line 1: new-line character"),
+        ("a.csv", b"text,text\na,b\n", "text", "line 1: two columns 'text'"),
+        ("a.txt.gz", gzip.compress(b"x" * 2**24 + b"x"), None, "line 1: longer than 16 MiB"),
         ("a.txt.gz", b"no gzip", None, r"damaged archive"),
     ],
 )
 def test_read_lines_names_what_is_wrong(tmp_path, name, content, column, message):
     with pytest.raises(ValueError, match=message):
         data.read_lines(write(tmp_path / name, content), column)
+
+
+def test_aligned_lines_keep_their_numbers(tmp_path):
+    path = write(tmp_path / "a.txt.gz", gzip.compress(b"\xef\xbb\xbf one\r\n\r\n \nfour"))
+    assert data.read_aligned(path) == ["one", "", "", "four"]
+    with pytest.raises(FileNotFoundError, match="no file"):
+        data.read_aligned(tmp_path / "b.txt")
 
 
 def test_read_lines_missing_file(tmp_path):
@@ -114,7 +138,7 @@ def test_pairs_of_different_lengths_are_refused():
 
 
 @in_tmp_path
-@given(rows=st.lists(st.tuples(clean, clean, score, clean)))
+@given(rows=st.lists(st.tuples(clean, clean, score, clean), min_size=1))
 def test_mini_pairs_round_trip(tmp_path, rows):
     lines = "".join(f"{g!r}\t{kind}\t{a}\t{b}\n" for a, b, g, kind in rows)
     write(tmp_path / "sts_dev.tsv", f"score\tkind\tsentence1\tsentence2\n{lines}")
@@ -125,8 +149,9 @@ def test_mini_pairs_round_trip(tmp_path, rows):
     assert len(pairs) == len(rows)
 
 
+@own
 @in_tmp_path
-@given(rows=st.lists(st.tuples(clean, clean, score | st.none())))
+@given(rows=st.lists(st.tuples(clean, clean, score | st.none())).filter(lambda r: any(x[2] is not None for x in r)))
 def test_sts_subset_skips_exactly_the_unscored_lines(tmp_path, rows):
     folder = tmp_path / "senteval/STS/STS12-en-test"
     write(folder / "STS.input.MSRpar.txt", "".join(f"{a}\t{b}\n" for a, b, _ in rows))
@@ -137,8 +162,9 @@ def test_sts_subset_skips_exactly_the_unscored_lines(tmp_path, rows):
     ]
 
 
+@own
 @in_tmp_path
-@given(rows=st.lists(st.tuples(clean, clean, score)), source=st.booleans())
+@given(rows=st.lists(st.tuples(clean, clean, score), min_size=1), source=st.booleans())
 def test_stsb_round_trip_without_quoting(tmp_path, rows, source):
     extra = "\tsource1\tsource2" if source else ""
     lines = "".join(f'main\tf\t2012\t1\t{g!r}\t"{a}\t{b}{extra}\n' for a, b, g in rows)
@@ -149,6 +175,7 @@ def test_stsb_round_trip_without_quoting(tmp_path, rows, source):
     ]
 
 
+@own
 def test_sick_reads_columns_by_name(tmp_path):
     header = "pair_ID\tsentence_B\tsentence_A\tentailment_judgment\trelatedness_score"
     write(tmp_path / "SICK/SICK_trial.txt", f"{header}\n7\tsecond\tfirst\tNEUTRAL\t3.5\n")
@@ -156,6 +183,7 @@ def test_sick_reads_columns_by_name(tmp_path):
     assert (pairs.sentence1, pairs.sentence2, pairs.scores.tolist()) == (["first"], ["second"], [3.5])
 
 
+@own
 def test_cnsd(tmp_path):
     write(tmp_path / "chinese/cnsd/cnsd-sts-dev.txt", "2012test-0000||一个男人。||一个女人。||4\n")
     pairs = data.cnsd("dev", tmp_path)
@@ -168,6 +196,8 @@ MALFORMED = {
         ("g\tf\ty\ti\tfour\ta\tb\n", "line 1: 'four' is no similarity"),
         ("g\tf\ty\ti\tnan\ta\tb\n", "line 1: 'nan' is no similarity"),
         ("g\tf\ty\ti\t5.1\ta\tb\n", "line 1: '5.1' is no similarity"),
+        ("g\tf\ty\ti\t0_3\ta\tb\n", "line 1: '0_3' is no similarity"),
+        ("g\tf\ty\ti\t3\ta\tb\ng\tf\ty\ti\t3\ta\t \n", "line 2: a sentence is empty"),
         (b"g\tf\ty\ti\t5\t\xff\tb\n", "line 1: not valid UTF-8"),
     ],
     "SICK/SICK_trial.txt": [
@@ -214,6 +244,75 @@ def test_missing_gold_file(tmp_path):
         data._sts_subset("STS13", "FNWN", tmp_path)
 
 
+HEADER = "sentence_A\tsentence_B\trelatedness_score\n"
+CUT = {  # half of a published set, ended at a line boundary
+    "STS-B dev": ("STS/STSBenchmark/sts-dev.csv", "g\tf\ty\ti\t3\ta\tb\n" * 750, 750, 1500),
+    "SICK-R dev": ("SICK/SICK_trial.txt", HEADER + "a\tb\t3\n" * 250, 250, 500),
+    "CNSD dev": ("chinese/cnsd/cnsd-sts-dev.txt", "1||a||b||3\n" * 729, 729, 1458),
+    "TREC train": ("TREC/train_5500.label", "NUM:x a ?\n" * 2726, 2726, 5452),
+    "wiki1m": (data.WIKI1M, "A sentence.\n" * 500, 500, 1000000),
+}
+
+
+def read_set(name: str, folder: Path):
+    task, _, split = name.partition(" ")
+    if name == "wiki1m":
+        return data.corpus(name, folder)
+    if task in data.TRANSFER_TASKS:
+        return data.transfer(task, folder)
+    return {"STS-B": data.stsb, "SICK-R": data.sick, "CNSD": data.cnsd}[task](split, folder)
+
+
+@pytest.mark.parametrize(("name", "case"), CUT.items(), ids=CUT)
+def test_a_part_of_a_published_set_is_refused(tmp_path, name, case):
+    relative, content, found, expected = case
+    path = write(tmp_path / relative, content)
+    write(tmp_path / "TREC/TREC_10.label", "NUM:x a ?\n" * 500)
+    with pytest.raises(ValueError, match=rf"{path.name}: {found:,} where {name} has {expected:,}.*'own-sets'"):
+        read_set(name, tmp_path)
+    (tmp_path / data.OWN_SETS).touch()
+    read_set(name, tmp_path)
+
+
+def test_a_part_of_an_sts_set_is_refused(tmp_path):
+    folder = tmp_path / "STS/STS13-en-test"
+    write(folder / "STS.input.FNWN.txt", "a\tb\n" * 90)
+    write(folder / "STS.gs.FNWN.txt", "1\n" * 90)
+    with pytest.raises(ValueError, match=r"STS\.gs\.FNWN\.txt: 90 where STS13 FNWN has 189"):
+        data._sts_subset("STS13", "FNWN", tmp_path)
+    (folder / data.OWN_SETS).touch()
+    assert len(data._sts_subset("STS13", "FNWN", tmp_path)) == 90
+
+
+@own
+@pytest.mark.parametrize(
+    ("relative", "content", "read"),
+    [
+        ("STS/STSBenchmark/sts-dev.csv", "", lambda d: data.stsb("dev", d)),
+        ("SICK/SICK_trial.txt", HEADER, lambda d: data.sick("dev", d)),
+        ("chinese/cnsd/cnsd-sts-dev.txt", "", lambda d: data.cnsd("dev", d)),
+        ("MR/rt-polarity.pos", "", lambda d: data.transfer("MR", d)),
+        ("SST/binary/sentiment-train", "", lambda d: data.transfer("SST2", d)),
+        (data.WIKI1M, "\n\n", lambda d: data.corpus("wiki1m", d)),
+    ],
+)
+def test_an_empty_set_is_refused(tmp_path, relative, content, read):
+    for other in ("MR/rt-polarity.neg", "SST/binary/sentiment-dev", "SST/binary/sentiment-test"):
+        write(tmp_path / other, "a\t1\n")
+    path = write(tmp_path / relative, content)
+    with pytest.raises(ValueError, match=rf"{path.name}: 0 "):
+        read(tmp_path)
+
+
+@own
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_no_latin_1(tmp_path, encoding):
+    write(tmp_path / "MR/rt-polarity.pos", "café\nçà\n".encode(encoding))
+    write(tmp_path / "MR/rt-polarity.neg", "bad\n")
+    with pytest.raises(ValueError, match=r"rt-polarity\.pos, line 1: NUL bytes"):
+        data.transfer("MR", tmp_path)
+
+
 @pytest.mark.parametrize("read", [data.stsb, data.sick, data.cnsd])
 def test_unknown_split(read, tmp_path):
     with pytest.raises(ValueError, match="split must be one of train, dev, test, got 'validation'"):
@@ -228,6 +327,7 @@ def test_mini_pairs_has_no_train_split():
 # --- transfer tasks ----------------------------------------------------------------------------------------
 
 
+@own
 @pytest.mark.parametrize("name", data.BINARY_TASKS)
 def test_binary_transfer_tasks(tmp_path, name):
     one, zero = data.BINARY_TASKS[name]
@@ -236,12 +336,14 @@ def test_binary_transfer_tasks(tmp_path, name):
     assert data.transfer(name, tmp_path).splits == {"all": (["good", "", "café"], [1, 1, 0])}
 
 
+@own
 def test_transfer_encodings(tmp_path):
     write(tmp_path / "MR/rt-polarity.pos", "utf-8 café\n".encode())
     write(tmp_path / "MR/rt-polarity.neg", "latin-1 café\n".encode("latin-1"))
     assert data.transfer("MR", tmp_path).splits["all"][0] == ["utf-8 café", "latin-1 café"]
 
 
+@own
 def test_sst2_trec_mrpc(tmp_path):
     for split in data.SPLITS:
         write(tmp_path / f"SST/binary/sentiment-{split}", f"{split} is fine \t1\nso so\t0\n")
@@ -257,6 +359,7 @@ def test_sst2_trec_mrpc(tmp_path):
     assert mrpc.splits["test"] == (['"A test'], [1]) and mrpc.second["test"] == ['B "x" y']
 
 
+@own
 @pytest.mark.parametrize(
     ("name", "relative", "content", "message"),
     [
@@ -269,8 +372,9 @@ def test_sst2_trec_mrpc(tmp_path):
     ],
 )
 def test_malformed_transfer_names_file_and_line(tmp_path, name, relative, content, message):
-    for other in ("SST/binary/sentiment-dev", "SST/binary/sentiment-test", "TREC/TREC_10.label"):
-        write(tmp_path / other, "")
+    for other in ("SST/binary/sentiment-dev", "SST/binary/sentiment-test"):
+        write(tmp_path / other, "a\t1\n")
+    write(tmp_path / "TREC/TREC_10.label", "HUM:ind Who ?\n")
     write(tmp_path / "MRPC/msr_paraphrase_test.txt", "Quality\t#1 String\t#2 String\n")
     write(tmp_path / relative, content)
     with pytest.raises(ValueError, match=f"{Path(relative).name}, {message}"):
@@ -285,12 +389,14 @@ def test_unknown_transfer_task(tmp_path):
 # --- where files are, corpora ------------------------------------------------------------------------------
 
 
+@own
 @pytest.mark.parametrize("root", ["senteval", "SentEval/data/downstream", "data/downstream", "downstream", "."])
 def test_senteval_roots(tmp_path, root):
     write(tmp_path / root / "STS/STSBenchmark/sts-dev.csv", "g\tf\ty\ti\t3\ta\tb\n")
     assert len(data.stsb("dev", tmp_path)) == 1
 
 
+@own
 def test_environment_comes_before_the_project(tmp_path, monkeypatch):
     write(tmp_path / "env/STS/STSBenchmark/sts-dev.csv", "g\tf\ty\ti\t3\tenv\tb\n")
     write(tmp_path / "project/STS/STSBenchmark/sts-dev.csv", "g\tf\ty\ti\t3\tproject\tb\n")
@@ -334,9 +440,62 @@ def test_wikipedia_is_distinct_and_drops_fragments(tmp_path):
     assert data.corpus("wikipedia", tmp_path) == ["one two three", "all of them", "four words and more"]
 
 
-def test_without_the_dumps_wikipedia_is_what_fetch_brings(tmp_path):
+def test_no_corpus_stands_in_for_another_unasked(tmp_path):
     write(tmp_path / data.WIKI1M, "one two three\nfour five six\n")
-    assert data.corpus("wikipedia", tmp_path) == ["one two three", "four five six"]
+    with pytest.raises(FileNotFoundError, match=r"wikipedia_en_2015\.txt\.xz is missing"):
+        data.corpus("wikipedia", tmp_path)
+    assert data.at_hand("wikipedia", tmp_path) == "wiki1m"
+    for file in data.WIKIPEDIA_FILES:
+        write(tmp_path / "corpus/pretrain" / file, lzma.compress(b"one two three\n"))
+    assert data.at_hand("wikipedia", tmp_path) == "wikipedia"
+    assert data.at_hand("wikipedia", tmp_path / "nothing") == "wikipedia"
+
+
+def full_sts(folder: Path) -> Path:
+    for task, subsets in data.STS_SUBSETS.items():
+        for subset in subsets:
+            write(folder / f"STS/{task}-en-test/STS.input.{subset}.txt", "a\tb\n")
+    for split in data.SPLITS:
+        write(folder / f"STS/STSBenchmark/sts-{split}.csv", "g\tf\ty\ti\t3\ta\tb\n")
+    return folder
+
+
+def test_corpus_files_are_those_that_are_read(tmp_path):
+    full_sts(tmp_path)
+    for split, name in data.SICK_FILES.items():
+        write(tmp_path / "SICK" / name, HEADER + f"{split}\tb\t3\n")
+    (tmp_path / data.OWN_SETS).touch()
+    files = data.corpus_files("sts_unlabelled", tmp_path)
+    assert len(files) == len(set(files)) == 24 + 3 + 3
+    assert len(data.corpus("sts_unlabelled", tmp_path)) == 2 * len(files)
+    assert data.corpus_files("stsb_train", tmp_path) == [tmp_path / "STS/STSBenchmark/sts-train.csv"]
+    assert data.corpus_files(tmp_path / "SICK/SICK_train.txt") == [tmp_path / "SICK/SICK_train.txt"]
+
+
+def test_a_file_that_belongs_to_a_corpus_is_drawn_like_it(tmp_path):
+    lines = [f"sentence {i}" for i in range(60)]
+    lines[7] = lines[30] = ""
+    path = write(tmp_path / "a.txt", "\n".join(lines))
+    other = write(tmp_path / "b.txt", "\n".join(line.upper() for line in lines))
+    for n in (None, 58, 5):
+        sentences = data.corpus(path, n=n, seed=3)
+        found = data.aligned_corpus(path, other, n=n, seed=3)
+        assert found == (sentences, [s.upper() for s in sentences])
+    assert data.sample(58, 5, 3).tolist() == data.sample(58, 58, 3)[:5].tolist()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("A\nB\n\n\n", r"b\.txt has 2 lines, the corpus .* 4"),
+        ("A\nB\n\nD\n", r"b\.txt, line 2: blank only in the corpus"),
+        ("A\n\n\nD\n", r"b\.txt, line 3: blank only there"),
+    ],
+)
+def test_two_blanks_at_different_places_do_not_cancel(tmp_path, content, message):
+    path = write(tmp_path / "a.txt", "a\n\nc\nd\n")
+    with pytest.raises(ValueError, match=message):
+        data.aligned_corpus(path, write(tmp_path / "b.txt", content))
 
 
 def test_corpus_sample(tmp_path):
@@ -350,6 +509,7 @@ def test_corpus_sample(tmp_path):
         data.corpus(path, n=201)
 
 
+@own
 def test_corpus_names_and_paths(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "MINI", tmp_path)
     write(tmp_path / "corpus.txt", "mini\n")
@@ -360,6 +520,8 @@ def test_corpus_names_and_paths(tmp_path, monkeypatch):
     assert data.corpus("wiki1m", tmp_path) == ["wiki"]
     with pytest.raises(FileNotFoundError, match="no corpus 'wiki2m': give one of mini, wikipedia, wiki1m"):
         data.corpus("wiki2m")
+    with pytest.raises(ValueError, match="'mini' has no columns"):
+        data.corpus("mini", column="text")
 
 
 # --- check and fetch, on a tree of the true sizes ----------------------------------------------------------
@@ -369,13 +531,11 @@ def test_corpus_names_and_paths(tmp_path, monkeypatch):
 def tree(tmp_path_factory) -> Path:
     """A folder in SentEval's layout with as many lines as the real one, all made up."""
     root, n = tmp_path_factory.mktemp("tree") / "downstream", fetch.EXPECTED
-    unscored = {"STS15": 5500, "STS16": 7997}
     for task, subsets in data.STS_SUBSETS.items():
         folder = root / f"STS/{task}-en-test"
-        for i, subset in enumerate(subsets):
-            scored, blank = (n[task], unscored.get(task, 0)) if i == 0 else (0, 0)
-            write(folder / f"STS.input.{subset}.txt", "a\tb\n" * (scored + blank))
-            write(folder / f"STS.gs.{subset}.txt", "3\n" * scored + "\n" * blank)
+        for subset, (pairs, scored) in subsets.items():
+            write(folder / f"STS.input.{subset}.txt", "a\tb\n" * pairs)
+            write(folder / f"STS.gs.{subset}.txt", "3\n" * scored + "\n" * (pairs - scored))
     header = "sentence_A\tsentence_B\trelatedness_score\n"
     for split in data.SPLITS:
         write(root / f"STS/STSBenchmark/sts-{split}.csv", "g\tf\ty\ti\t3\ta\tb\n" * n[f"STS-B {split}"])

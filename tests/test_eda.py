@@ -1,7 +1,5 @@
 """EDA's operations, AEDA's punctuation and the sources of synonyms."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -102,7 +100,3 @@ def test_without_wordnet_one_sentence_says_what_to_do(monkeypatch):
     monkeypatch.setattr(wordnet, "_DIRECTORIES", ())
     with pytest.raises(FileNotFoundError, match=r"nltk\.downloader wordnet.*thesaurus"):
         wordnet.wordnet_folder()
-
-
-def test_ci_installs_wordnet():
-    assert "wordnet-base" in (Path(paths.ROOT) / ".ci" / "run").read_text()

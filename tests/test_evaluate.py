@@ -180,6 +180,7 @@ def test_sts_task_against_a_slow_version(lines):
 @pytest.fixture
 def sts_tree(tmp_path) -> Path:
     """Seven small STS sets; pair i of each has the gold score i mod 6."""
+    (tmp_path / data.OWN_SETS).touch()
     for task, names in data.STS_SUBSETS.items():
         folder = tmp_path / f"STS/{task}-en-test"
         folder.mkdir(parents=True)

@@ -283,6 +283,7 @@ def test_chinese_pairs_of_an_untrained_encoder(tmp_path, outputs):
     for split in ("dev", "test"):
         rows = [f"2012-{i}||{'word ' * (i + 1)}||word||{i % 6}" for i in range(8)]
         (tmp_path / f"cnsd-sts-{split}.txt").write_text("\n".join(rows), encoding="utf-8")
+    (tmp_path / "own-sets").touch()
     model = str(paths.MINI_BERT)
     found = run("05_sda", "simcse", "chinese", model=model, max_steps=0, data_dir=str(tmp_path)).metrics
     assert found["cnsd_test_spearman_last"] == found["cnsd_test_spearman_best"]

@@ -439,6 +439,7 @@ def characters(sentences: list[str]) -> sparse.csr_matrix:
 
 def test_chinese_pairs_are_scored(tmp_path):
     rows = "0||一个男人。||一个女人。||3\n1||一只狗。||天气很好！||0\n2||他在跑步。||他在跑步。||5\n"
+    (tmp_path / data.OWN_SETS).touch()
     (tmp_path / "cnsd-sts-dev.txt").write_text(rows, encoding="utf-8")
     pairs = data.cnsd("dev", tmp_path)
     assert evaluate.pairs_spearman(characters, pairs) == pytest.approx(100)

@@ -20,15 +20,8 @@ from lib.files import sha256, write_json
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 CHECKSUMS = "checksums.json"
-EXPECTED = {
-    **{"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186},
-    **{"STS-B train": 5749, "STS-B dev": 1500, "STS-B test": 1379},
-    **{"SICK-R train": 4500, "SICK-R dev": 500, "SICK-R test": 4927, "STS unlabelled": 89192},
-    **{"MR": 10662, "CR": 3775, "SUBJ": 10000, "MPQA": 10606},
-    **{"SST2 train": 67349, "SST2 dev": 872, "SST2 test": 1821, "TREC train": 5452, "TREC test": 500},
-    **{"MRPC train": 4076, "MRPC test": 1725},
-    **{"CNSD train": 5231, "CNSD dev": 1458, "CNSD test": 1361, "wiki1m": 1000000},
-}
+EXPECTED = {task: sum(scored for _, scored in subsets.values()) for task, subsets in data.STS_SUBSETS.items()}
+EXPECTED |= {"STS unlabelled": 89192, **data.SIZES}
 OPTIONAL = ("CNSD train", "CNSD dev", "CNSD test", "wiki1m")
 ABSENT = "absent"
 CheckRow = tuple[str, int, int | str]
@@ -41,14 +34,16 @@ def _count_lines(path: Path) -> int:
 def _count(name: str, directory: Path) -> int:
     task, _, split = name.partition(" ")
     if task in data.STS_SUBSETS:
-        return sum(len(data._sts_subset(task, subset, directory)) for subset in data.STS_SUBSETS[task])
+        subsets = data.STS_SUBSETS[task]
+        return sum(len(data._sts_subset(task, subset, directory, False)) for subset in subsets)
     if name == "STS unlabelled":
-        return len(data.sts_unlabelled(directory))
+        return len(data.sts_unlabelled(directory, check=False))
     if task in data.TRANSFER_TASKS:
-        return len(data.transfer(task, directory).splits[split or "all"][0])
+        return len(data.transfer(task, directory, check=False).splits[split or "all"][0])
     if name == "wiki1m":
         return _count_lines(data._find(WIKI1M, directory, data.WIKI1M_ROOTS))
-    return len({"STS-B": data.stsb, "SICK-R": data.sick, "CNSD": data.cnsd}[task](split, directory))
+    read = {"STS-B": data.stsb, "SICK-R": data.sick, "CNSD": data.cnsd}[task]
+    return len(read(split, directory, check=False))
 
 
 def check(directory: str | Path, sets: tuple[str, ...] = tuple(EXPECTED)) -> list[CheckRow]:
