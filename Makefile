@@ -1,6 +1,7 @@
 PYTHON ?= python3
 TORCH_INDEX ?=
 JOBS ?= 2
+PRECISION ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -10,9 +11,13 @@ NOTEBOOKS := $(sort $(wildcard notebooks/[0-9][0-9]_*.ipynb))
 
 export HF_HUB_DISABLE_TELEMETRY := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+ifneq ($(PRECISION),)
+export CSE_AUTO_PRECISION := $(PRECISION)
+endif
+PYTEST := HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check course lab assignments book test test-real test-long test-browser test-all verify-results table bench bench-gpu lint format notebooks strip clean
+.PHONY: help setup check course lab assignments book test test-fast test-notebooks test-slow test-browser test-real test-all verify-results table bench bench-gpu lint format notebooks strip clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -45,19 +50,24 @@ assignments: setup  ## release, collect and grade all assignments with made-up s
 book: setup  ## the course as a web site, into outputs/book/html
 	$(BIN)/python -m workflow.site
 
-test: lint  ## lint, types, tests, doctests and notebooks, in JOBS=2 processes
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal --doctest-modules lib workflow tests
+test: test-fast test-notebooks  ## lint, types, tests, and each notebook once (PRECISION=fp32 or bf16: what auto means)
 
-test-real: setup  ## only the tests on real data (CSE_DATA=folder)
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m real_data tests
+test-fast: lint  ## all of `make test` but the notebooks, in JOBS=2 processes
+	$(PYTEST) -n $(JOBS) --dist worksteal
 
-test-long: setup  ## papermill with other parameters on the longer notebooks
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m long tests
+test-notebooks: setup  ## each notebook executed once and compared with its committed outputs
+	$(PYTEST) -n $(JOBS) --dist load --maxschedchunk 1 -m "notebook and not slow and not browser" tests/test_notebooks.py
+
+test-slow: setup  ## notebooks with other parameters and without lessons, killed runs, the quality of the mini data
+	$(PYTEST) -n $(JOBS) --dist load --maxschedchunk 1 -m "slow and not browser" tests
 
 test-browser: setup  ## JupyterLab and the web site in Chromium
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m browser tests
+	$(PYTEST) -m browser tests
 
-test-all: test test-long test-browser assignments book  ## every check there is
+test-real: setup  ## only the tests on real data (CSE_DATA=folder)
+	$(PYTEST) -m real_data tests
+
+test-all: test test-slow test-browser assignments book  ## every check there is
 
 verify-results: setup  ## train two committed rows again, drawn by date (CSE_DATA=folder)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m workflow.verify

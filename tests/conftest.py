@@ -1,5 +1,10 @@
-"""Settings of every test: an empty outputs folder, no hub, few threads, fixed seeds, real data on request."""
+"""Settings of every test: an empty outputs folder, no hub, few threads, fixed seeds, a known precision.
 
+What a test needs beyond `make setup` (real data, WordNet, Chromium) is a marker; where it is missing the test is
+skipped, and the last lines of the report count such tests and say what to do.
+"""
+
+import importlib.util
 import os
 import random
 import shutil
@@ -17,11 +22,13 @@ settings.register_profile("course", deadline=None)
 settings.load_profile("course")
 
 OUTPUTS = pytest.StashKey[str]()
-REAL_DATA = "real_data"
+PRECISIONS = ("fp32", "bf16")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Redirect outputs to an empty folder, whatever the caller has set, so that no earlier run can help a test."""
+    """Redirect outputs to an empty folder, so that no earlier run can help a test; share the cores among processes."""
+    if (wished := os.environ.get("CSE_AUTO_PRECISION", "fp32")) not in PRECISIONS:
+        raise pytest.UsageError(f"CSE_AUTO_PRECISION (make: PRECISION) is {wished!r}: name fp32 or bf16")
     processes = config.getoption("numprocesses", 0) or 1
     threads = str(max(1, min(2, os.cpu_count() or 1) // processes))
     for name, value in (("OMP_NUM_THREADS", threads), ("TOKENIZERS_PARALLELISM", "false"), ("HF_HUB_OFFLINE", "1")):
@@ -33,7 +40,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove the redirected outputs."""
-    shutil.rmtree(config.stash[OUTPUTS], ignore_errors=True)
+    if OUTPUTS in config.stash:
+        shutil.rmtree(config.stash[OUTPUTS], ignore_errors=True)
+
+
+def pytest_report_header() -> str:
+    """What `precision="auto"` means in these tests."""
+    forced = os.environ.get("CSE_AUTO_PRECISION")
+    return f"precision auto: {forced or 'bf16 if this processor has units for it, else fp32'}"
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:
@@ -42,35 +56,68 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
         collector.skip_compare += ("stderr", "text/html", "image/png", "image/svg+xml")
 
 
+# --- what a machine may lack -------------------------------------------------------------------------------
+
+
 def missing_data() -> str | None:
     """Why the real data cannot be used, or None."""
     folder = os.environ.get("CSE_DATA")
     if not folder:
-        return "CSE_DATA is not set"
+        return "CSE_DATA is not set: set it to the folder of the sets"
     return None if Path(folder).is_dir() else f"CSE_DATA names {folder}, which is not a folder"
 
 
+def missing_wordnet() -> str | None:
+    """Why WordNet cannot be read, or None."""
+    from lib.augment.wordnet import wordnet_folder
+
+    try:
+        wordnet_folder()
+    except FileNotFoundError as error:
+        return str(error)
+    return None
+
+
+def chromium() -> str | None:
+    """The system's Chromium, or the one that `CHROMIUM` names."""
+    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+
+
+def missing_browser() -> str | None:
+    """Why no browser can be started, or None."""
+    if importlib.util.find_spec("playwright") is None:
+        return "playwright is not installed: run `make setup`"
+    return None if chromium() else "no Chromium: install the system's chromium, or name one with CHROMIUM"
+
+
+NEEDS = {"real_data": missing_data, "wordnet": missing_wordnet, "browser": missing_browser}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Notebooks first, as they take longest; skip the tests on real data where there is none."""
+    """Notebooks first, as they take longest; skip what this machine has not got."""
     items.sort(key=lambda item: item.path.stem != "test_notebooks")
-    if reason := missing_data():
-        for item in items:
-            if item.get_closest_marker(REAL_DATA):
-                item.add_marker(pytest.mark.skip(reason=f"real data: {reason}"))
+    for need, missing in NEEDS.items():
+        own = [item for item in items if item.get_closest_marker(need)]
+        if own and (reason := missing()):
+            for item in own:
+                item.add_marker(pytest.mark.skip(reason=f"{need}: {reason}"))
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    """Say how many tests on real data ran and how many were skipped."""
+    """Say how many tests with a need ran, how many were skipped and why, and how many others were skipped."""
     reports = terminalreporter.stats
-    skipped = sum(REAL_DATA in report.keywords for report in reports.get("skipped", []))
-    ran = sum(
-        REAL_DATA in report.keywords and report.when == "call"
-        for outcome in ("passed", "failed")
-        for report in reports.get(outcome, [])
-    )
-    reason = missing_data()
-    hint = f" ({reason}; set it to the folder of the sets)" if skipped and reason else ""
-    terminalreporter.write_line(f"real_data tests: {ran} run, {skipped} skipped{hint}")
+    skipped = reports.get("skipped", [])
+    ran = [r for outcome in ("passed", "failed") for r in reports.get(outcome, []) if r.when == "call"]
+    for need, missing in NEEDS.items():
+        without, done = (sum(need in report.keywords for report in group) for group in (skipped, ran))
+        if without or done:
+            reason = f" ({missing()})" if without else ""
+            terminalreporter.write_line(f"{need} tests: {done} run, {without} skipped{reason}")
+    if others := sum(not any(need in report.keywords for need in NEEDS) for report in skipped):
+        terminalreporter.write_line(f"other tests: {others} skipped (pytest -rs says why)")
+
+
+# --- fixtures ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +134,16 @@ def _seeded() -> Iterator[None]:
     yield
 
 
+@pytest.fixture(params=PRECISIONS)
+def auto_precision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What `precision="auto"` means, on any processor: fp32 in one run of the test and bf16 in another.
+
+    Processes and kernels that the test starts inherit it.
+    """
+    monkeypatch.setenv("CSE_AUTO_PRECISION", request.param)
+    return request.param
+
+
 @pytest.fixture
 def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An outputs folder of the test's own."""
@@ -97,13 +154,11 @@ def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator:
-    """The system's Chromium, or the one that `CHROMIUM` names, through Playwright."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.fail("no Chromium: apt-get install chromium, or name one with CHROMIUM")
-    with playwright.sync_playwright() as start:
-        window = start.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    """Chromium, through Playwright."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as start:
+        window = start.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
         yield window
         window.close()
 

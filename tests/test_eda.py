@@ -82,12 +82,9 @@ def test_a_thesaurus_that_is_missing_or_malformed(tmp_path):
         eda.load_synonyms(str(tmp_path / "bad.tsv"))
 
 
+@pytest.mark.wordnet
 def test_wordnets_real_files_are_read():
     """`wordnet-base` of Debian, or NLTK's download."""
-    try:
-        wordnet.wordnet_folder()
-    except FileNotFoundError:
-        pytest.skip("WordNet is not installed")
     synonyms = eda.load_synonyms("wordnet")
     assert {"automobile", "machine"} <= set(synonyms("car")) and "car" not in synonyms("car")
     assert "physician" in synonyms("doctor") and "Physician" in synonyms("Doctor") and synonyms("qqqq") == []

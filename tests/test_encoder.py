@@ -532,6 +532,7 @@ def test_resolve_device(monkeypatch):
 
 @pytest.mark.parametrize(("amx", "avx", "expected"), [(0, 0, "fp32"), (1, 0, "bf16"), (0, 1, "bf16")])
 def test_resolve_precision_on_a_cpu(monkeypatch, amx, avx, expected):
+    monkeypatch.delenv("CSE_AUTO_PRECISION", raising=False)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: bool(amx))
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bool(avx))
     assert resolve_precision("auto") == expected
@@ -542,6 +543,7 @@ def test_resolve_precision_on_a_cpu(monkeypatch, amx, avx, expected):
 
 @pytest.mark.parametrize("hardware", [True, False])
 def test_resolve_precision_on_a_gpu_ignores_emulated_bf16(monkeypatch, hardware):
+    monkeypatch.delenv("CSE_AUTO_PRECISION", raising=False)
     monkeypatch.setattr(
         torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or hardware
     )

@@ -79,8 +79,8 @@ def scripted_scores(monkeypatch, *values):
     monkeypatch.setattr(experiment.evaluate, "pairs_spearman", lambda known, pairs: next(left))
 
 
-def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(tiny, monkeypatch):
-    dev = experiment.DevScore(profile("tiny"), recipe("mini_simcse"), precision="fp32")
+def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(tiny, monkeypatch, auto_precision):
+    dev = experiment.DevScore(profile("tiny"), recipe("mini_simcse"))
     encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
     weight = encoder.backbone.get_input_embeddings().weight
     scripted_scores(monkeypatch, 1.0, 3.0, 3.0, 2.0)

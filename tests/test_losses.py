@@ -1,6 +1,5 @@
 """Objectives against slow double loops, closed forms and public implementations."""
 
-import doctest
 import math
 
 import pytest
@@ -9,7 +8,6 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib import losses
 from lib.losses import (
     chance_loss,
     cosine_matrix,
@@ -288,8 +286,3 @@ ERRORS = [
 def test_errors_name_the_argument(argument, call):
     with pytest.raises(ValueError, match=f"^{argument}"):
         call()
-
-
-def test_doctests():
-    result = doctest.testmod(losses)
-    assert result.attempted >= 10 and result.failed == 0

@@ -1,22 +1,31 @@
 """The notebooks as committed: their form, their outputs, and their behaviour under papermill.
 
-Each notebook is executed by nbval in lax mode (every cell runs; cells marked `# NBVAL_CHECK_OUTPUT` are compared
-with the committed output), by `lib.course run --no-lesson` with changed parameters, and by papermill with changed
-parameters in full (01; the others by `make test-long`).
+Once each, by `make test`: nbval executes every cell and compares those marked `# NBVAL_CHECK_OUTPUT` with the committed
+output (`test_nbval`). That a run needs no lesson cell is read from the syntax trees, that a misspelt parameter stops
+a notebook is tried on one of them (all call the same function, in the cell that a test asks for).
+
+By `make test-slow`: each without its lesson in a folder of its own, and each by papermill with other parameters. They
+protect what the trees do not show: a lesson that changes an object in place, a seed or a number of steps that is not
+passed on, a path that holds in the project's folder alone.
 """
 
 import ast
+import builtins
 import json
 import os
 import re
 import statistics
 import subprocess
+import symtable
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import nbformat
 import pytest
+from IPython.core.inputtransformer2 import TransformerManager
+from nbformat.v4 import new_code_cell
 
 from lib import paths
 from workflow import course, pages
@@ -28,6 +37,8 @@ FORBIDDEN = ("in this cell we will", "in this cell, we will")
 CHECKED = "NBVAL_CHECK_OUTPUT"
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+_LONGEST_FIRST = sorted(NOTEBOOKS, key=lambda path: (path.stem not in course.LONGEST, path.stem))
+longest_first = pytest.mark.parametrize("path", _LONGEST_FIRST, ids=lambda path: path.stem)
 
 
 @cache
@@ -76,13 +87,8 @@ def trained_steps(outputs: Path) -> list[int]:
     return [int(json.loads(file.read_text()).get("steps", 0)) for file in files]
 
 
-def test_the_first_two_notebooks_are_there() -> None:
-    assert [path.stem for path in NOTEBOOKS[:2]] == ["01_infonce", "02_simcse"]
-
-
-def test_every_notebook_has_a_number_of_the_course() -> None:
-    numbers = [int(path.stem[:2]) for path in NOTEBOOKS]
-    assert sorted(set(numbers)) == numbers and set(numbers) <= set(range(1, 8))
+def test_the_notebooks_are_one_to_seven() -> None:
+    assert [path.stem[:2] for path in NOTEBOOKS] == [f"0{number}" for number in range(1, 8)]
 
 
 @each
@@ -171,7 +177,81 @@ def test_links_between_files_lead_somewhere(path: Path) -> None:
     assert [target for target in local if not (path.parent / target).exists()] == []
 
 
+# --- a run without its lesson, from the syntax trees --------------------------------------------------------
+
+GIVEN = {*dir(builtins), "display", "get_ipython", "__annotations__"}
+
+
+def python(cell: nbformat.NotebookNode) -> ast.Module:
+    """The cell's syntax tree, IPython's own syntax turned into calls."""
+    return ast.parse(TransformerManager().transform_cell(cell.source))
+
+
+def names(statement: ast.stmt) -> tuple[set[str], set[str], set[str]]:
+    """Global names that a statement binds, that it reads at once, and that its functions read when they are called."""
+    binds, reads, later = set(), set(), set()
+
+    def walk(table: symtable.SymbolTable, called: bool) -> None:
+        for symbol in table.get_symbols():
+            if table.get_type() == "module" or symbol.is_global():
+                if symbol.is_assigned() or symbol.is_imported():
+                    binds.add(symbol.get_name())
+                if symbol.is_referenced():
+                    (later if called else reads).add(symbol.get_name())
+        for child in table.get_children():
+            at_once = child.get_type() == "class" or child.get_name().endswith(("comp", "genexpr"))
+            walk(child, called or not at_once)
+
+    walk(symtable.symtable(ast.unparse(statement), "cell", "exec"), called=False)
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        reads.add(statement.target.id)
+    return binds, reads, later
+
+
+def needed_from_elsewhere(cells: Iterable[nbformat.NotebookNode]) -> list[str]:
+    """Names that cells read, run one after the other, and that none of them has bound by then."""
+    known, missing, deferred = set(GIVEN), set(), set()
+    for statement in (statement for cell in cells for statement in python(cell).body):
+        binds, reads, later = names(statement)
+        is_compound = hasattr(statement, "body")
+        missing |= reads - known - (binds if is_compound else set())
+        deferred |= later
+        known |= binds
+    return sorted(missing | deferred - known)
+
+
 @each
+def test_no_run_cell_uses_a_name_of_the_lesson(path: Path) -> None:
+    assert needed_from_elsewhere(cell for cell in code_cells(path) if "lesson" not in tags(cell)) == []
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        (["y = x + 1"], ["x"]),
+        (["x = x + 1"], ["x"]),
+        (["x += 1"], ["x"]),
+        (["def f(a):\n    return a + x", "f(1)"], ["x"]),
+        (["y = [x for _ in range(3)]"], ["x"]),
+        (["show = lambda: x"], ["x"]),
+        (["%matplotlib inline\nx.plot()"], ["x"]),
+        (["print(y)", "y = 1"], ["y"]),
+        (["class A(x): pass"], ["x"]),
+        (["y = {x: 1 for x in range(3)}", "y"], []),
+        (["def f(n):\n    return f(n - 1) + later", "later = 1", "f(2)"], []),
+        (["import os.path as x\nx", "for i in range(3):\n    print(i, x)", "display(len(os))"], ["os"]),
+        (["with open('f') as file:\n    file.read()", "(n := 3)", "n"], []),
+    ],
+)
+def test_the_check_finds_names_of_the_lesson(run: list[str], expected: list[str]) -> None:
+    assert needed_from_elsewhere([new_code_cell(source) for source in run]) == expected
+
+
+# --- executed ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.notebook
+@longest_first
 def test_nbval(path: Path, tmp_path: Path) -> None:
     options = ["-p", "tests.conftest", "-p", "no:cacheprovider", "--nbval-lax", "--nbval-current-env", "-q"]
     done = run(["pytest", *options, "--nbval-cell-timeout=600", str(path)], paths.ROOT, tmp_path)
@@ -179,9 +259,8 @@ def test_nbval(path: Path, tmp_path: Path) -> None:
     assert f"{len([c for c in code_cells(path) if c.source.strip()])} passed" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "path", [pytest.param(p, id=p.stem, marks=[] if p in NOTEBOOKS[:1] else [pytest.mark.long]) for p in NOTEBOOKS]
-)
+@pytest.mark.slow
+@longest_first
 def test_papermill_with_changed_parameters(path: Path, tmp_path: Path) -> None:
     changes = ["-p", "seed", "3", "-p", "max_steps", "3", "-p", "n_seeds", "2"]
     done = run(["papermill", path.name, str(tmp_path / "out.ipynb"), *changes], path.parent, tmp_path / "outputs")
@@ -192,7 +271,8 @@ def test_papermill_with_changed_parameters(path: Path, tmp_path: Path) -> None:
     assert 3 in trained_steps(tmp_path / "outputs"), "no run made the three training steps asked for"
 
 
-@each
+@pytest.mark.slow
+@longest_first
 def test_run_needs_no_lesson_cell_nor_the_projects_folder(path: Path, tmp_path: Path) -> None:
     options = ["-p", "max_steps", "2", "-p", "seed", "5", "--no-lesson", "--out", str(tmp_path / "out.ipynb")]
     done = run(["lib.course", "run", path.stem, *options], tmp_path, tmp_path / "outputs")
@@ -203,9 +283,9 @@ def test_run_needs_no_lesson_cell_nor_the_projects_folder(path: Path, tmp_path: 
     assert {p.name for p in tmp_path.iterdir()} == {"out.ipynb", "outputs"}, "files beside the outputs"
 
 
-@each
-def test_misspelt_parameter_fails(path: Path, tmp_path: Path) -> None:
-    arguments = ["papermill", str(path), str(tmp_path / "out.ipynb"), "-p", "temprature", "0.1"]
+@pytest.mark.notebook
+def test_misspelt_parameter_fails(tmp_path: Path) -> None:
+    arguments = ["papermill", str(NOTEBOOKS[0]), str(tmp_path / "out.ipynb"), "-p", "temprature", "0.1"]
     done = run(arguments, paths.ROOT, tmp_path / "outputs")
     assert done.returncode != 0
     assert "temprature" in done.stderr and "Error" in done.stderr

@@ -1,6 +1,5 @@
 """Run folders: parameters of a notebook, identities, atomic writes, the table of all runs."""
 
-import doctest
 import json
 import os
 import subprocess
@@ -203,11 +202,6 @@ def test_environment_without_git(monkeypatch):
 def test_peak_rss_is_in_gib():
     block = np.ones(2**25)  # 256 MiB
     assert 0.3 < peak_rss_gib() < 64 and block.sum() > 0
-
-
-def test_doctests():
-    result = doctest.testmod(runs)
-    assert result.attempted >= 2 and result.failed == 0
 
 
 def finished(folder: Path, notebook: str, name: str, seed: int, profile: str, score: float) -> runs.Run:

@@ -1,6 +1,5 @@
 """Token rows on disk and the batches drawn from them."""
 
-import doctest
 import subprocess
 import sys
 from itertools import islice
@@ -13,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import tiny_sentences, tiny_tokenizer
 
-from lib import tokens
 from lib.tokens import BucketBatches, TokenRows, tokenise
 
 few = settings(max_examples=40, deadline=None)
@@ -275,8 +273,3 @@ def test_a_million_sentences_stay_under_two_gib(tmp_path):
     small, large, with_batches = map(float, done.stdout.split())
     assert 0.1 < small <= large <= with_batches
     assert with_batches + (large - small) / 40_000 * 1_000_000 < 2.0
-
-
-def test_doctests():
-    result = doctest.testmod(tokens)
-    assert result.attempted >= 4 and result.failed == 0
