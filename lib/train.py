@@ -26,7 +26,7 @@ from lib.augment.discrete import MASK_TOKEN
 from lib.augment.embeddings import EmbeddingViews
 from lib.augment.representations import REPRESENTATIONS
 from lib.augment.tfidf import TfidfModel
-from lib.augment.una import UNA, PieceTable
+from lib.augment.una import UNA
 from lib.distributed import Group
 from lib.encoder import Encoder, recover_folder, resolve_device, resolve_precision
 from lib.recipes import Recipe
@@ -108,11 +108,11 @@ def make_views(
 
 
 class Negatives:
-    """Hard negatives of a corpus as model input, drawn afresh for every step.
+    """Hard negatives of a corpus as model input, drawn afresh for every step and cut into tokens by the tokenizer.
 
     Args:
         sentences: the training text, whose rows are asked for.
-        recipe: β, r and the two ways to draw.
+        recipe: β, r, the two ways to draw and `max_length`.
         seed: of the draws.
         more: further text that the TF-IDF model is fitted on, e.g. the paraphrases.
 
@@ -131,15 +131,15 @@ class Negatives:
             replace=recipe.negative_replace,
             seed=seed,
         )
-        self.table = PieceTable(tokenizer, self.model.terms)
-        self.max_length = recipe.max_length
+        self.tokenizer, self.max_length = tokenizer, recipe.max_length
 
     def __call__(self, rows: np.ndarray, step: int) -> tuple[Tensor, Tensor]:
-        """Padded ids and mask `(n, t)` of the negatives of the sentences `rows`."""
-        return self.table(self.una(self.terms[rows], rows, epoch=step), self.max_length)
+        """Ids and mask `(n, t)` of the negatives of the sentences `rows`, padded at the right."""
+        text = self.strings(rows, step)
+        return tokenise(text, self.tokenizer, self.max_length, progress=False)[np.arange(len(text))]
 
     def strings(self, rows: np.ndarray, step: int) -> list[str]:
-        """The same negatives as text."""
+        """The same negatives as text, terms joined by blanks."""
         return self.model.strings(self.una(self.terms[rows], rows, epoch=step))
 
 

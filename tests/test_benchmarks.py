@@ -14,7 +14,7 @@ from transformers import BertConfig
 from lib import data, paths
 from lib.augment import embeddings
 from lib.augment.tfidf import TfidfModel, terms_of
-from lib.augment.una import UNA, PieceTable
+from lib.augment.una import UNA
 from lib.recipes import recipe
 from lib.train import Negatives
 
@@ -81,7 +81,8 @@ def test_una_speed(module, tmp_path):
     content, page = smoke(module("una_speed"), tmp_path)
     done = sentences(content, "")
     assert [n for side, n in done.items() if side.startswith("mini_simcse")] == [5 * 64] * 3
-    assert done["lib, batches of 128"] == 400 and done["Algorithm 1 in Python, to ids"] == 200
+    assert done["lib, to strings, batches of 128"] == 400 and done["Algorithm 1 in Python, to ids"] == 200
+    assert done["lib, to ids, batches of 64"] == 200
     assert [(row["sentences"], row["workers"]) for row in content["counting"]] == [
         (200, 1),
         (100, 2),
@@ -146,7 +147,7 @@ def test_the_timed_negatives_are_those_of_training(module, tmp_path):
     tokenizer, chosen = tiny_tokenizer(tmp_path), recipe("mini_una", max_length=12, radius=7)
     theirs = Negatives(SMALL, chosen, tokenizer)
     una = UNA(theirs.model, chosen.beta, 7)
-    source = module("una_speed").Source(theirs.terms, una, PieceTable(tokenizer, theirs.model.terms), 12)
+    source = module("una_speed").Source(theirs.terms, una, tokenizer, 12)
     rows = np.array([40, 3, 3, 62])
     for ours, expected in zip(source(rows, 9), theirs(rows, 9), strict=True):
         assert torch.equal(ours, expected)

@@ -1,24 +1,23 @@
 """TF-IDF and UNA against hand-computed corpora, a slow version and exact distributions."""
 
+import json
 import math
-import os
-import subprocess
-import sys
-from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from nltk.tokenize import NLTKWordTokenizer
 from scipy import stats
-from tiny import tiny_sentences
-from transformers import PreTrainedTokenizerFast
+from tiny import tiny_encoder, tiny_recipe, tiny_sentences, tiny_tokenizer
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from lib import data, paths
+from lib import data, paths, train
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
-from lib.augment.una import UNA, PieceTable, uniform
-from lib.encoder import Encoder
+from lib.augment.una import UNA, uniform
+from workflow.augment import main
 
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]
 WORDS = st.lists(st.sampled_from(list("abcdefgh")), max_size=9)
@@ -255,41 +254,165 @@ def test_save_and_load(tmp_path):
         TfidfModel.load(tmp_path / "none.npz")
 
 
-@pytest.fixture(scope="module")
-def byte_level():
-    """A byte-level BPE tokenizer as RoBERTa's, trained on the mini corpus."""
-    from tokenizers import ByteLevelBPETokenizer
-    from tokenizers.processors import RobertaProcessing
+# --- hard negatives as model input -------------------------------------------------------------------------
 
-    trainer = ByteLevelBPETokenizer()
-    trainer.train_from_iterator(
-        data.corpus("mini")[:3000], 1500, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
-    )
-    trainer.post_processor = RobertaProcessing(("</s>", 2), ("<s>", 0))
-    return PreTrainedTokenizerFast(
-        tokenizer_object=trainer._tokenizer,
-        pad_token="<pad>",
-        bos_token="<s>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        mask_token="<mask>",
-    )
+FRAME = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "byte_level"])
-@pytest.mark.parametrize("max_length", [8, 32])
-def test_pieces_equal_the_tokenizer_on_the_joined_string(kind, max_length, byte_level):
-    tokenizer = byte_level if kind == "byte_level" else Encoder.load(paths.MINI_BERT).tokenizer
-    corpus = [*data.corpus("mini")[:400], "", "naïve “café” 你好 o'clock $3.50 e.g. don't", "x" * 300, "100%"]
-    model = TfidfModel.fit(corpus[:300])
-    terms = model.encode(corpus)
-    negatives = UNA(model, radius=20)(terms)
-    table = PieceTable(tokenizer, model.terms + terms.unseen)
-    for t in (terms, negatives):
-        ids, mask = table(t, max_length)
-        expected = tokenizer(model.strings(t), truncation=True, max_length=max_length)["input_ids"]
+def trained(model, normalizer, pre_tokenizer, frame: str, alphabet=()) -> PreTrainedTokenizerFast:
+    """A tokenizer of 400 pieces over sentences of the shipped corpus; `frame` surrounds a sentence, e.g. "<s> $A"."""
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizer
+    options = {"vocab_size": 400, "special_tokens": [*FRAME.values()], "show_progress": False}
+    options |= {"initial_alphabet": list(alphabet)} if alphabet else {}
+    if isinstance(model, models.Unigram):
+        trainer = trainers.UnigramTrainer(unk_token="<unk>", **options)
+    elif isinstance(model, models.WordPiece):
+        trainer = trainers.WordPieceTrainer(**options)
+    else:
+        trainer = trainers.BpeTrainer(**options)
+    tokenizer.train_from_iterator(data.corpus("mini")[:300], trainer)
+    special = [(token, tokenizer.token_to_id(token)) for token in frame.split() if token != "$A"]
+    tokenizer.post_processor = processors.TemplateProcessing(single=frame, special_tokens=special)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **FRAME)
+
+
+def byte_level(add_prefix_space: bool) -> PreTrainedTokenizerFast:
+    """As GPT-2's and RoBERTa's: a blank belongs to the word behind it."""
+    pre = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
+    return trained(models.BPE(), None, pre, "<s> $A </s>", pre_tokenizers.ByteLevel.alphabet())
+
+
+def llama(frame: str = "<s> $A", **options) -> PreTrainedTokenizerFast:
+    """As Llama 2's: one blank before the sentence, blanks become pieces, no words are cut before."""
+    normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer = trained(models.BPE(unk_token="<unk>"), normalizer, pre_tokenizers.Split("▁", "merged_with_next"), frame)
+    rules = json.loads(tokenizer.backend_tokenizer.to_str())
+    rules["pre_tokenizer"] = None
+    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(json.dumps(rules)), **{**FRAME, **options})
+
+
+FAMILIES = {
+    "mini-bert": lambda: AutoTokenizer.from_pretrained(paths.MINI_BERT),
+    "mini-roberta": lambda: AutoTokenizer.from_pretrained(paths.ROOT / "data/mini-roberta"),
+    "mini-llama": lambda: AutoTokenizer.from_pretrained(paths.ROOT / "data/mini-llama"),
+    "WordPiece": lambda: trained(
+        models.WordPiece(unk_token="<unk>"), normalizers.Lowercase(), pre_tokenizers.Whitespace(), "<s> $A </s>"
+    ),
+    "byte-level BPE": lambda: byte_level(add_prefix_space=False),
+    "byte-level BPE, blank before": lambda: byte_level(add_prefix_space=True),
+    "Llama 2": llama,
+    "Llama 2, no special tokens": lambda: llama("$A"),
+    "Llama 2, cut and padded at the left": lambda: llama(truncation_side="left", padding_side="left"),
+    "Llama 2, no padding token": lambda: llama(pad_token=None),
+    "SentencePiece Unigram": lambda: trained(
+        models.Unigram(), normalizers.NFKC(), pre_tokenizers.Metaspace(), "$A </s>"
+    ),
+}
+ODD = ["word", "", "a", "100%", "naïve “café” 你好 o'clock $3.50 e.g. don't", "x" * 90 + " ends"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_negatives_are_what_the_tokenizer_gives_for_their_text(family):
+    tokenizer = FAMILIES[family]()
+    sentences = [*data.corpus("mini")[:60], *ODD]
+    rows = np.random.default_rng(0).permutation(len(sentences))
+    for max_length in (6, 32):
+        wanted = tiny_recipe(negative="una", radius=9, max_length=max_length)
+        negatives = train.make_negatives(sentences, wanted, tokenizer, seed=3)
+        ids, mask = negatives(rows, 7)
+        text = negatives.strings(rows, 7)
+        expected = [tokenizer(s, truncation=True, max_length=max_length)["input_ids"] for s in text]
         assert [row[m == 1].tolist() for row, m in zip(ids, mask, strict=True)] == expected
-        assert (ids[mask == 0] == tokenizer.pad_token_id).all() and ids.shape[1] == max(map(len, expected))
+        assert ids.shape == mask.shape == (len(rows), max(map(len, expected)))
+        assert (mask.diff(dim=1) <= 0).all()  # padded at the right
+        filler = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        assert set(ids[mask == 0].tolist()) <= {filler}
+        assert text[rows.tolist().index(len(sentences) - len(ODD) + 1)] == ""
+
+
+def test_the_tokenizers_of_this_test_differ_where_families_do():
+    """A blank before a word is part of its pieces, or of the sentence, or of nothing."""
+    plain, spaced = ({f: make().tokenize(t) for f, make in FAMILIES.items()} for t in ("cat", "a cat"))
+    assert spaced["WordPiece"][1:] == plain["WordPiece"]
+    assert spaced["byte-level BPE"][-len(plain["byte-level BPE"]) :] != plain["byte-level BPE"]
+    assert plain["Llama 2"][0].startswith("▁") and plain["SentencePiece Unigram"][0].startswith("▁")
+    twice = FAMILIES["Llama 2"]().tokenize(" cat")
+    assert twice != plain["Llama 2"] and "".join(twice) == "▁▁cat"
+
+
+def recorded(folder, steps: int, **changes) -> dict[int, dict[int, list[int]]]:
+    """What a training receives: step → sentence → token ids of its negative."""
+    sentences = tiny_sentences(8)
+    wanted = tiny_recipe(negative="una", radius=5, every=1, **changes)
+    encoder = tiny_encoder(folder)
+    negatives = train.make_negatives(sentences, wanted, encoder.tokenizer, seed=1)
+    received: dict[int, dict[int, list[int]]] = {}
+
+    def asked(rows, step):
+        ids, mask = negatives(rows, step)
+        received[step] = {int(r): i[m == 1].tolist() for r, i, m in zip(rows, ids, mask, strict=True)}
+        return ids, mask
+
+    views = train.make_views(sentences, wanted, encoder.tokenizer)
+    train.fit(encoder, views, wanted, negatives=asked, max_steps=steps, device="cpu", precision="fp32")
+    return received
+
+
+def test_a_training_receives_other_negatives_at_every_step(tmp_path):
+    received = recorded(tmp_path, 3)
+    assert sorted(received) == [0, 1, 2] and [len(r) for r in received.values()] == [8, 8, 8]
+    assert received[0] != received[1] != received[2] != received[0]
+    assert recorded(tmp_path, 3) == received
+
+
+def test_negatives_follow_from_seed_step_and_sentence(tmp_path):
+    tokenizer, sentences = tiny_tokenizer(tmp_path), tiny_sentences(40)
+    wanted = tiny_recipe(negative="una", radius=5)
+    one, same, other = (train.make_negatives(sentences, wanted, tokenizer, seed=s) for s in (1, 1, 2))
+    rows = np.arange(40)
+    (ids, _), (again, _) = one(rows, 5), same(rows, 5)
+    assert torch.equal(ids, again)
+    for different in (one(rows, 6), one(rows, 0), other(rows, 5)):
+        assert different[0].tolist() != ids.tolist()
+    some = one(rows[[7, 31]], 5)
+    kept = [i[m == 1].tolist() for i, m in zip(*some, strict=True)]
+    assert kept == [ids[r][: len(k)].tolist() for r, k in zip((7, 31), kept, strict=True)]
+
+
+def test_the_recipe_reaches_the_draws(tmp_path):
+    tokenizer, sentences = tiny_tokenizer(tmp_path), tiny_sentences(200)
+    rows = np.arange(200)
+
+    def changed(**changes) -> float:
+        """Share of the tokens that a recipe replaces."""
+        negatives = train.make_negatives(sentences, tiny_recipe(negative="una", **changes), tokenizer)
+        pairs = zip(sentences, negatives.strings(rows, 0), strict=True)
+        return float(np.mean([x != y for a, b in pairs for x, y in zip(a.split(), b.split(), strict=True)]))
+
+    def distance(**changes) -> float:
+        """Mean difference of the places, in the order of s, of a replaced term and its replacement."""
+        negatives = train.make_negatives(sentences, tiny_recipe(negative="una", beta=0.5, **changes), tokenizer)
+        drawn, place = negatives.una(negatives.terms), negatives.model.rank
+        moved = drawn.ids != negatives.terms.ids
+        return float(np.abs(place[drawn.ids[moved]] - place[negatives.terms.ids[moved]]).mean())
+
+    assert changed(beta=0.1) + 0.2 < changed(beta=0.6) and changed(beta=0.0) > 0
+    assert changed(beta=0.0, negative_select="random") == pytest.approx(200 / sum(len(s.split()) for s in sentences))
+    assert distance(radius=2) <= 2 < distance(radius=15) <= 15
+    assert distance(radius=2, negative_replace="uniform") > 10
+
+
+def test_paraphrases_are_counted_and_their_words_drawn(tmp_path):
+    tokenizer, sentences = tiny_tokenizer(tmp_path), ["a cat sees a dog .", "a dog sees a cat ."]
+    paraphrases = ["the bird waits behind .", "the horse sleeps near ."]
+    wanted = tiny_recipe(negative="una", radius=50, beta=1.0)
+    rows, own = np.arange(2), {w for s in sentences for w in s.split()}
+    alone = train.make_negatives(sentences, wanted, tokenizer)
+    both = train.make_negatives(sentences, wanted, tokenizer, more=paraphrases)
+    drawn = [{w for step in range(40) for s in n.strings(rows, step) for w in s.split()} for n in (alone, both)]
+    assert drawn[0] <= own and drawn[1] - own == {w for s in paraphrases for w in s.split()} - own
+    assert both.model.n_sentences == 4 and len(both.strings(rows, 0)) == 2
 
 
 def test_terms_are_nltks_words():
@@ -323,38 +446,11 @@ def test_real_sentences_are_replaced_as_often_as_expected():
         assert share == pytest.approx(una.probabilities(terms).mean(), abs=0.01)
 
 
-def test_command_line_is_aligned_and_repeats(tmp_path):
+def test_the_command_line_draws_as_its_options_say(tmp_path):
     lines = [*tiny_sentences(50), "", "a cat ."]
     (tmp_path / "in.txt").write_text("\n".join(lines) + "\n")
-    results = []
-    for name in ("a.txt", "b.txt"):
-        command = [
-            sys.executable,
-            "-m",
-            "lib.augment",
-            "una",
-            "in.txt",
-            name,
-            "--beta",
-            "0.5",
-            "--radius",
-            "9",
-            "--seed",
-            "1",
-        ]
-        done = subprocess.run(
-            command,
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(paths.ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        results.append((tmp_path / name).read_text().split("\n"))
-    assert results[0] == results[1] and len(results[0]) == len(lines) + 1 and results[0][50] == results[0][-1] == ""
-    pairs = list(zip(lines, results[0], strict=False))
-    assert all(a != b for a, b in pairs if a) and all(len(a.split()) == len(b.split()) for a, b in pairs)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.txt", "b.txt", "in.txt"]
-    common = Counter(w for a, b in pairs for w in {*a.split()} & {*b.split()})
-    assert common
+    request = ["una", str(tmp_path / "in.txt"), str(tmp_path / "out.txt"), "--quiet"]
+    assert main([*request, "--beta", "0.3", "--radius", "9", "--seed", "1"]) == 0
+    model = TfidfModel.fit([line for line in lines if line])
+    expected = model.strings(UNA(model, 0.3, 9, seed=1)(model.encode(lines)))
+    assert (tmp_path / "out.txt").read_text() == "\n".join(expected) + "\n"

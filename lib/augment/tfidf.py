@@ -31,6 +31,9 @@ def terms_of(sentence: str) -> list[str]:
     Its thirty regular expressions are needed where there is a quotation mark, an apostrophe or a contraction without
     one; elsewhere the five that are left give the same (tested) in less than half of the time.
 
+    A line is cut as one sentence. NLTK's `word_tokenize`, which the authors of UNA call, has Punkt split it into
+    sentences before, so that a period within a line may be cut off its word: 7 of 11,548 Wikipedia lines differ.
+
     Example:
         >>> terms_of("He hasn't sold it, yet.")
         ['he', 'has', "n't", 'sold', 'it', ',', 'yet', '.']

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
 
-from lib.augment.tfidf import Terms, TfidfModel, ragged_take
+from lib.augment.tfidf import Terms, TfidfModel
 
 SELECT = ("tfidf", "random")
 REPLACE = ("window", "uniform")
@@ -25,6 +24,10 @@ class UNA:
         p_i = min(β · a_i / mean(a), 1), and 1 for the first token with the largest z.
     Step 3: a token drawn with p_i becomes one of the `radius` terms below and above it in the order of s,
     with probability proportional to s.
+
+    Terms of equal s stand in the order in which the corpus first names them. The authors sort from the highest s down,
+    so that equal terms stand the other way round: nearly every window then holds other members (here and theirs share
+    all of them in 0.5 % of the windows), with the same weights, and the negatives change as often and as far.
 
     Args:
         model: frequencies and s.
@@ -86,11 +89,8 @@ class UNA:
 
     def window(self, term: int) -> tuple[np.ndarray, np.ndarray]:
         """Terms that may replace `term` of the vocabulary, and their exact probabilities."""
-        first, last = self._bounds(self.model.rank[[term]])
-        if self.replace == "uniform":
-            first, last = np.array([0]), np.array([len(self.model.terms)])
-        candidates = self.model.order[first[0] : last[0]]
-        weights = np.ones(len(candidates)) if self.replace == "uniform" else self._weights[first[0] : last[0]].copy()
+        (first,), (last,) = self._bounds(self.model.rank[[term]], np.ones(1, bool))
+        candidates, weights = self.model.order[first:last], self._weights[first:last].copy()
         if not self.include_self:
             weights[candidates == term] = 0
         if not weights.sum():
@@ -127,48 +127,50 @@ class UNA:
 
     @cached_property
     def _weights(self) -> np.ndarray:
-        return self.model.s[self.model.order]
+        """Weight of every place in the order of s: s, or 1 where all are drawn alike. (V,)"""
+        ordered = self.model.s[self.model.order]
+        return np.ones_like(ordered) if self.replace == "uniform" else ordered
 
     @cached_property
     def _cumulative(self) -> np.ndarray:
-        """Prefix sums of s in its order, (V + 1,): `_cumulative[i]` is the weight before place i."""
+        """Prefix sums of the weights, (V + 1,): `_cumulative[i]` is the weight before place i."""
         return np.concatenate([[0.0], np.cumsum(self._weights)])
 
-    def _bounds(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        last = np.minimum(places + self.radius + 1, len(self.model.terms))
-        return np.maximum(places - self.radius, 0), last
+    def _bounds(self, place: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The window's first place and the one behind its last; "uniform" is a window of everything."""
+        size = len(self.model.terms)
+        radius = size if self.replace == "uniform" else self.radius
+        return np.maximum(place - radius, 0), np.minimum(place + radius + known, size)
 
     def _replacements(self, terms: Terms, chosen: np.ndarray, draw: np.ndarray) -> np.ndarray:
-        """Term numbers for the tokens `chosen`: one prefix-sum difference and one binary search each."""
-        size = len(self.model.terms)
-        old = terms.ids[chosen]
+        """Term numbers for the tokens `chosen`, each by one binary search in the prefix sums."""
+        size, old = len(self.model.terms), terms.ids[chosen]
         known = old < size
-        place = self.model.rank[np.where(known, old, 0)]
+        place = self.model.rank[np.minimum(old, size - 1)]
         if not known.all():  # an unseen term stands where its own score would
-            place[~known] = np.searchsorted(self._weights, self.model.scores(terms)[chosen[~known]])
-        if self.replace == "uniform":
-            first, last, total = np.zeros_like(place), np.full_like(place, size), np.zeros(len(place))
-        else:
-            first, last = self._bounds(place)
-            last = np.where(known, last, np.minimum(place + self.radius, size))
-            total = self._cumulative[last] - self._cumulative[first]
-        skip = known & (not self.include_self)
-        own = np.where(skip, self._weights[np.minimum(place, size - 1)], 0.0)
-        total = total - own
-        flat = (self.replace == "uniform") | (total <= 1e-12)
-        found = self._weighted(first, last, place, own, total, draw)
-        if flat.any():
-            candidates = last - first - skip
-            even = first + np.floor(draw * candidates).astype(np.int64)
-            found = np.where(flat, even + (skip & (even >= place)), found)
-        found = np.where(skip & (found == place), np.where(place + 1 < last, place + 1, place - 1), found)
-        alone = (last - first - skip) < 1
-        return np.where(alone, old, self.model.order[np.clip(found, 0, size - 1)])
+            ordered = self.model.s[self.model.order]
+            place = np.where(known, place, np.searchsorted(ordered, self.model.scores(terms)[chosen]))
+        first, last = self._bounds(place, known)
+        leave_out = known & (not self.include_self)
+        own = leave_out * self._weights[np.minimum(place, size - 1)]
+        found = _drawn(self._cumulative, place, first, last, own, draw)
+        weightless = self._cumulative[last] - self._cumulative[first] - own <= 1e-12
+        if weightless.any():
+            alike = _drawn(np.arange(size + 1.0), place, first, last, leave_out * 1.0, draw)
+            found = np.where(weightless, alike, found)
+        beside = np.where(place + 1 < last, place + 1, place - 1)
+        found = np.where(leave_out & (found == place), beside, found)  # by rounding alone
+        return self.model.order[np.maximum(found, 0)]
 
-    def _weighted(self, first, last, place, own, total, draw) -> np.ndarray:
-        target = self._cumulative[first] + draw * np.maximum(total, 0)
-        target = target + np.where(target >= self._cumulative[np.minimum(place, len(self._weights))], own, 0.0)
-        return np.clip(np.searchsorted(self._cumulative, target, side="right") - 1, first, np.maximum(last - 1, first))
+
+def _drawn(
+    cumulative: np.ndarray, place: np.ndarray, first: np.ndarray, last: np.ndarray, own: np.ndarray, draw: np.ndarray
+) -> np.ndarray:
+    """Places in [first, last) by their weight, whose sums are `cumulative`, less `own` at `place`. All (tokens,)."""
+    others = cumulative[last] - cumulative[first] - own
+    target = cumulative[first] + draw * others
+    target += own * (target >= cumulative[place])  # jump over the term itself
+    return np.clip(np.searchsorted(cumulative, target, side="right") - 1, first, last - 1)
 
 
 def _positions(terms: Terms) -> np.ndarray:
@@ -193,87 +195,3 @@ def _mix(x: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
-
-
-class PieceTable:
-    """Token ids of every term, so that a sentence of term numbers becomes model input without a tokenizer.
-
-    Rows equal `tokenizer(" ".join(terms), truncation=True, max_length=…)`. Tokenizers that treat a word after a blank
-    and a first word differently (byte-level BPE) get two tables.
-
-    Args:
-        tokenizer: a fast `transformers` tokenizer that truncates at the right.
-        terms: strings by term number, e.g. `model.terms + terms.unseen`.
-
-    Raises:
-        ValueError: truncation at the left, or a `max_length` without room for a word.
-    """
-
-    def __init__(self, tokenizer, terms: Sequence[str]):
-        if tokenizer.truncation_side != "right":
-            raise ValueError("sentences are cut at the right: a tokenizer with truncation_side='left' is not served")
-        self.pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-        self.before, self.after = _frame(tokenizer)
-        marker = _marker(tokenizer)
-        self.flat, self.offsets = _pieces(tokenizer, [marker + " " + t for t in terms], 1 if marker else 0)
-        self.size = len(self.offsets) - 1
-        self.two_tables = bool(marker)
-        if marker:  # the pieces of a first word stand behind those of later ones
-            first, bounds = _pieces(tokenizer, list(terms), 0)
-            self.offsets = np.concatenate([self.offsets, bounds[1:] + len(self.flat)])
-            self.flat = np.concatenate([self.flat, first])
-
-    def __call__(self, terms: Terms, max_length: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Padded ids `(n, t)` int64 and mask `(n, t)` int64, t ≤ `max_length`, special tokens included."""
-        room = max_length - len(self.before) - len(self.after)
-        if room < 1:
-            raise ValueError(f"max_length {max_length} leaves no room beside the special tokens")
-        flat, bounds = self._concatenated(terms)
-        lengths = np.minimum(np.diff(bounds), room)
-        begin, width = len(self.before), int(lengths.max(initial=0)) + max_length - room
-        columns = np.arange(width)
-        ids = np.full((len(terms), width), self.pad_id, np.int64)
-        inside = (columns >= begin) & (columns < begin + lengths[:, None])  # (n, t)
-        spans = np.stack([bounds[:-1], bounds[:-1] + lengths], 1).ravel()
-        ids[inside], _ = ragged_take(flat, spans, np.arange(0, 2 * len(terms), 2))
-        ids[:, :begin] = self.before
-        for k, token in enumerate(self.after):
-            ids[np.arange(len(terms)), begin + lengths + k] = token
-        mask = columns < (begin + lengths + len(self.after))[:, None]
-        return torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
-
-    def _concatenated(self, terms: Terms) -> tuple[np.ndarray, np.ndarray]:
-        """Token ids of whole sentences end to end, and the sentences' boundaries."""
-        numbers = terms.ids.astype(np.int64)
-        if self.two_tables:
-            numbers[terms.offsets[:-1][terms.lengths > 0]] += self.size
-        flat, offsets = ragged_take(self.flat, self.offsets, numbers)
-        return flat, offsets[terms.offsets]
-
-
-def _frame(tokenizer) -> tuple[list[int], list[int]]:
-    """Special tokens that the tokenizer puts before and after a sentence."""
-    framed = tokenizer("a")["input_ids"]
-    bare = tokenizer("a", add_special_tokens=False)["input_ids"]
-    start = next(i for i in range(len(framed)) if framed[i : i + len(bare)] == bare)
-    return framed[:start], framed[start + len(bare) :]
-
-
-def _marker(tokenizer) -> str:
-    """A first word to put before a term where a blank before a word is part of its tokens, else nothing."""
-    plain, spaced = (tokenizer(t, add_special_tokens=False)["input_ids"] for t in ("word", "a word"))
-    single = tokenizer("a", add_special_tokens=False)["input_ids"]
-    return "" if spaced == single + plain else "a"
-
-
-def _pieces(tokenizer, strings: list[str], skip: int) -> tuple[np.ndarray, np.ndarray]:
-    """Token ids of each string without its first `skip` tokens, end to end, and their boundaries."""
-    parts, lengths = [np.zeros(0, np.int64)], [0]
-    for start in range(0, len(strings), 10_000):
-        found = tokenizer(strings[start : start + 10_000], add_special_tokens=False, return_attention_mask=False)
-        lists = [ids[skip:] for ids in found["input_ids"]]
-        parts.append(np.fromiter((i for ids in lists for i in ids), np.int64))
-        lengths += [len(ids) for ids in lists]
-    flat = np.concatenate(parts)
-    dtype = np.uint16 if flat.max(initial=0) <= np.iinfo(np.uint16).max else np.uint32
-    return flat.astype(dtype), np.cumsum(lengths)
