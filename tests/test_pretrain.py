@@ -270,6 +270,7 @@ def test_a_killed_training_ends_with_the_same_weights(trained, corpus, tmp_path)
     assert whole.keys() == killed.keys() and all(torch.equal(v, killed[k]) for k, v in whole.items())
 
 
+@pytest.mark.slow
 def test_the_vocabulary_repeats(corpus, tmp_path):
     """Two processes with different hash seeds train the same vocabulary, ties between merges included."""
     script = (

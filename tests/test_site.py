@@ -1,11 +1,9 @@
-"""The course as a web site: links, images, search, pages; on a phone, in Chromium, with `make test-browser`."""
+"""The course as a web site: links, images, search, pages (`make test-slow`); on a phone (`make test-browser`)."""
 
 import pytest
 
 from lib import paths
 from workflow import site
-
-pytest.importorskip("sphinx")
 
 
 @pytest.fixture(scope="module")
@@ -13,6 +11,7 @@ def built(tmp_path_factory):
     return site.build(tmp_path_factory.mktemp("book")).parent
 
 
+@pytest.mark.slow
 def test_there_is_a_page_for_every_notebook_the_results_and_the_glossary(built) -> None:
     names = {path.stem for path in paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")}
     assert names | {"index", "results", "glossary", "assignments", "readme", "search"} <= {
@@ -22,17 +21,20 @@ def test_there_is_a_page_for_every_notebook_the_results_and_the_glossary(built) 
     assert all(f'href="{name}.html"' in front for name in names)
 
 
+@pytest.mark.slow
 def test_equations_and_figures_of_the_notebooks_are_drawn_without_a_network(built) -> None:
     page = (built / "01_infonce.html").read_text(encoding="utf-8")
     assert page.count("<math") > 10 and "<img" in page and "cdn." not in page
     assert "$$" not in page and "mathjax.js" not in page.lower() and "tex-mml" not in page.lower()
 
 
+@pytest.mark.slow
 def test_the_search_finds_words_of_the_notebooks(built) -> None:
     index = (built / "searchindex.js").read_text(encoding="utf-8")
     assert "04_una" in index and "anisotropi" in index
 
 
+@pytest.mark.slow
 def test_the_results_have_the_papers_figures(built) -> None:
     text = (built / "results.html").read_text(encoding="utf-8")
     assert "una_table_1" in text and "76.14 |" in text

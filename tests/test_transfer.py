@@ -50,6 +50,7 @@ def write_tasks(root: Path, separable: bool = True, n: int = 150) -> Path:
         (root / relative).parent.mkdir(parents=True, exist_ok=True)
         (root / relative).write_text("".join(f"{row}\n" for row in rows))
 
+    write(data.OWN_SETS, [])
     for seed, files in enumerate(data.BINARY_TASKS.values()):
         rows = lines(n, 2, seed, separable)
         for label, relative in zip((1, 0), files, strict=True):
@@ -449,8 +450,8 @@ def test_chinese_pairs_are_scored(tmp_path):
 # --- the reference -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_reference_agrees_on_made_up_tasks(tmp_path, monkeypatch):
-    pytest.importorskip("sentence_transformers", reason="extra `reference` is not installed")
     monkeypatch.syspath_prepend(str(paths.ROOT))
     threads = torch.get_num_threads()
     script = importlib.import_module("benchmarks.transfer_reference")
