@@ -125,12 +125,3 @@ def test_command_line(models, method, kinds, tmp_path):
     )
     found = read_aligned(tmp_path / "out.txt")
     assert len(found) == 16 and found[14] == "" and all(found[:14])
-
-
-def test_the_chains_are_the_papers():
-    assert {name: [s.model for s in steps] for name, steps in generate.CHAINS.items()} == {
-        "paraphrase": ["tuner007/pegasus_paraphrase"],
-        "paraphrase-t5": ["Vamsi/T5_Paraphrase_Paws"],
-        "back-translate": ["Helsinki-NLP/opus-mt-en-fr", "Helsinki-NLP/opus-mt-fr-en"],
-    }
-    assert generate.CHAINS["paraphrase"][0].beams == 10
