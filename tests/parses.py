@@ -89,7 +89,60 @@ HARD = {
     "././punct/2",
     "He rewrote it.": "He/PRP/nsubj/2 rewrote/VBP/root/0/rewrote it/PRP/obj/2 ././punct/2",
 }
+# Two clauses, two negatives, words that only look negative.
+CLAUSES = {
+    "The tower was old and the bridge was closed.": "The/DT/det/2 tower/NN/nsubj/4 was/VBD/cop/4/be old/JJ/root/0 "
+    "and/CC/cc/9 the/DT/det/7 bridge/NN/nsubj:pass/9 was/VBD/aux:pass/9/be closed/VBN/conj/4/close ././punct/4",
+    "She said that he was there.": "She/PRP/nsubj/2 said/VBD/root/0/say that/IN/mark/6 he/PRP/nsubj/6 was/VBD/cop/6/be "
+    "there/RB/ccomp/2 ././punct/2",
+    "She said that he was not there.": "She/PRP/nsubj/2 said/VBD/root/0/say that/IN/mark/7 he/PRP/nsubj/7 "
+    "was/VBD/cop/7/be not/RB/advmod/7 there/RB/ccomp/2 ././punct/2",
+    "She said that it had no roof.": "She/PRP/nsubj/2 said/VBD/root/0/say that/IN/mark/5 it/PRP/nsubj/5 "
+    "had/VBD/ccomp/2/have no/DT/det/7 roof/NN/obj/5 ././punct/2",
+    "If it has rained, he can stay and she must go.": "If/IN/mark/4 it/PRP/expl/4 has/VBZ/aux/4/have "
+    "rained/VBN/advcl/8/rain ,/,/punct/4 he/PRP/nsubj/8 can/MD/aux/8 stay/VB/root/0 and/CC/cc/12 she/PRP/nsubj/12 "
+    "must/MD/aux/12 go/VB/conj/8 ././punct/8",
+    "It fell as was feared.": "It/PRP/nsubj/2 fell/VBD/root/0/fall as/IN/mark/5 was/VBD/aux:pass/5/be "
+    "feared/VBN/advcl/2/fear ././punct/2",
+    "He wanted to be seen.": "He/PRP/nsubj/2 wanted/VBD/root/0/want to/TO/mark/5 be/VB/aux:pass/5 "
+    "seen/VBN/xcomp/2/see ././punct/2",
+    "He claims to have won.": "He/PRP/nsubj/2 claims/VBZ/root/0/claim to/TO/mark/5 have/VB/aux/5 "
+    "won/VBN/advcl/2/win ././punct/2",
+    "Is he ill or was he hurt?": "Is/VBZ/cop/3/be he/PRP/nsubj/3 ill/JJ/root/0 or/CC/cc/7 was/VBD/aux:pass/7/be "
+    "he/PRP/nsubj:pass/7 hurt/VBN/conj/3 ?/./punct/3",
+    "The man who was seen": "The/DT/det/2 man/NN/root/0 who/WP/nsubj:pass/5 was/VBD/aux:pass/5/be "
+    "seen/VBN/acl:relcl/2/see",
+    "I have no money and no time.": "I/PRP/nsubj/2 have/VBP/root/0 no/DT/det/4 money/NN/obj/2 and/CC/cc/7 no/DT/det/7 "
+    "time/NN/conj/4 ././punct/2",
+    "He did not say nothing.": "He/PRP/nsubj/4 did/VBD/aux/4/do not/RB/advmod/4 say/VB/root/0 nothing/NN/obj/4 "
+    "././punct/4",
+    "He is not no fool.": "He/PRP/nsubj/5 is/VBZ/cop/5/be not/RB/advmod/5 no/DT/det/5 fool/NN/root/0 ././punct/5",
+    "He did not read and did not sell any books.": "He/PRP/nsubj/4 did/VBD/aux/4/do not/RB/advmod/4 read/VB/root/0 "
+    "and/CC/cc/8 did/VBD/aux/8/do not/RB/advmod/8 sell/VB/conj/4 any/DT/det/10 books/NNS/obj/8/book ././punct/4",
+    "None of them came.": "None/NN/nsubj/4 of/IN/case/3 them/PRP/nmod/1 came/VBD/root/0/come ././punct/4",
+    "He left without a word.": "He/PRP/nsubj/2 left/VBD/root/0/leave without/IN/case/5 a/DT/det/5 word/NN/obl/2 "
+    "././punct/2",
+    "It was not only old.": "It/PRP/nsubj/5 was/VBD/cop/5/be not/RB/advmod/5 only/RB/advmod/5 old/JJ/root/0 "
+    "././punct/5",
+    "It has not yet begun.": "It/PRP/nsubj/5 has/VBZ/aux/5/have not/RB/advmod/5 yet/RB/advmod/5 "
+    "begun/VBN/root/0/begin ././punct/5",
+}
+# Complements and subjects that are clauses; the last is none, though Universal Dependencies call it xcomp.
+COMPLEMENTS = {
+    "He wants to leave.": "He/PRP/nsubj/2 wants/VBZ/root/0/want to/TO/mark/4 leave/VB/xcomp/2 ././punct/2",
+    "What he said is true.": "What/WP/obj/3 he/PRP/nsubj/3 said/VBD/csubj/5/say is/VBZ/cop/5/be true/JJ/root/0 "
+    "././punct/5",
+    "He became famous.": "He/PRP/nsubj/2 became/VBD/root/0/become famous/JJ/xcomp/2 ././punct/2",
+}
 CLEAR = {
+    "The tower was old and the bridge was closed.": "The/DT/det/2 tower/NN/nsubj/3 was/VBD/ROOT/0/be old/JJ/acomp/3 "
+    "and/CC/cc/3 the/DT/det/7 bridge/NN/nsubjpass/9 was/VBD/auxpass/9/be closed/VBN/conj/3/close ././punct/3",
+    "She said that he was not there.": "She/PRP/nsubj/2 said/VBD/ROOT/0/say that/IN/mark/5 he/PRP/nsubj/5 "
+    "was/VBD/ccomp/2/be not/RB/neg/5 there/RB/advmod/5 ././punct/2",
+    "He did not say nothing.": "He/PRP/nsubj/4 did/VBD/aux/4/do not/RB/neg/4 say/VB/ROOT/0 nothing/NN/dobj/4 "
+    "././punct/4",
+    "He claims to have won.": "He/PRP/nsubj/2 claims/VBZ/ROOT/0/claim to/TO/aux/5 have/VB/aux/5 won/VBN/xcomp/2/win "
+    "././punct/2",
     "The book was written by a woman.": "The/DT/det/2 book/NN/nsubjpass/4 was/VBD/auxpass/4/be "
     "written/VBN/ROOT/0/write by/IN/agent/4 a/DT/det/7 woman/NN/pobj/5 ././punct/4",
     "Are you ready?": "Are/VBP/ROOT/0/be you/PRP/nsubj/1 ready/JJ/acomp/1 ?/./punct/1",

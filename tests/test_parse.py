@@ -1,7 +1,7 @@
 """Parsing at scale: order, what is kept on disk, and what a corpus becomes under a rule."""
 
-import subprocess
-import sys
+import json
+import shutil
 
 import pytest
 import spacy
@@ -39,32 +39,73 @@ def test_several_processes_give_the_same():
     assert [rows(doc) for doc in found] == [rows(doc) for doc in parse.parse(SENTENCES)]
 
 
-def test_parses_are_kept_and_an_interrupted_call_goes_on(tmp_path, monkeypatch):
-    original, calls = parse._parsed, []
+@pytest.fixture
+def parsed_anew(monkeypatch):
+    """The sentences that were parsed, and not read from disk."""
+    original, seen = parse._docs, []
 
-    def failing(job):
-        calls.append(job.sentences)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
+    def counted(job):
+        seen.extend(job.sentences)
         return original(job)
 
-    monkeypatch.setattr(parse, "_parsed", failing)
-    with pytest.raises(KeyboardInterrupt):
-        list(parse.parse(SENTENCES, folder=tmp_path, chunk=6))
+    monkeypatch.setattr(parse, "_docs", counted)
+    return seen
+
+
+def test_parses_are_kept_and_an_interrupted_call_goes_on(tmp_path, parsed_anew):
+    docs = parse.parse(SENTENCES, folder=tmp_path, chunk=6)
+    for _ in range(7):
+        next(docs)
+    docs.close()
     (target,) = tmp_path.iterdir()
     assert sorted(p.name for p in target.iterdir()) == ["00000.spacy", "00001.spacy"]
-    monkeypatch.setattr(parse, "_parsed", original)
+    parsed_anew.clear()
     expected = [rows(doc) for doc in parse.parse(SENTENCES)]
-    load, piped = parse._pipeline("").pipe, []
-    monkeypatch.setattr(
-        parse._pipeline(""), "pipe", lambda texts, **k: load([t for t in texts if not piped.append(t)], **k)
-    )
+    parsed_anew.clear()
     assert [rows(doc) for doc in parse.parse(SENTENCES, folder=tmp_path, chunk=6)] == expected
-    assert sorted(piped) == sorted(SENTENCES[12:])
-    piped.clear()
-    assert [rows(doc) for doc in parse.parse(SENTENCES, folder=tmp_path, chunk=6)] == expected and not piped
+    assert parsed_anew == SENTENCES[12:]
+    parsed_anew.clear()
+    assert [rows(doc) for doc in parse.parse(SENTENCES, folder=tmp_path, chunk=6)] == expected
+    assert not parsed_anew
     list(parse.parse(SENTENCES[1:], folder=tmp_path, chunk=6))
-    assert len(list(tmp_path.iterdir())) == 2 and len(piped) == 20
+    assert len(list(tmp_path.iterdir())) == 2 and parsed_anew == SENTENCES[1:]
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit", "empty", "other", "leftover"])
+def test_a_damaged_chunk_is_parsed_again(tmp_path, parsed_anew, damage):
+    expected = [rows(doc) for doc in parse.parse(SENTENCES, folder=tmp_path, chunk=10)]
+    first, second, _ = sorted(tmp_path.glob("*/*.spacy"))
+    content = first.read_bytes()
+    broken = {
+        "cut": content[: len(content) // 2],
+        "bit": content[:50] + bytes([content[50] ^ 1]) + content[51:],
+        "empty": b"",
+        "other": second.read_bytes(),
+    }
+    first.write_bytes(broken.get(damage, content))
+    parsed_anew.clear()
+    if damage == "leftover":
+        (first.parent / ".00000.spacy.tmp-elsewhere-1-0123abcd").write_bytes(content[:9])
+    assert [rows(doc) for doc in parse.parse(SENTENCES, folder=tmp_path, chunk=10)] == expected
+    assert parsed_anew == (SENTENCES[:10] if damage in broken else [])
+    assert first.read_bytes() == content
+
+
+def test_texts_that_join_to_the_same_are_kept_apart(tmp_path):
+    for sentences in (["Dogs bark.\nCats sleep."], ["Dogs bark.", "Cats sleep."]):
+        assert [doc.text for doc in parse.parse(sentences, folder=tmp_path)] == sentences
+
+
+def test_a_pipeline_trained_anew_is_not_taken_for_the_old_one(tmp_path):
+    model = tmp_path / "pipeline"
+    shutil.copytree(paths.MINI_SPACY, model)
+    tag = lambda: next(parse.parse(["Dogs bark."], model, tmp_path / "parses"))[0].tag_  # noqa: E731
+    assert tag() == "NNS"
+    labels = json.loads((model / "tagger" / "cfg").read_text(encoding="utf-8"))
+    swap = {"NNS": "NNP", "NNP": "NNS"}
+    labels["labels"] = [swap.get(label, label) for label in labels["labels"]]
+    (model / "tagger" / "cfg").write_text(json.dumps(labels), encoding="utf-8")
+    assert tag() == "NNP"
 
 
 def test_what_is_no_pipeline_is_refused(tmp_path):
@@ -101,13 +142,32 @@ def test_a_share_of_the_sentences_is_rewritten():
     mixed = parse.rewrite(sentences, ["negation", "punctuation"], share={"negation": 1, "punctuation": 0.5})
     assert mixed["negation"] == whole
     assert mixed["punctuation"] == parse.rewrite(sentences, "punctuation", share=0.5)["punctuation"]
-    for wrong in (
-        {"rules": "negation", "share": {"punctuation": 1}},
-        {"rules": "irony"},
-        {"rules": "negation", "share": 1.5},
-    ):
-        with pytest.raises(ValueError, match=r"unknown rule|share must be"):
-            parse.rewrite(sentences, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"share": {"punctuation": 1}}, "share must be"),
+        ({"share": 1.5}, "share must be"),
+        ({"rules": "irony"}, "unknown rule"),
+        ({"rules": []}, "rules names none"),
+        ({"seed": -1}, "seed and first must be at least 0, got -1 and 0"),
+        ({"first": -2}, "seed and first must be at least 0, got 0 and -2"),
+        ({"workers": 0}, "workers must be at least 1, got 0"),
+    ],
+)
+def test_what_rewriting_cannot_do_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        parse.rewrite(["Dogs bark."], **{"rules": "negation", **wrong})
+
+
+def test_no_before_a_noun_reaches_the_corpus():
+    sentences = ["Some people buy old books."] * 20
+    for rule, some in (("double_negation", 20), ("ensemble", 1), ("negation", 0)):
+        plain, nouns = (parse.rewrite(sentences, rule, nouns=n)[rule] for n in (False, True))
+        put_in = sum(new == "Some people do not buy no old books." for new in nouns)
+        assert put_in >= some and (some or plain == nouns)
+        assert "Some people do not buy no old books." not in plain
 
 
 def test_a_chinese_pipeline_takes_the_chinese_rules(monkeypatch):
@@ -121,6 +181,8 @@ def test_a_chinese_pipeline_takes_the_chinese_rules(monkeypatch):
     finally:
         parse._pipeline.cache_clear()
     assert new["negation"] == ["他没去北京。"] and new["punctuation"] == ["他，去了北京。"]
+    with pytest.raises(ValueError, match="nouns is a choice of the English rules"):
+        parse.rewrite(["他去了北京。"], "double_negation", model="hand-made", nouns=True)
     monkeypatch.setattr(parse, "load", lambda model: spacy.blank("de"))
     with pytest.raises(ValueError, match="rules for en and zh"):
         parse.rewrite(["Sie singt."], "negation")
@@ -145,7 +207,8 @@ def test_command_line(tmp_path, capsys):
     assert "python -m spacy download" in capsys.readouterr().err
 
 
-def test_command_line_names_its_rules():
-    verb = [sys.executable, "-m", "lib.augment", "sda", "--help"]
-    shown = subprocess.run(verb, capture_output=True, text=True, check=True, cwd=paths.ROOT).stdout
+def test_command_line_names_its_rules(capsys):
+    with pytest.raises(SystemExit):
+        command.main(["sda", "--help"])
+    shown = capsys.readouterr().out
     assert all(rule in shown for rule in sda.RULES)

@@ -11,10 +11,10 @@ import pytest
 import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parses import CLEAR, HARD, UNIVERSAL, tree
+from parses import CLAUSES, CLEAR, COMPLEMENTS, HARD, UNIVERSAL, tree
 from spacy.tokens import Doc
 
-from lib import paths
+from lib import data, paths
 from lib.augment import english, parse, sda
 from lib.augment.sda import Augmented, Edit, Tree
 
@@ -46,7 +46,7 @@ PINNED = {
     "She has a dog.": (
         "She, has a dog.",
         "She must have a dog.",
-        "She does not have no dog.",
+        "It is not true that she does not have a dog.",
         "She does not have a dog.",
     ),
     "The book was written by a woman.": (
@@ -121,7 +121,12 @@ PINNED = {
         "It is not true that there are some rules.",
         "There are some rules.",
     ),
-    "He's a teacher.": ("He's a teacher!", "He must be a teacher.", "He's not no teacher.", "He's not a teacher."),
+    "He's a teacher.": (
+        "He's a teacher!",
+        "He must be a teacher.",
+        "It is not true that he's not a teacher.",
+        "He's not a teacher.",
+    ),
     '"I agree," she said.': (
         '"I agree," she, said.',
         '"I agree," she must say.',
@@ -164,7 +169,7 @@ PINNED = {
     "Some people buy old books.": (
         "Some people, buy old books.",
         "Some people must buy old books.",
-        "Some people do not buy no old books.",
+        "It is not true that some people do not buy old books.",
         "Some people do not buy old books.",
     ),
     "Has he left?": ("Has he, left?", "Must he have left?", SAME, "Has he not left?"),
@@ -178,7 +183,7 @@ PINNED = {
     "Children buy apples and pears": (
         "Children, buy apples and pears",
         "Children must buy apples and pears",
-        "Children do not buy no apples and pears",
+        "It is not true that children do not buy apples and pears",
         "Children do not buy apples and pears",
     ),
     "Why is the sky blue?": ("Why is the sky, blue?", "Why must the sky be blue?", SAME, "Why is the sky not blue?"),
@@ -289,9 +294,103 @@ def test_hard_constructions(text):
     assert tuple(a.text for a in found) == tuple(text if new == SAME else new for new in EXPECTED_OF_HARD[text])
 
 
+# Double negation, negation.
+EXPECTED_OF_CLAUSES = {
+    "The tower was old and the bridge was closed.": (
+        "The tower was not old and the bridge was not closed.",
+        "The tower was not old and the bridge was closed.",
+    ),
+    "She said that he was there.": ("She did not say that he was not there.", "She did not say that he was there."),
+    "She said that he was not there.": ("She did not say that he was there.", "She did not say that he was not there."),
+    "She said that it had no roof.": ("She did not say that it had some roof.", "She did not say that it had no roof."),
+    "If it has rained, he can stay and she must go.": (
+        "If it has not rained, he can not stay and she must go.",
+        "If it has rained, he can not stay and she must go.",
+    ),
+    "It fell as was feared.": ("It is not true that it did not fall as was feared.", "It did not fall as was feared."),
+    "He wanted to be seen.": ("It is not true that he did not want to be seen.", "He did not want to be seen."),
+    "He claims to have won.": ("It is not true that he does not claim to have won.", "He does not claim to have won."),
+    "Is he ill or was he hurt?": ("Is he not ill or was he not hurt?", "Is he not ill or was he hurt?"),
+    "The man who was seen": (SAME, "It is not true that the man who was seen"),
+    "I have no money and no time.": (
+        "It is not true that I have some money and no time.",
+        "I have some money and no time.",
+    ),
+    "He did not say nothing.": ("He did say something.", "He did say nothing."),
+    "He is not no fool.": ("He is some fool.", "He is no fool."),
+    "He did not read and did not sell any books.": (
+        "It is not true that he did read and did not sell any books.",
+        "He did read and did not sell any books.",
+    ),
+    "None of them came.": (SAME, "It is not true that none of them came."),
+    "He left without a word.": (
+        "It is not true that he did not leave without a word.",
+        "He did not leave without a word.",
+    ),
+    "It was not only old.": (SAME, "It is not true that it was not only old."),
+    "It has not yet begun.": ("It is not true that it has already begun.", "It has already begun."),
+}
+
+
+@pytest.mark.parametrize("text", CLAUSES)
+def test_two_clauses_and_two_negatives(text):
+    parse = tree(text, CLAUSES[text])
+    found = (sda.double_negation(parse, Fixed(2)).text, sda.negation(parse, Fixed(2)).text)
+    assert found == tuple(text if new == SAME else new for new in EXPECTED_OF_CLAUSES[text])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("She has a dog.", "She does not have no dog."),
+        ("He's a teacher.", "He's not no teacher."),
+        ("Some people buy old books.", "Some people do not buy no old books."),
+        ("He travelled widely in Europe.", "It is not true that he did not travel widely in Europe."),
+        (
+            "The tower was old and the bridge was closed.",
+            "It is not true that the tower was not old and the bridge was closed.",
+        ),
+    ],
+)
+def test_no_before_a_noun_is_a_choice(text, expected):
+    parse = tree(text, {**UNIVERSAL, **CLAUSES}[text])
+    assert sda.double_negation(parse, Fixed(2), nouns=True).text == expected
+    assert sda.ensemble(parse, Fixed(2), nouns=True).text == expected
+    for rule in sda.RULES:
+        with_nouns = {sda.apply(rule, parse, seed, nouns=True).text for seed in range(30)}
+        assert (expected in with_nouns) == (rule in ("double_negation", "ensemble")) or " that " in expected
+
+
+def test_clauses_that_take_a_comma():
+    commas = [sda.punctuation(tree(*pair), order="paper").text for pair in COMPLEMENTS.items()]
+    assert commas == ["He wants, to leave.", "What he said, is true.", "He, became famous."]
+
+
+def test_no_output_of_the_shipped_parser_has_not_and_no():
+    sentences = data.corpus("mini")[:250]
+    negative = re.compile(r"\b(?:not|no)\b|n't")
+    for number, doc in enumerate(parse.parse(sentences)):
+        twice = sda.apply("double_negation", doc, 1, number)
+        phrases = {p.lower() for p in english.PREFIXES}
+        texts = (edit.text for edit in twice.edits if edit.text.lower() not in phrases)
+        put_in = {word for text in texts for word in text.split()}
+        assert "no" not in put_in or negative.search(doc.text), twice.text
+        assert sda.apply("negation", doc, 1, number).text != doc.text
+
+
+def test_the_digest_of_the_rules_follows_version_and_words(monkeypatch):
+    before = sda.rules_digest()
+    assert before == sda.rules_digest()
+    monkeypatch.setattr(sda, "VERSION", sda.VERSION + 1)
+    assert sda.rules_digest() != before
+    monkeypatch.undo()
+    monkeypatch.setattr(english, "verbs", lambda: frozenset({"walk"}))
+    assert sda.rules_digest() != before
+
+
 @pytest.mark.parametrize("text", CLEAR)
 def test_both_label_schemes_and_docs_agree(text):
-    clear, universal = tree(text, CLEAR[text]), tree(text, UNIVERSAL[text])
+    clear, universal = tree(text, CLEAR[text]), tree(text, {**UNIVERSAL, **CLAUSES}[text])
     modal, twice, negated = rules(clear)[1:]
     assert [modal.text, twice.text, negated.text] == [a.text for a in rules(universal)[1:]]
     assert rules(doc_of(clear)) == rules(clear)
@@ -389,7 +488,7 @@ def test_intensifiers():
 
 
 def test_equal_words_are_told_apart_by_index():
-    """The authors' code looks tokens up by string, so that the first equal word wins."""
+    """A look-up by string would find the first "are"."""
     words = ["Pets", "that", "are", "old", "are", "calm", "."]
     parse = Tree(
         words,
@@ -421,6 +520,9 @@ def test_an_unknown_rule_or_order_is_refused():
     parse = Tree(["Yes"], [""], ["UH"], ["root"], ["yes"], [0])
     with pytest.raises(ValueError, match="negation"):
         sda.apply("irony", parse)
+    for wrong in ({"seed": -1}, {"number": -1}):
+        with pytest.raises(ValueError, match="must not be negative"):
+            sda.apply("negation", parse, **wrong)
     with pytest.raises(ValueError, match="paper"):
         sda.punctuation(parse, order="any")
     with pytest.raises(ValueError, match="as many"):
@@ -445,130 +547,19 @@ def test_the_ensemble_takes_all_three_and_seeds_repeat():
     )
 
 
-WORDS = [
-    *[
-        "He",
-        "she",
-        "I",
-        "it",
-        "dogs",
-        "a",
-        "the",
-        "no",
-        "not",
-        "n't",
-        "never",
-        "is",
-        "'s",
-        "was",
-        "has",
-        "have",
-        "does",
-        "did",
-        "ca",
-        "wo",
-        "will",
-        "'ll",
-        "must",
-        "to",
-        "be",
-        "who",
-        "that",
-        "if",
-    ],
-    *[
-        "travelled",
-        "goes",
-        "went",
-        "old",
-        "Paris",
-        "IBM",
-        "children",
-        "nobody",
-        "nothing",
-        "without",
-        "some",
-        "any",
-        "(",
-        ")",
-        "[",
-        "]",
-        '"',
-        "“",
-        "”",
-        "'",
-        ",",
-        ".",
-        "?",
-        "!",
-        ";",
-        "…",
-        "-",
-        "$",
-        "12",
-    ],
-    *(" ", "  ", "naïve", "日本", "re-do", "e.g.", "<br>", "\u00a0", "😀"),
-]
-TAGS = [
-    "PRP",
-    "NN",
-    "NNS",
-    "NNP",
-    "VB",
-    "VBD",
-    "VBZ",
-    "VBP",
-    "VBN",
-    "VBG",
-    "MD",
-    "RB",
-    "JJ",
-    "DT",
-    "IN",
-    "TO",
-    "EX",
-    "WP",
-    ".",
-    ",",
-    "``",
-    "''",
-    "-LRB-",
-    "_SP",
-    "XX",
-]
-LABELS = [
-    "nsubj",
-    "nsubj:pass",
-    "nsubjpass",
-    "csubj",
-    "expl",
-    "aux",
-    "aux:pass",
-    "auxpass",
-    "cop",
-    "advcl",
-    "ccomp",
-    "acl",
-    "acl:relcl",
-    "relcl",
-    "xcomp",
-    "obj",
-    "dobj",
-    "attr",
-    "det",
-    "neg",
-    "advmod",
-    "amod",
-    "compound",
-    "mark",
-    "case",
-    "punct",
-    "conj",
-    "dep",
-    "root",
-    "ROOT",
-    "obl:tmod",
-]
+PLAIN_WORDS = """
+He she I it dogs a the no not n't never is 's was has have does did ca wo will 'll must to be
+who that if travelled goes went old Paris IBM children nobody nothing without some any ( ) [ ] “
+” ' , . ? ! ; … - $ 12 naïve 日本 re-do e.g. <br> 😀
+"""
+WORDS = [*PLAIN_WORDS.split(), '"', " ", "  ", "\xa0"]
+TAGS = """
+PRP NN NNS NNP VB VBD VBZ VBP VBN VBG MD RB JJ DT IN TO EX WP . , `` '' -LRB- _SP XX
+"""
+LABELS = """
+nsubj nsubj:pass nsubjpass csubj expl aux aux:pass auxpass cop advcl ccomp acl acl:relcl relcl
+xcomp obj dobj attr det neg advmod amod compound mark case punct conj dep root ROOT obl:tmod
+"""
 
 
 @st.composite
@@ -581,8 +572,8 @@ def random_trees(draw) -> Tree:
     heads = [0] * n
     for place, i in enumerate(order):
         heads[i] = order[rng.randrange(place)] if place and rng.random() < 0.9 else i
-    labels = ["ROOT" if heads[i] == i else rng.choice(LABELS) for i in range(n)]
-    return Tree(words, spaces, [rng.choice(TAGS) for _ in words], labels, [w.lower() for w in words], heads)
+    labels = ["ROOT" if heads[i] == i else rng.choice(LABELS.split()) for i in range(n)]
+    return Tree(words, spaces, [rng.choice(TAGS.split()) for _ in words], labels, [w.lower() for w in words], heads)
 
 
 def test_a_name_keeps_its_capital_and_both_its_place():
@@ -595,16 +586,6 @@ def test_a_name_keeps_its_capital_and_both_its_place():
     tags = ["DT", "IN", "NNP", "CC", "NNP", "PRP", "VBD", "."]
     slept = Tree(words, [" "] * 6 + ["", ""], tags, labels, [*words[:6], "sleep", "."], [2, 2, 6, 4, 2, 6, 6, 6])
     assert sda.double_negation(slept, Fixed(2)).text == "It is not true that both in May and June he did not sleep."
-
-
-def test_two_negations_share_one_any():
-    words = ["He", "did", "not", "read", "and", "did", "not", "sell", "any", "books", "."]
-    tags = ["PRP", "VBD", "RB", "VB", "CC", "VBD", "RB", "VB", "DT", "NNS", "."]
-    labels = ["nsubj", "aux", "advmod", "root", "cc", "aux", "advmod", "conj", "det", "obj", "punct"]
-    heads = [3, 3, 3, 3, 7, 7, 7, 3, 9, 7, 3]
-    lemmas = ["he", "do", "not", "read", "and", "do", "not", "sell", "any", "book", "."]
-    tree_ = Tree(words, [" "] * 9 + ["", ""], tags, labels, lemmas, heads)
-    assert sda.double_negation(tree_, Fixed(0)).text == "He did read and did sell some books."
 
 
 def test_no_stands_before_words_only():
@@ -622,7 +603,7 @@ def survivors(parse: Tree, edits: tuple[Edit, ...]) -> list[str]:
 
 
 @given(random_trees(), st.integers(0, 9))
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400, deadline=None)
 def test_no_parse_is_too_odd(parse, seed):
     for rule in sda.RULES:
         for options in ({}, {"order": "paper"}) if rule == "punctuation" else ({},):
@@ -640,7 +621,7 @@ def test_no_parse_is_too_odd(parse, seed):
 
 
 @given(random_trees())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_negation_leaves_no_sentence_with_words_unchanged(parse):
     if any(parse.is_word(i) for i in range(len(parse.words))):
         assert sda.negation(parse, np.random.default_rng(0)).text != parse.text

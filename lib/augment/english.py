@@ -1,5 +1,6 @@
 """Words of English that the rules of SDA need: auxiliaries, phrases, negative words, irregular verbs."""
 
+import hashlib
 import re
 from collections.abc import Container
 from functools import cache
@@ -19,9 +20,11 @@ CONTRACTED = {"ca": "can", "wo": "will", "sha": "shall", "ai": "is"}
 SHORT = {"n't", "'m", "'re", "'ve", "'ll", "'d", "n’t", "’m", "’re", "’ve", "’ll", "’d"}
 ADVERB_NEGATIVES = {"not", "n't", "n’t", "never"}
 NEGATIVES = {
-    **{"nothing": "something", "nobody": "somebody", "none": "some", "nowhere": "somewhere"},
-    **{"no": "some", "neither": "either", "without": "with", "cannot": "can"},
+    **{"nothing": "something", "nobody": "somebody", "nowhere": "somewhere"},
+    **{"no": "some", "neither": "either", "cannot": "can"},
 }
+ONLY = {"only", "just", "merely", "simply", "solely"}
+HALF_NEGATIVES = {"none", "hardly", "scarcely", "barely", "nor"}
 LINKS = {
     *("however", "also", "therefore", "moreover", "thus", "then", "furthermore"),
     *("nevertheless", "instead", "finally", "meanwhile", "hence"),
@@ -65,6 +68,12 @@ def verbs() -> frozenset[str]:
     """Infinitives that the shipped parser's treebank has (`data/mini-spacy/verbs.txt`), and the irregular ones."""
     listed = paths.MINI_SPACY / "verbs.txt"
     return frozenset(listed.read_text(encoding="utf-8").split()) | {base for base, _, _ in _FORMS}
+
+
+def digest() -> str:
+    """First twelve digits of a sha256 of the verbs that the tables know, in the files and above."""
+    lists = (sorted(verbs()), _FORMS, sorted(NEGATIVES.items()), PHRASES, PREFIXES, INTENSIFIERS)
+    return hashlib.sha256(repr(lists).encode()).hexdigest()[:12]
 
 
 def keeps_capital(word: str, tag: str) -> bool:

@@ -1,16 +1,19 @@
 """Parses of a corpus with spaCy: only the components that the rules of SDA need, in several processes, kept on disk.
 
 A corpus is cut into chunks, each parsed in batches of sentences of like length and stored as one `DocBin`; a second
-call with the same text and pipeline reads them, and an interrupted one goes on at the first that is missing.
+call with the same text and pipeline reads them, and an interrupted one goes on at the first that is missing. A chunk
+that is damaged, or holds other sentences, is parsed again.
 """
 
 import hashlib
+import json
 import multiprocessing
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -86,20 +89,29 @@ def parse(
         chunk: sentences to a file.
 
     Raises:
-        ValueError: as `load`, or `workers` or `chunk` below 1.
+        ValueError: as `load`; `workers` or `chunk` below 1; the pipeline's files changed meanwhile.
 
     Example:
         >>> [token.tag_ for token in next(parse(["She sings."]))]
         ['PRP', 'VBZ', '.']
     """
-    if workers < 1 or chunk < 1:
-        raise ValueError(f"workers and chunk must be at least 1, got {workers} and {chunk}")
+    _at_least(1, workers=workers, chunk=chunk)
     nlp = load(model)
     jobs = _jobs(sentences, nlp, str(model), folder, chunk)
     with tqdm(total=len(sentences), unit="sentence", unit_scale=True, disable=not progress) as bar:
-        for part, content in zip(jobs, _in_processes(_parsed, jobs, workers), strict=True):
-            yield from DocBin().from_bytes(content).get_docs(nlp.vocab)
-            bar.update(len(part.sentences))
+        if _in_one(jobs, workers):
+            parts: Iterator[Sequence[Doc]] = map(_parsed, jobs)
+        else:
+            parts = (list(DocBin().from_bytes(b).get_docs(nlp.vocab)) for b in _in_processes(_packed, jobs, workers))
+        for docs in parts:
+            yield from docs
+            bar.update(len(docs))
+
+
+def _at_least(least: int, **values: int) -> None:
+    if any(operator.index(value) < least for value in values.values()):
+        given = " and ".join(str(value) for value in values.values())
+        raise ValueError(f"{' and '.join(values)} must be at least {least}, got {given}")
 
 
 @dataclass(frozen=True)
@@ -109,21 +121,31 @@ class _Job:
     sentences: list[str]
     first: int
     model: str
+    pipeline: str
     file: Path | None
 
 
 def _jobs(sentences: Sequence[str], nlp: Language, model: str, folder: str | Path | None, chunk: int) -> list[_Job]:
-    target = None
+    target, pipeline = None, pipeline_digest(nlp)
     if folder is not None:
-        target = Path(folder) / f"{_digest_text(sentences)}-{pipeline_digest(nlp)}-{chunk}"
+        kept = [sentences, nlp.pipe_names, ATTRIBUTES]
+        digest = hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:12]
+        target = Path(folder) / f"{digest}-{pipeline}-{chunk}"
     starts = range(0, len(sentences), chunk)
     files = [target and target / f"{n:05d}.spacy" for n in range(len(starts))]
-    return [_Job(list(sentences[i : i + chunk]), i, model, file) for i, file in zip(starts, files, strict=True)]
+    return [
+        _Job(list(sentences[i : i + chunk]), i, model, pipeline, file) for i, file in zip(starts, files, strict=True)
+    ]
+
+
+def _in_one(jobs: list[_Job], workers: int) -> bool:
+    """Whether one process does: several start only where there is more than one chunk to parse."""
+    return workers == 1 or sum(job.file is None or not job.file.exists() for job in jobs) < 2
 
 
 def _in_processes(function: Callable[[_Job], Any], jobs: list[_Job], workers: int) -> Iterator[Any]:
-    """Results in order; several processes start only where there is more than one chunk to parse."""
-    if workers == 1 or sum(job.file is None or not job.file.exists() for job in jobs) < 2:
+    """Results in order."""
+    if _in_one(jobs, workers):
         yield from map(function, jobs)
         return
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
@@ -140,6 +162,7 @@ def rewrite(
     workers: int = 1,
     progress: bool = False,
     first: int = 0,
+    nouns: bool = False,
 ) -> dict[str, list[str]]:
     """Every sentence after each rule of SDA, all on one parse; each has its own generator, seeded by (seed, number).
 
@@ -148,9 +171,11 @@ def rewrite(
         share: probability that a rule is tried on a sentence, one for all or one for each; the others stay.
         model, folder, workers, progress: as `parse`.
         first: number of the first sentence in its corpus.
+        nouns: the English double negation may put "no" before a noun, as `sda.double_negation` has it.
 
     Raises:
-        ValueError: unknown rule, a share outside [0, 1], or a pipeline for another language.
+        ValueError: no rule or an unknown one, a share outside [0, 1], a pipeline for another language, `nouns` for
+            Chinese, or a negative seed or number.
 
     Example:
         >>> rewrite(["She sings."], ["negation"])
@@ -159,6 +184,10 @@ def rewrite(
     Source: Zhu et al. 2024 (SDA), §4; share: Fig. 5 (a).
     """
     rules = [rules] if isinstance(rules, str) else list(rules)
+    _at_least(0, seed=seed, first=first)
+    _at_least(1, workers=workers)
+    if not rules:
+        raise ValueError(f"rules names none: choose among {', '.join(sda.RULES)}")
     if unknown := set(rules) - set(sda.RULES):
         raise ValueError(f"unknown rule {sorted(unknown)}: choose among {', '.join(sda.RULES)}")
     shares = dict(share) if isinstance(share, Mapping) else dict.fromkeys(rules, share)
@@ -167,9 +196,11 @@ def rewrite(
     nlp = load(model)
     if nlp.lang not in RULES:
         raise ValueError(f"there are rules for {' and '.join(RULES)}; {nlp.meta['name']} is a pipeline for {nlp.lang}")
+    if nouns and nlp.lang != "en":
+        raise ValueError(f"nouns is a choice of the English rules, {nlp.meta['name']} is for {nlp.lang}")
     jobs = _jobs(sentences, nlp, str(model), folder, CHUNK)
     result: dict[str, list[str]] = {rule: [] for rule in rules}
-    change = partial(_rewritten, shares=shares, seed=seed, first=first)
+    change = partial(_rewritten, shares=shares, seed=seed, first=first, nouns=nouns)
     with tqdm(total=len(sentences), unit="sentence", unit_scale=True, disable=not progress) as bar:
         for part in _in_processes(change, jobs, workers):
             for rule, lines in part.items():
@@ -178,38 +209,59 @@ def rewrite(
     return result
 
 
-def _rewritten(job: _Job, shares: dict[str, float], seed: int, first: int) -> dict[str, list[str]]:
-    nlp = _pipeline(job.model)
-    docs = DocBin().from_bytes(_parsed(job)).get_docs(nlp.vocab) if job.file else _docs(job)
+def _rewritten(job: _Job, shares: dict[str, float], seed: int, first: int, nouns: bool) -> dict[str, list[str]]:
+    docs = _parsed(job)
     result: dict[str, list[str]] = {rule: [] for rule in shares}
-    known, every = RULES[str(nlp.lang)], min(shares.values()) == 1
+    known = RULES[str(_pipeline(job.model, job.pipeline).lang)]
+    every = min(shares.values()) == 1
     for number, (sentence, doc) in enumerate(zip(job.sentences, docs, strict=True), first + job.first):
         drawn = 0.0 if every else np.random.default_rng((seed, number, 1)).random()
         tree = sda.Tree.of(doc) if drawn < max(shares.values()) else None
         for rule, share in shares.items():
-            found = sda.apply(rule, tree, seed, number, known).text if drawn < share else sentence
+            tried = tree is not None and drawn < share
+            found = sda.apply(rule, tree, seed, number, known, nouns).text if tried else sentence
             result[rule].append(found)
     return result
 
 
-@cache
-def _pipeline(model: str) -> Language:
-    return load(model)
+@lru_cache(maxsize=2)
+def _pipeline(model: str, digest: str) -> Language:
+    """The pipeline of that name whose files have that digest, so that one trained anew is not taken for the old one."""
+    nlp = load(model)
+    if pipeline_digest(nlp) != digest:
+        raise ValueError(f"the files of spaCy pipeline {model!r} changed while it was parsing: start again")
+    return nlp
 
 
-def _parsed(job: _Job) -> bytes:
-    """A chunk's `DocBin`, read where it is kept, else made and kept."""
-    if job.file is not None and job.file.exists():
-        return job.file.read_bytes()
-    content = DocBin(attrs=ATTRIBUTES, docs=_docs(job)).to_bytes()
+def _parsed(job: _Job) -> Sequence[Doc]:
+    """A chunk's parses, read where they are kept whole, else made and kept."""
+    if (kept := _kept(job)) is not None:
+        return kept
+    docs = _docs(job)
     if job.file is not None:
-        job.file.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(job.file, content)
-    return content
+        write_bytes(job.file, DocBin(attrs=ATTRIBUTES, docs=docs).to_bytes())
+    return docs
+
+
+def _packed(job: _Job) -> bytes:
+    """As `_parsed`, to be sent from one process to another."""
+    return DocBin(attrs=ATTRIBUTES, docs=_parsed(job)).to_bytes()
+
+
+def _kept(job: _Job) -> list[Doc] | None:
+    """The parses of a kept chunk; None if there is none, or it cannot be read, or holds other sentences."""
+    if job.file is None or not job.file.is_file():
+        return None
+    content, vocabulary = job.file.read_bytes(), _pipeline(job.model, job.pipeline).vocab
+    try:
+        docs = list(DocBin().from_bytes(content).get_docs(vocabulary))
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        return None
+    return docs if [doc.text for doc in docs] == job.sentences else None
 
 
 def _docs(job: _Job) -> Sequence[Doc]:
-    nlp = _pipeline(job.model)
+    nlp = _pipeline(job.model, job.pipeline)
     order = sorted(range(len(job.sentences)), key=lambda i: len(job.sentences[i]))
     docs: list[Doc] = [Doc(nlp.vocab)] * len(order)
     with threadpool_limits(1):  # threads for matrices this small wait for each other longer than they work
@@ -218,14 +270,11 @@ def _docs(job: _Job) -> Sequence[Doc]:
     return docs
 
 
-def _digest_text(sentences: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join(sentences).encode()).hexdigest()[:12]
-
-
 def pipeline_digest(nlp: Language) -> str:
-    """First twelve digits of a sha256 of a pipeline's name, version, spaCy's version and its components' files."""
+    """First twelve digits of a sha256 of a pipeline's name, version and vectors, spaCy's version and the components."""
     digest = hashlib.sha256(f"{nlp.meta['lang']} {nlp.meta['name']} {nlp.meta['version']} {spacy.__version__}".encode())
-    for part in (*nlp.component_names, "tokenizer", "config.cfg"):
+    vectors = ("vocab/vectors",) if nlp.vocab.vectors.shape[0] else ()
+    for part in (*nlp.component_names, "tokenizer", "config.cfg", *vectors):
         folder = Path(nlp.path or "none") / part
         for file in sorted(p for p in (folder, *folder.rglob("*")) if p.is_file()):
             digest.update(sha256(file).encode())

@@ -7,6 +7,7 @@ by their index, never by their string; spacing and case stay the sentence's own.
 Source: Zhu et al. 2024 (SDA), §4 and Appendix A, Algorithms 1–3.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,9 +18,11 @@ from lib.augment import english
 from lib.augment.english import ADVERB_NEGATIVES, BE, CONTRACTED, DO, HAVE, MODALS, PREFIXES, WILL_LIKE
 from lib.augment.trees import CLOSING, OPENING, QUOTES, Augmented, Edit, Tree, render
 
-VERSION = 2  # raised when a rule writes other text, so that finished trainings are not taken for new ones
+VERSION = 3  # raised when a rule writes other text, so that finished trainings are not taken for new ones
 SUBJECTS = {"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"}
-CLAUSES = {"advcl", "relcl", "ccomp", "acl"}
+CLAUSES = {"acl", "advcl", "ccomp", "csubj", "csubjpass", "relcl", "xcomp"}
+FINITE_CLAUSES = {"acl", "advcl", "ccomp", "conj", "csubj", "csubjpass", "parataxis", "relcl"}
+CORE = {*SUBJECTS, "obj", "dobj", "iobj", "attr"}
 ARGUMENTS = {"advmod", "nsubj", "nsubjpass", "obj", "dobj", "iobj", "attr", "obl", "pobj", "prep"}
 AUXILIARIES = {"aux", "auxpass", "cop"}
 FINAL = {".", "!", "?", ";", ":", ",", "…", "...", "?!", "..", "....", "-", "–", "—"}
@@ -48,23 +51,17 @@ class _Clause:
         return behind and (self.asked or self.subject < self.root)  # type: ignore[operator]
 
 
-def _clause(tree: Tree) -> _Clause | None:
-    root = tree.root
+def _clause(tree: Tree, root: int | None = None) -> _Clause | None:
+    """The clause whose predicate is token `root`, by default the main one; None if it is not finite."""
+    root = tree.root if root is None else root
     if root is None:
         return None
     children = tree.children(root)
-    auxiliaries = [i for i in children if tree.deps[i] in AUXILIARIES and tree.lower[i] != "to"]
+    to = next((i for i in children if tree.lower[i] == "to" and tree.deps[i] in ("aux", "mark")), len(tree.words))
+    auxiliaries = [i for i in children if tree.deps[i] in AUXILIARIES and i < to]
     subject = next((i for i in children if tree.deps[i] in SUBJECTS and i not in auxiliaries), None)
     group = sorted({*auxiliaries, root})
-    negative = next(
-        (
-            i
-            for verb in group
-            for i in tree.children(verb)
-            if tree.lower[i] in ADVERB_NEGATIVES and tree.deps[i] in ("neg", "advmod", "advcl", "dep", "det", "preconj")
-        ),
-        None,
-    )
+    negative = next((i for verb in group for i in tree.children(verb) if _negates_verb(tree, i)), None)
     words = (i for i in range(len(tree.words)) if tree.is_word(i))
     first = next(words, root)
     asked = any("?" in word for word in tree.words[-3:])
@@ -72,8 +69,7 @@ def _clause(tree: Tree) -> _Clause | None:
         if kind := _kind(tree, i):
             return _Clause(i, root, subject, kind, negative, asked or first == i)
     tag = tree.tags[root]
-    to = any(tree.lower[i] == "to" and tree.deps[i] in ("aux", "mark") for i in children)
-    if auxiliaries or to or tree.words[root][1:].isupper():
+    if auxiliaries or to < len(tree.words) or tree.words[root][1:].isupper():
         return None
     if _kind(tree, root) == "be" and tag.startswith("VB"):
         return _Clause(root, root, subject, "be", negative, asked or first == root)
@@ -83,6 +79,11 @@ def _clause(tree: Tree) -> _Clause | None:
         return None
     finite = tag in ("VBZ", "VBP", "VBD") or (tag in ("VB", "VBN") and subject is not None)
     return _Clause(root, root, subject, "verb", negative) if finite else None
+
+
+def _negates_verb(tree: Tree, i: int) -> bool:
+    labels = ("neg", "advmod", "advcl", "dep", "det", "preconj")
+    return tree.lower[i] in ADVERB_NEGATIVES and tree.deps[i] in labels
 
 
 def _kind(tree: Tree, i: int) -> str:
@@ -142,12 +143,17 @@ def punctuation(doc: Any, rng: np.random.Generator | None = None, order: str = "
 
 def _clause_comma(tree: Tree) -> list[Edit]:
     for i, label in enumerate(tree.deps):
-        if label in CLAUSES:
+        if label in CLAUSES and (label != "xcomp" or _is_clause(tree, i)):
             first, last = tree.span(i)
             place = first if any(tree.is_word(j) for j in range(first)) else last + 1
             if edit := _comma(tree, place):
                 return [Edit(edit.start, edit.stop, ",", "left", tuple(range(first, last + 1)))]
     return []
+
+
+def _is_clause(tree: Tree, i: int) -> bool:
+    """Whether a complement is a verb with words of its own; Universal Dependencies call "famous" an xcomp too."""
+    return tree.tags[i].startswith("VB") and any(tree.is_word(j) for j in tree.children(i))
 
 
 def _comma(tree: Tree, place: int) -> Edit | None:
@@ -285,7 +291,7 @@ def _phrase_before(tree: Tree, clause: _Clause, rng: np.random.Generator, perfec
     phrases: tuple[str, ...] = english.PHRASES
     if past and perfect:
         phrases = ("must",)
-    elif any(_negatives(tree)):
+    elif any(_is_negative(tree, j) for j in range(len(tree.words))):
         phrases = english.MODAL_PHRASES
     elif clause.subject is not None and tree.deps[clause.subject] == "expl":
         phrases = english.PLAIN_PHRASES
@@ -321,7 +327,7 @@ def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
 
     In this order: a negative word of the main clause goes; "not" follows the auxiliary or *be*, or comes with
     do-support; "no" stands before a noun; a negating phrase opens the sentence. Contracted ("didn't") where the
-    sentence contracts.
+    sentence contracts. "Without" and "none" stay: they do not negate the clause, or are no word to leave out.
 
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj", "root", "punct"],
@@ -332,15 +338,27 @@ def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
     Source: Zhu et al. 2024, §4.4.
     """
     tree = Tree.of(doc)
-    sites = _negations(tree)
-    return render(tree, sites[0] if sites else _prefix(tree, rng))
+    clause = _clause(tree)
+    if negatives := _of_main_clause(tree, clause):
+        return render(tree, _affirmed(tree, negatives[0]))
+    return render(tree, _negated(tree, clause) or _no_noun(tree) or _prefix(tree, rng))
 
 
-def double_negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
-    """DN: two negative transformations at different places; if there is but one, a negating phrase before the sentence.
+def double_negation(doc: Any, rng: np.random.Generator | None = None, nouns: bool = False) -> Augmented:
+    """DN: two negative transformations; if there is but one, a negating phrase before the sentence.
 
-    Two words are inserted or two are taken out, as one of each would not cancel. A sentence without a place stays; so
-    does a question or a command with one, before which no phrase can stand.
+    The words are walked in their order: "not" follows an auxiliary or *be* of any finite clause, or comes with
+    do-support to the main verb; a clause that is negative loses its negative word instead. A clause is changed once,
+    and the walk ends after two. Two in two clauses need not cancel ("The tower did not lean and the bridge was not
+    closed"): Algorithm 3 and the authors' code write them all the same. If the main clause is negative, its negation
+    goes behind a phrase; two words go only where they cancel ("did not say nothing"). A sentence without a place
+    stays; so does a question or a command with one, before which no phrase can stand.
+
+    Args:
+        doc: spaCy `Doc` or `Tree`.
+        rng: choice of the phrase.
+        nouns: the main clause alone is walked, and the second place is "no" before its object or predicate, as the
+            text of §4.3 has it: "He is not no teacher", to most readers one emphatic negation.
 
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj", "root", "punct"],
@@ -351,12 +369,67 @@ def double_negation(doc: Any, rng: np.random.Generator | None = None) -> Augment
     Source: Zhu et al. 2024, §4.3, Algorithm 3.
     """
     tree = Tree.of(doc)
-    sites, clause = _negations(tree), _clause(tree)
+    clause = _clause(tree)
+    if negatives := _of_main_clause(tree, clause):
+        chosen = _cancelling(tree, clause, negatives) or negatives[:1]
+        main, sites = [], [_affirmed(tree, i) for i in chosen]
+    else:
+        main = _negated(tree, clause)
+        sites = [e for e in (main, _no_noun(tree)) if e] if nouns else _walk(tree, clause, main)
     if len(sites) > 1:
         return render(tree, list(dict.fromkeys([*sites[0], *sites[1]])))
-    if not sites or (clause and clause.command) or any("?" in word for word in tree.words[-3:]):
+    asked = any("?" in word for word in tree.words[-3:])
+    if not sites or (clause and clause.command) or asked or not (negatives or nouns or main):
         return Augmented(tree.text)
     return render(tree, [*_prefix(tree, rng), *sites[0]])
+
+
+def _walk(tree: Tree, clause: _Clause | None, main: list[Edit]) -> list[list[Edit]]:
+    """The first two places of Algorithm 3, in the order of the words, at most one to a clause."""
+    sites = [main] if main else []
+    for i, label in enumerate(tree.deps):
+        if label in FINITE_CLAUSES and i != tree.root:
+            sites.append(_second_negation(tree, i))
+    sites = sorted((edits for edits in sites if edits), key=lambda edits: edits[0].start)
+    places = [edits[0].start for edits in sites]
+    apart = [edits for n, edits in enumerate(sites) if places[n] not in places[:n]]
+    return apart[:2] if len(apart) > 1 else sites[:1]
+
+
+def _second_negation(tree: Tree, i: int) -> list[Edit]:
+    """What negates the finite clause of predicate i, or takes its only negation out; nothing without an auxiliary."""
+    clause = _clause(tree, i)
+    if clause is None:
+        return []
+    negatives = [j for j in range(len(tree.words)) if _is_negative(tree, j) and _owner(tree, j) == i]
+    if negatives:
+        return _affirmed(tree, negatives[0]) if len(negatives) == 1 else []
+    before, after = ("", *tree.lower, "")[clause.finite : clause.finite + 3 : 2]
+    if clause.kind in ("verb", "imperative") or before in ("as", "than") or after in english.ONLY:
+        return []
+    return _negated(tree, clause)
+
+
+def _owner(tree: Tree, i: int) -> int:
+    """The predicate of the innermost clause around token i."""
+    seen = {i}
+    while tree.heads[i] not in seen and tree.deps[i] not in FINITE_CLAUSES | {"ROOT"}:
+        i = tree.heads[i]
+        seen.add(i)
+    return i
+
+
+def _cancelling(tree: Tree, clause: _Clause | None, negatives: list[int]) -> list[int]:
+    """The negation of the main verb and a negative argument of the same verb: did *not* say *nothing*."""
+    if clause is None or clause.negative not in negatives:
+        return []
+    for i in negatives:
+        noun = tree.heads[i] if tree.deps[i] == "det" else i
+        argument = tree.deps[noun] in CORE and tree.heads[noun] == clause.root
+        predicate = noun == clause.root and tree.deps[i] == "det"
+        if i != clause.negative and (argument or predicate):
+            return sorted([clause.negative, i])
+    return []
 
 
 def _prefix(tree: Tree, rng: np.random.Generator | None) -> list[Edit]:
@@ -375,36 +448,26 @@ def _prefix(tree: Tree, rng: np.random.Generator | None) -> list[Edit]:
     return [Edit(place, place, phrase[0].lower() + phrase[1:] if small else phrase)]
 
 
-def _negatives(tree: Tree) -> tuple[list[int], list[int]]:
-    """Negative words of the main clause, and the others."""
-    clause = _clause(tree)
+def _of_main_clause(tree: Tree, clause: _Clause | None) -> list[int]:
+    """Negative words of the main clause; of the whole sentence where it has none."""
     main = {tree.root, clause.finite if clause else tree.root}
-    places: tuple[list[int], list[int]] = ([], [])
-    for i in range(len(tree.words)):
-        if _is_negative(tree, i):
-            head = tree.heads[i]
-            argument = tree.deps[head] in ARGUMENTS and tree.heads[head] in main
-            places[i not in main and head not in main and not argument].append(i)
-    return places
+    found = [i for i in range(len(tree.words)) if _is_negative(tree, i)]
+    inside = [i for i in found if i in main or tree.heads[i] in main or _is_argument(tree, tree.heads[i], main)]
+    return inside if inside or clause else found
+
+
+def _is_argument(tree: Tree, i: int, main: set[int | None]) -> bool:
+    return tree.deps[i] in ARGUMENTS and tree.heads[i] in main
 
 
 def _is_negative(tree: Tree, i: int) -> bool:
-    """A negative word; but not "not only", "No. 1", "No, …", a name such as "No Country"."""
+    """A negative word; but not "not only", "not just", "No. 1", "No, …", a name such as "No Country"."""
     word, following = tree.lower[i], tree.lower[i + 1] if i + 1 < len(tree.words) else ""
     if word in ADVERB_NEGATIVES:
-        return following != "only"
+        return following not in english.ONLY
     other = tree.tags[i] != "DT" or following in (".", ",") or following[:1].isdigit()
     number = word == "no" and other and following != "longer"
     return word in english.NEGATIVES and not number and not tree.tags[i].startswith("NNP")
-
-
-def _negations(tree: Tree) -> list[list[Edit]]:
-    """Negative transformations, each at its own place: words taken out if the main clause is negative, else put in."""
-    main, others = _negatives(tree)
-    clause = _clause(tree)
-    if main or (others and clause is None):
-        return [_affirmed(tree, i) for i in [*main, *others]]
-    return [edits for edits in (_negated(tree, clause) if clause else [], _no_noun(tree)) if edits]
 
 
 def _affirmed(tree: Tree, i: int) -> list[Edit]:
@@ -412,18 +475,25 @@ def _affirmed(tree: Tree, i: int) -> list[Edit]:
     new, stop = english.NEGATIVES.get(tree.lower[i], ""), i + 1
     if " ".join(tree.lower[i : i + 2]) in ("no longer", "no one"):
         new, stop = "still" if tree.lower[i + 1] == "longer" else "someone", i + 2
+    elif tree.lower[i] in ADVERB_NEGATIVES and tree.lower[i + 1 : i + 2] == ["yet"]:
+        new, stop = "already", i + 2
     edits = [Edit(i, stop, _cased(tree, i, new) if new else "")]
     pairs = {"neither": ("nor", "or"), "not": ("any", "some"), "n't": ("any", "some"), "never": ("any", "some")}
     if wanted := pairs.get(tree.lower[i].replace("’", "'")):
-        later = (j for j in range(stop, len(tree.words)) if tree.lower[j] == wanted[0] and tree.tags[j] in ("DT", "CC"))
+        end = next((j for j in range(stop, len(tree.words)) if _is_negative(tree, j)), len(tree.words))
+        later = (j for j in range(stop, end) if tree.lower[j] == wanted[0] and tree.tags[j] in ("DT", "CC"))
         edits += [Edit(j, j + 1, wanted[1]) for j in list(later)[:1]]
     if i and tree.lower[i].replace("’", "'") == "n't" and (whole := CONTRACTED.get(tree.lower[i - 1])):
         edits.append(Edit(i - 1, i, _cased(tree, i - 1, whole)))
     return edits
 
 
-def _negated(tree: Tree, clause: _Clause) -> list[Edit]:
-    """The main clause with "not"."""
+def _negated(tree: Tree, clause: _Clause | None) -> list[Edit]:
+    """A clause with "not"; nothing if it has none, or has a word beside which "not" is no English."""
+    if clause is None or clause.negative is not None:
+        return []
+    if any(tree.lower[i] in english.HALF_NEGATIVES for i in tree.children(clause.root)):
+        return []
     i = clause.finite
     if clause.kind in ("be", "have", "do", "modal"):
         place = _after_subject(tree, clause)
@@ -456,13 +526,16 @@ def _no_noun(tree: Tree) -> list[Edit]:
     return []
 
 
-def ensemble(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
-    """One of the three positive rules, drawn for each sentence.
+def ensemble(doc: Any, rng: np.random.Generator | None = None, nouns: bool = False) -> Augmented:
+    """One of the three positive rules, drawn for each sentence; `nouns` as in `double_negation`.
 
     Source: Zhu et al. 2024, §6.3.
     """
     rng = np.random.default_rng() if rng is None else rng
-    return (punctuation, modal_verbs, double_negation)[int(rng.integers(3))](doc, rng)
+    rule = int(rng.integers(3))
+    if rule == 2:
+        return double_negation(doc, rng, nouns)
+    return (punctuation, modal_verbs)[rule](doc, rng)
 
 
 RULES: dict[str, Callable[..., Augmented]] = {
@@ -474,22 +547,42 @@ RULES: dict[str, Callable[..., Augmented]] = {
 }
 
 
+WITH_NOUNS = ("double_negation", "ensemble")
+
+
 def apply(
     rule: str,
     doc: Any,
     seed: int = 0,
     number: int = 0,
     rules: Mapping[str, Callable[..., Augmented]] = RULES,
+    nouns: bool = False,
     **options: Any,
 ) -> Augmented:
     """A rule by name with the generator of sentence `number` under `seed`, as `python -m lib.augment sda` does.
 
     Args:
         rules: of the language: these, or `lib.augment.sda_zh.RULES`.
+        nouns: as in `double_negation`; the other rules do not ask for it.
+        options: of the rule.
 
     Raises:
-        ValueError: unknown rule.
+        ValueError: unknown rule, or a negative seed or number.
     """
     if rule not in rules:
         raise ValueError(f"unknown rule {rule!r}: choose one of {', '.join(rules)}")
+    if seed < 0 or number < 0:
+        raise ValueError(f"seed and number must not be negative, got {seed} and {number}")
+    if nouns and rule in WITH_NOUNS:
+        options["nouns"] = True
     return rules[rule](doc, np.random.default_rng((seed, number)), **options)
+
+
+def rules_digest() -> str:
+    """Twelve digits for what the rules write: of `VERSION` and of every word list that they read.
+
+    Example:
+        >>> len(rules_digest())
+        12
+    """
+    return hashlib.sha256(f"{VERSION} {english.digest()}".encode()).hexdigest()[:12]
