@@ -126,6 +126,9 @@ CLAUSES = {
     "././punct/5",
     "It has not yet begun.": "It/PRP/nsubj/5 has/VBZ/aux/5/have not/RB/advmod/5 yet/RB/advmod/5 "
     "begun/VBN/root/0/begin ././punct/5",
+    "He wins no matter what.": "He/PRP/nsubj/2 wins/VBZ/root/0/win no/DT/det/4 matter/NN/obl/2 what/WP/nmod/4 "
+    "././punct/2",
+    "She was re-elected.": "She/PRP/nsubj/4 was/VBD/cop/3/be re-/JJ/advcl/4 elected/VBD/root/0/elect ././punct/4",
 }
 # Complements and subjects that are clauses; the last is none, though Universal Dependencies call it xcomp.
 COMPLEMENTS = {

@@ -329,6 +329,11 @@ EXPECTED_OF_CLAUSES = {
     ),
     "It was not only old.": (SAME, "It is not true that it was not only old."),
     "It has not yet begun.": ("It is not true that it has already begun.", "It has already begun."),
+    "He wins no matter what.": (
+        "It is not true that he does not win no matter what.",
+        "He does not win no matter what.",
+    ),
+    "She was re-elected.": (SAME, "It is not true that she was re-elected."),
 }
 
 
@@ -635,6 +640,15 @@ def test_a_hundred_verdicts_a_rule():
     table = verdicts()
     assert table.groupby("rule").size().to_dict() == dict.fromkeys(set(sda.RULES) - {"ensemble"}, 100)
     assert set(table["verdict"]) == {"fine", "form", "meaning"}
+    told = (paths.DATA / "sda" / "README.md").read_text(encoding="utf-8")
+    short = {"PI": "punctuation", "MV": "modal_verbs", "DN": "double_negation", "NEG": "negation"}
+    for name, rule in short.items():
+        counts = table[table["rule"] == rule]["verdict"].value_counts()
+        cells = [str(counts.get(verdict, 0)) for verdict in ("fine", "form", "meaning")]
+        assert f"| {' | '.join([name, *cells])} |" in told
+    assert all(f"| `{reason}` |" in told for reason in table["reason"].dropna().unique())
+    assert table["reason"].isna().equals(table["verdict"] == "fine")
+    assert f"version {sda.VERSION}" in told
     assert not table.duplicated(["rule", "line"]).any()
 
 

@@ -461,13 +461,13 @@ def _is_argument(tree: Tree, i: int, main: set[int | None]) -> bool:
 
 
 def _is_negative(tree: Tree, i: int) -> bool:
-    """A negative word; but not "not only", "not just", "No. 1", "No, …", a name such as "No Country"."""
+    """A negative word; but not "not only", "no matter", "No. 1", "No, …", a name such as "No Country"."""
     word, following = tree.lower[i], tree.lower[i + 1] if i + 1 < len(tree.words) else ""
     if word in ADVERB_NEGATIVES:
         return following not in english.ONLY
     other = tree.tags[i] != "DT" or following in (".", ",") or following[:1].isdigit()
-    number = word == "no" and other and following != "longer"
-    return word in english.NEGATIVES and not number and not tree.tags[i].startswith("NNP")
+    idle = word == "no" and (following == "matter" or (other and following != "longer"))
+    return word in english.NEGATIVES and not idle and not tree.tags[i].startswith("NNP")
 
 
 def _affirmed(tree: Tree, i: int) -> list[Edit]:
@@ -498,6 +498,8 @@ def _negated(tree: Tree, clause: _Clause | None) -> list[Edit]:
     if clause.kind in ("be", "have", "do", "modal"):
         place = _after_subject(tree, clause)
         return [Edit(place, place, "not", subtree=(i,))]
+    if i and not tree.spaces[i - 1] and tree.words[i - 1][-1] in "-–":  # re-elected
+        return []
     third, past = tree.tags[i] == "VBZ", english.is_past(tree.lower[i], tree.tags[i])
     do = "did" if past else "does" if third else "do"
     short = any(w in english.SHORT and not tree.spaces[j - 1] for j, w in enumerate(tree.lower) if j)
