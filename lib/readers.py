@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 LONGEST_LINE = 2**24
@@ -343,3 +344,52 @@ def mrpc_file(path: Path) -> tuple[list[str], list[str], list[int]]:
         second.append(_sentence(path, number, b))
         labels.append(_label(path, number, label))
     return _some(path, first), second, labels
+
+
+# --- settings ----------------------------------------------------------------------------------------------
+
+
+class _Yaml(yaml.SafeLoader):
+    """The core schema of YAML 1.2 with decimal numbers and merge keys; no key may stand twice."""
+
+    yaml_implicit_resolvers: dict = {}  # noqa: RUF012
+
+    def compose_mapping_node(self, anchor):
+        node = super().compose_mapping_node(anchor)
+        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for place, key in enumerate(keys):
+            if key in keys[:place]:
+                raise yaml.composer.ComposerError(None, None, f"{key!r} stands twice", node.start_mark)
+        return node
+
+
+_PLAIN = {
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    "int": (r"[-+]?[0-9]+", list("-+0123456789")),
+    "merge": ("<<", ["<"]),
+    "float": (r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", list("-+.0123456789")),
+}
+for _name, (_pattern, _first) in _PLAIN.items():
+    _tag = f"tag:yaml.org,2002:{_name}"
+    _Yaml.add_implicit_resolver(_tag, re.compile(rf"^(?:{_pattern})$"), _first)
+_Yaml.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(node.value, 10))
+_Yaml.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(node.value))
+
+
+def yaml_value(text: str) -> Any:
+    """What a YAML text means by the core schema of YAML 1.2, in which `yes` and `1:30` are text and 010 is ten.
+
+    Raises:
+        ValueError: no YAML, or a key stands twice; one line that says where.
+
+    Example:
+        >>> yaml_value("{lr: 1e-3, steps: 010, at: 1:30, is: yes, seeds: [1, 2], model: null}")
+        {'lr': 0.001, 'steps': 10, 'at': '1:30', 'is': 'yes', 'seeds': [1, 2], 'model': None}
+    """
+    try:
+        return yaml.load(text, _Yaml)
+    except (yaml.YAMLError, ValueError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error

@@ -229,10 +229,48 @@ def test_unknown_parameter_is_refused_before_execution(folder: Path, outputs: Pa
         ("2024-01-01", "2024-01-01"),
         ("1.2.3e4", "1.2.3e4"),
         ("data/x", "data/x"),
+        ("yes", "yes"),
+        ("1:30", "1:30"),
+        ("010", 10),
     ],
 )
 def test_values(text: str, value: object) -> None:
     assert course.parse_value(text) == value and type(course.parse_value(text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        *(("str", text, text) for text in ("010", "1:30", "yes", "Question: what?", "[dog]", "1e-3", "None", "")),
+        *(("str | None", text, text) for text in ("010", "1:30", "no", "[dog]", "true", "{a: 1}", "")),
+        *((f"{kind} | None", text, None) for kind in ("str", "int", "float", "bool") for text in ("None", "null")),
+        ("int", "010", 10),
+        ("int | None", "-3", -3),
+        ("float", "1e-3", 0.001),
+        ("float | None", ".5", 0.5),
+        ("float", "4000", 4000),
+        ("bool", "True", True),
+        ("bool | None", "false", False),
+        ("list[int]", "[0, 010]", [0, 10]),
+    ],
+)
+def test_a_value_is_read_by_its_declared_type(kind: str, text: str, value: object) -> None:
+    found = course.parse_value(text, kind)
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        *(("int", text) for text in ("1e2", "1.0", "1:30", "yes", "", "1_000", "0x1f", "None", "[1]", "true")),
+        *(("float | None", text) for text in ("0,1", "nan", ".inf", "1e999", "yes", "", "abc", "true", "[0.1]")),
+        *(("bool | None", text) for text in ("yes", "on", "1", "0", "nein", "")),
+        ("list", "1"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(kind: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no "):
+        course.parse_value(text, kind)
 
 
 def test_notebooks_are_found_by_name_number_or_path(folder: Path) -> None:
@@ -267,25 +305,81 @@ def test_empty_outputs_give_an_empty_table(outputs: Path) -> None:
     assert isinstance(pages.results_table([]), pd.DataFrame)
 
 
-@pytest.mark.parametrize("where", ["notebooks", "root", "elsewhere"])
-def test_command_line_from_any_folder(folder: Path, outputs: Path, tmp_path: Path, where: str) -> None:
-    cwd = {"notebooks": folder, "root": paths.ROOT, "elsewhere": tmp_path}[where]
+def test_command_line_from_another_folder(folder: Path, outputs: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
     command = [sys.executable, "-m", "lib.course", "--notebooks", str(folder), "run", "03_last"]
-    arguments = ["-p", "beta", "0.1", "-p", "profile", "mini", "--no-lesson"]
-    done = subprocess.run([*command, *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    arguments = ["-p", "beta", "0.1", "-p", "profile", "010", "--no-lesson"]
+    done = subprocess.run(
+        [*command, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
-    target = course.run_path(folder / "03_last.ipynb", {"beta": 0.1, "profile": "mini"}, lesson=False)
-    assert f"last mini 0.1 {paths.ROOT.name}" in text_of(target)
+    target = course.run_path(folder / "03_last.ipynb", {"beta": 0.1, "profile": "010"}, lesson=False)
+    assert f"last 010 0.1 {paths.ROOT.name}" in text_of(target)
     assert str(target) in done.stdout
 
 
-def test_exit_status_of_the_command_line(folder: Path, outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert course.main(["--notebooks", str(folder), "run", "01", "-p", "temprature", "0.1"]) == 2
-    assert "did you mean 'temperature'" in capsys.readouterr().err
+def test_exit_status_of_a_notebook_that_fails(folder: Path, outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert course.main(["--notebooks", str(folder), "run", "02"]) == 1
     assert "FAILED 02_bad, cell [2]: ValueError: no luck" in capsys.readouterr().err
+
+
+NO_NOTEBOOKS = {
+    "text.ipynb": b"not JSON",
+    "empty.ipynb": b"",
+    "list.ipynb": b"[]",
+    "other.ipynb": b'{"a": 1}',
+    "half.ipynb": b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code"}]}',
+    "bytes.ipynb": b"\xff\xfe\x00",
+    "deep.ipynb": b"[" * 100_000,
+}
+WRONG = {
+    "misspelt": (["run", "01", "-p", "temprature", "0.1"], "did you mean 'temperature'"),
+    "type": (["run", "01", "-p", "temperature", "0,1"], "01_good: temperature must be float, got '0,1'."),
+    "twice": (["run", "01", "-p", "seed", "1", "-p", "seed", "2"], "parameter 'seed' is given twice"),
+    "none": (["run", "nowhere.ipynb"], "No notebook 'nowhere.ipynb'"),
+    "path": (["run", "elsewhere/01_good.ipynb"], "No notebook 'elsewhere/01_good.ipynb'"),
+    "folder": (["run", "."], "No notebook '.'"),
+    "out folder": (["run", "01", "--out", "."], "must name a file that ends in .ipynb"),
+    "out name": (["run", "01", "--out", "x.txt"], "must name a file that ends in .ipynb"),
+    "out in a file": (["run", "01", "--out", "text.ipynb/a.ipynb"], "text.ipynb"),
+    **{name: (["run", name], f"{name} is no notebook: ") for name in NO_NOTEBOOKS},
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG)
+def test_a_wrong_request_is_one_sentence(folder, outputs, tmp_path, monkeypatch, capsys, arguments, message) -> None:
+    for name, content in NO_NOTEBOOKS.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    assert course.main(["--notebooks", str(folder), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_a_notebook_is_never_executed_into_itself(folder: Path, outputs: Path, capsys) -> None:
+    notebook = folder / "03_last.ipynb"
+    before = notebook.read_bytes()
+    assert course.main(["--notebooks", str(folder), "run", "03", "--out", str(notebook)]) == 2
+    assert "is the notebook itself" in capsys.readouterr().err and notebook.read_bytes() == before
     assert course.main(["--notebooks", str(folder.parent), "all"]) == 2
+
+
+def test_parameters_that_are_no_python_are_named(tmp_path: Path, outputs: Path, capsys) -> None:
+    notebook = write(tmp_path / "01_a.ipynb", code("x: int = = 3", "parameters"))
+    assert course.main(["run", str(notebook), "-p", "x", "1"]) == 2
+    assert "the cell tagged `parameters` is no Python" in capsys.readouterr().err
+
+
+def test_what_a_killed_execution_left_goes_with_the_next(tmp_path: Path, outputs: Path) -> None:
+    kills = "import os, signal, psutil\npsutil.Process(os.getppid()).kill()\nos._exit(1)"
+    notebook = write(tmp_path / "01_kills.ipynb", code("n: int = 1", "parameters"), code(kills))
+    command = [sys.executable, "-m", "lib.course", "run", str(notebook), "-p", "n", "2"]
+    assert subprocess.run(command, cwd=paths.ROOT, capture_output=True, check=False).returncode == -9
+    folder = outputs / "01_kills"
+    assert [p for p in folder.iterdir() if p.name.startswith(".")]
+    good = write(tmp_path / "01_kills.ipynb", code("n: int = 1", "parameters"), code("n"))
+    assert course.execute(good, course.run_path(good, {})).error is None
+    assert [p.suffix for p in folder.iterdir()] == [".ipynb"]
 
 
 def test_progress_on_a_terminal_is_one_line() -> None:

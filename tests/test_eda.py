@@ -78,8 +78,20 @@ def test_a_thesaurus_that_is_missing_or_malformed(tmp_path):
     with pytest.raises(FileNotFoundError, match="no thesaurus"):
         eda.load_synonyms("nowhere.tsv")
     (tmp_path / "bad.tsv").write_text("# synonyms\nbig\tlarge, huge\nsmall\n")
-    with pytest.raises(ValueError, match=r"bad\.tsv:3"):
+    with pytest.raises(ValueError, match=r"bad\.tsv, line 3: expected a word"):
         eda.load_synonyms(str(tmp_path / "bad.tsv"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"", "0 words"), (b"# nothing\n", "0 words"), ("big\tlarge\n".encode("utf-16"), "line 1: NUL")],
+)
+def test_a_thesaurus_without_words_is_refused(tmp_path, content, message):
+    (tmp_path / "t.tsv").write_bytes(content)
+    with pytest.raises(ValueError, match=rf"t\.tsv.*{message}"):
+        eda.load_synonyms(str(tmp_path / "t.tsv"))
+    with pytest.raises(FileNotFoundError, match="no thesaurus ''"):
+        eda.load_synonyms("")
 
 
 @pytest.mark.wordnet

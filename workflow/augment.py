@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,10 +14,11 @@ from lib.augment.tfidf import TfidfModel
 from lib.augment.una import UNA
 from lib.encoder import resolve_device
 from lib.files import sha256
-from workflow.files import read_aligned, write_aligned
+from workflow.files import Change, read_aligned, write_aligned
 from workflow.generate import CHAINS, Generator
 
-Change = Callable[[list[str], int], list[str]]
+UNRECORDED = {"source", "target", "quiet", "force", "device", "workers", "batch_tokens"}
+UNRECORDED |= {"fit_on", "parses"}
 EDA = ("replace_synonyms", "insert_synonyms", "swap", "delete")
 
 
@@ -36,6 +36,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         verb.add_argument("target", type=Path, metavar="OUT")
         verb.add_argument("--seed", type=int, default=0)
         verb.add_argument("--quiet", action="store_true", help="no progress bar")
+        verb.add_argument("--force", action="store_true", help="replace OUT, whatever made it")
         if name == "una":
             verb.add_argument("--beta", type=float, default=0.5, help="β: mean share of terms replaced")
             verb.add_argument("--radius", type=int, default=4000, help="r: terms on either side (about 1%% of all)")
@@ -113,11 +114,64 @@ def _generator(chosen: argparse.Namespace, device: torch.device) -> Change:
     return lambda part, first: generator(part)
 
 
+def check(chosen: argparse.Namespace) -> None:
+    """Ranges of the options that a method does not check itself.
+
+    Raises:
+        ValueError: an option is out of its range; the message names it.
+    """
+    for name, least in (("seed", 0), ("workers", 1), ("beams", 1), ("batch_tokens", 1)):
+        value: float | None = getattr(chosen, name, None)
+        if value is not None and value < least:
+            option = name.replace("_", "-")
+            raise ValueError(f"--{option} must be at least {least}, got {value}")
+    for name, most in (("rate", 1), ("share", 1), ("beta", 1e9)):
+        share: float = getattr(chosen, name, 0)
+        if not 0 <= share <= most:
+            raise ValueError(f"{name} must be in [0, {most:g}], got {share}")
+
+
 def _digest(path: str | Path | None) -> list[str]:
     """sha256 of a file, or of the weights in a folder; nothing for a name that is neither."""
     found = Path(path) if path and Path(path).exists() else paths.ROOT / (path or "none")
     files = sorted(found.glob("*.safetensors")) if found.is_dir() and path else [found]
     return [sha256(file) for file in files if file.is_file()]
+
+
+def identity_of(chosen: argparse.Namespace) -> dict[str, object]:
+    """What OUT depends on besides the lines of IN."""
+    identity = {k: v for k, v in vars(chosen).items() if k not in UNRECORDED}
+    models = (getattr(chosen, "model", None) or ()) if chosen.method in CHAINS else ()
+    for path in (getattr(chosen, "fit_on", None), getattr(chosen, "synonyms", None), *models):
+        identity[f"files of {path}"] = _digest(path)
+    if chosen.method == "sda":
+        digest = parse.pipeline_digest(parse.load(chosen.model))
+        identity |= {"pipeline": digest, "rules": VERSION}
+    return identity
+
+
+def run(chosen: argparse.Namespace) -> None:
+    """Write OUT, or say that it is finished."""
+    check(chosen)
+    lines = read_aligned(chosen.source)
+    if not any(lines):
+        raise ValueError(f"{chosen.source} holds no sentence")
+    device = resolve_device(getattr(chosen, "device", "cpu"))
+    read = (chosen.source, getattr(chosen, "fit_on", None), getattr(chosen, "synonyms", None))
+    written = write_aligned(
+        lines,
+        chosen.target,
+        lambda: change_of(chosen, lines, device),
+        identity_of(chosen),
+        200 if chosen.method in CHAINS else 10_000 * getattr(chosen, "workers", 1),
+        not chosen.quiet,
+        [Path(path) for path in read if path],
+        chosen.force,
+    )
+    if not written:
+        print(f"{chosen.target} is finished already: nothing to do")
+    elif chosen.method == "sda":
+        print(changed_share(lines, read_aligned(chosen.target)))
 
 
 def changed_share(before: list[str], after: list[str]) -> str:
@@ -133,31 +187,16 @@ def changed_share(before: list[str], after: list[str]) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit status: 0, or 1 with one sentence on stderr."""
-
+    """Exit status: 0, 1 with one sentence on stderr, 130 interrupted."""
     chosen = arguments(argv)
-    unrecorded = ("source", "target", "quiet", "device", "workers", "batch_tokens", "fit_on", "parses")
-    identity = {k: v for k, v in vars(chosen).items() if k not in unrecorded}
     try:
-        lines = read_aligned(chosen.source)
-        if not any(lines):
-            raise ValueError(f"{chosen.source} holds no sentence")
-        for path in (
-            getattr(chosen, "fit_on", None),
-            getattr(chosen, "synonyms", None),
-            *(getattr(chosen, "model", None) or () if chosen.method in CHAINS else ()),
-        ):
-            identity[f"files of {path}"] = _digest(path)
-        if chosen.method == "sda":
-            identity |= {"pipeline": parse.pipeline_digest(parse.load(chosen.model)), "rules": VERSION}
-        change = change_of(chosen, lines, resolve_device(getattr(chosen, "device", "cpu")))
-        chunk = 200 if chosen.method in CHAINS else 10_000 * getattr(chosen, "workers", 1)
-        write_aligned(lines, chosen.target, change, identity, chunk, not chosen.quiet)
-        if chosen.method == "sda":
-            print(changed_share(lines, read_aligned(chosen.target)))
-    except (OSError, ValueError, ImportError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        run(chosen)
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted: the same command goes on where it stood", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -17,6 +17,7 @@ import difflib
 import hashlib
 import json
 import logging
+import math
 import os
 import re
 import sys
@@ -24,6 +25,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from types import TracebackType
@@ -32,12 +34,12 @@ from typing import Any, TextIO
 import nbformat
 import papermill
 import psutil
-import yaml
 from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 from jupyter_client.manager import AsyncKernelManager
 from papermill.exceptions import PapermillExecutionError
 
-from lib import paths
+from lib import files, paths
+from lib.readers import yaml_value
 from workflow.check import MEMORY_GIB
 from workflow.pages import Outcome, index_page, render, results_table, two_decimals
 
@@ -45,8 +47,11 @@ NOTEBOOK_PATTERN = "[0-9][0-9]_*.ipynb"
 LONGEST = ("03_consert", "05_sda", "04_una", "02_simcse")  # begun first, so that no core idles at the end
 
 
+KINDS = ("None", "bool", "int", "float", "list", "dict", "str")  # in the order in which a text is tried
+
+
 class CourseError(ValueError):
-    """A request that cannot be carried out: unknown notebook, unknown parameter, missing kernel."""
+    """A request that cannot be carried out: unknown notebook, wrong parameter, missing kernel."""
 
 
 # --- notebooks and their parameters ---------------------------------------------------------
@@ -73,6 +78,8 @@ def find_notebook(name: str, folder: Path | None = None) -> Path:
     """
     if name.endswith(".ipynb") and Path(name).is_file():
         return Path(name).resolve()
+    if Path(name).name != name:
+        raise CourseError(f"No notebook {name!r}: no such file, or its name does not end in .ipynb.")
     known = notebooks(folder)
     stem = Path(name).name.removesuffix(".ipynb")
     matches = [path for path in known if path.stem == stem] or [p for p in known if p.stem.split("_")[0] == stem]
@@ -81,33 +88,123 @@ def find_notebook(name: str, folder: Path | None = None) -> Path:
     return matches[0]
 
 
-def parse_value(text: str) -> Any:
-    """Read the value of a parameter as YAML, with Python's spellings of `None` and of floats.
+def read_notebook(path: Path) -> nbformat.NotebookNode:
+    """A notebook in the present format.
+
+    Raises:
+        CourseError: the file is not there, or is no notebook.
+    """
+    try:
+        node = nbformat.read(path, as_version=4)
+        nbformat.validate(node)
+    except FileNotFoundError as error:
+        raise CourseError(f"No notebook {str(path)!r}.") from error
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise CourseError(f"{path} is no notebook: {reason[:200]}") from error
+    return node
+
+
+def parse_value(text: str, kind: str = "") -> Any:
+    """Read the value of a parameter by the type that it is declared with.
+
+    Args:
+        kind: as annotated, e.g. `float | None`; "" takes what the text looks like in YAML 1.2.
+
+    Raises:
+        ValueError: the text is no value of that type.
 
     Example:
-        >>> [parse_value(text) for text in ("0.1", "1e-3", "None", "true", "[0, 1]", "bert-base")]
-        [0.1, 0.001, None, True, [0, 1], 'bert-base']
+        >>> [parse_value(text, "float | None") for text in ("0.1", "1e-3", "010", "None")]
+        [0.1, 0.001, 10, None]
+        >>> [parse_value(text, "str") for text in ("010", "yes", "1:30", "Question: what?")]
+        ['010', 'yes', '1:30', 'Question: what?']
+        >>> [parse_value(text) for text in ("0.1", "true", "[0, 1]", "bert-base")]
+        [0.1, True, [0, 1], 'bert-base']
     """
-    if text == "None":
+    kinds = [part.strip().partition("[")[0] for part in kind.split("|")]
+    if not set(kinds) <= set(KINDS):
+        kinds = []
+    if kinds == ["str"]:
+        return text
+    value = None if text == "None" else _yaml_or(text)
+    if not kinds:
+        return value
+    if value is None and text.strip() and "None" in kinds:
         return None
+    for one in KINDS[1:-1]:
+        if one in kinds and _is(value, one):
+            return value
+    if "str" in kinds:
+        return text
+    raise ValueError(f"{text!r} is no {kind}")
+
+
+def _yaml_or(text: str) -> Any:
+    """The YAML value of a text, or the text where it is none."""
     try:
-        return float(text) if re.fullmatch(r"[-+]?[\d.]+[eE][-+]?\d+", text) else _plain(yaml.safe_load(text), text)
-    except (yaml.YAMLError, ValueError):
+        return yaml_value(text)
+    except ValueError:
         return text
 
 
-def parameter_names(notebook: Path) -> list[str]:
-    """Names that the notebook's cell tagged `parameters` assigns, in order.
+def _is(value: Any, kind: str) -> bool:
+    if kind in ("int", "float"):
+        numbers = int if kind == "int" else int | float
+        return isinstance(value, numbers) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, {"bool": bool, "list": list, "dict": dict}[kind])
 
-    Read from the syntax tree: papermill's own inspection misses annotations such as `str | None`.
+
+def parameter_kinds(notebook: Path) -> dict[str, str]:
+    """Names that the notebook's cell tagged `parameters` assigns, in order, with their declared types.
+
+    The type is the annotation, else that of the default, else "". Read from the syntax tree:
+    papermill's own inspection misses annotations such as `str | None`.
+
+    Raises:
+        CourseError: no notebook, or its parameters are no Python.
     """
-    cells = nbformat.read(notebook, as_version=4).cells
+    cells = read_notebook(notebook).cells
     source = next((cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])), "")
-    names = []
-    for node in ast.parse(source).body:
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        names += [target.id for target in targets if isinstance(target, ast.Name)]
-    return names
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError) as error:
+        raise CourseError(f"{notebook}: the cell tagged `parameters` is no Python: {error}") from error
+    found = {}
+    for node in body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = ast.unparse(node.annotation)
+        elif isinstance(node, ast.Assign):
+            names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+            default = node.value.value if isinstance(node.value, ast.Constant) else None
+            found |= dict.fromkeys(names, "" if default is None else type(default).__name__)
+    return found
+
+
+def parameter_names(notebook: Path) -> list[str]:
+    """The names of `parameter_kinds`."""
+    return list(parameter_kinds(notebook))
+
+
+def read_parameters(notebook: Path, given: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Parameters as texts, read by the types that the notebook declares.
+
+    Raises:
+        CourseError: a name that the notebook does not define or that is given twice, or a text that
+            is no value of its type.
+    """
+    names = [name for name, _ in given]
+    check_parameters(notebook, dict(given))
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise CourseError(f"{notebook.stem}: parameter {twice[0]!r} is given twice.")
+    kinds, found = parameter_kinds(notebook), {}
+    for name, text in given:
+        try:
+            found[name] = parse_value(text, kinds[name])
+        except ValueError as error:
+            message = f"{notebook.stem}: {name} must be {kinds[name]}, got {text!r}."
+            raise CourseError(message) from error
+    return found
 
 
 def check_parameters(notebook: Path, parameters: dict[str, Any]) -> None:
@@ -136,10 +233,6 @@ def run_path(notebook: Path, parameters: dict[str, Any], lesson: bool = True) ->
     key = json.dumps({"parameters": parameters, "lesson": lesson}, sort_keys=True, default=str)
     digest = hashlib.sha256(key.encode()).hexdigest()[:8]
     return paths.outputs() / notebook.stem / f"{notebook.stem}-{digest}.ipynb"
-
-
-def _plain(value: Any, text: str) -> Any:
-    return value if value is None or isinstance(value, bool | int | float | str | list | dict) else text
 
 
 def _did_you_mean(name: str, known: Sequence[str]) -> str:
@@ -245,27 +338,38 @@ def execute(
     """
     parameters = parameters or {}
     check_parameters(notebook, parameters)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".partial-{target.name}")
-    source, node = notebook, nbformat.read(notebook, as_version=4)
+    node = read_notebook(notebook)
     if not lesson:
         node = without_lesson(node)
-        source = target.with_name(f".source-{target.name}")
-        nbformat.write(node, source)
     cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in node.cells) + bool(parameters)
+    failed = target.with_suffix(".failed.ipynb")
     start = time.monotonic()
     label = label or notebook.stem
-    with open(os.devnull, "w") as nowhere, Progress(label, cells, stream or nowhere, alone=alone) as progress:
-        error = _papermill(source, partial, parameters, progress)
-    if not lesson:
-        source.unlink()
-    failed = target.with_suffix(".failed.ipynb")
-    final = failed if error else target
-    if partial.exists():
-        partial.replace(final)
+    with _workplace(target) as folder:
+        source, partial = folder / notebook.name, folder / f"executed-{target.name}"
+        nbformat.write(node, source)
+        with open(os.devnull, "w") as nowhere, Progress(label, cells, stream or nowhere, alone=alone) as progress:
+            error = _papermill(source, partial, parameters, progress)
+        final = failed if error else target
+        if partial.exists():
+            files.replace(partial, final)
     if not error:
         failed.unlink(missing_ok=True)
     return Outcome(notebook.stem, final, time.monotonic() - start, cells, error)
+
+
+@contextmanager
+def _workplace(target: Path) -> Iterator[Path]:
+    """A folder beside `target` for this execution alone; what killed ones have left there goes."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for remains in target.parent.glob(".*.tmp-*"):
+        files.sweep(target.with_name(remains.name[1:].partition(".tmp-")[0]))
+    folder = files.temporary_name(target)
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        files.remove(folder)
 
 
 def _papermill(source: Path, partial: Path, parameters: dict[str, Any], progress: Progress) -> str | None:
@@ -413,28 +517,43 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
+def _target(out: Path | None, notebook: Path, parameters: dict[str, Any], lesson: bool) -> Path:
+    """Where the executed notebook goes."""
+    if out is None:
+        return run_path(notebook, parameters, lesson)
+    if out.suffix != ".ipynb" or out.is_dir():
+        raise CourseError(f"--out {out} must name a file that ends in .ipynb.")
+    if out.resolve() == notebook.resolve():
+        raise CourseError(f"--out {out} is the notebook itself: name another file.")
+    return out.absolute()
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    notebook = find_notebook(arguments.name, arguments.notebooks)
+    parameters = read_parameters(notebook, [(name, text) for name, text in arguments.parameter])
+    lesson = not arguments.no_lesson
+    target = _target(arguments.out, notebook, parameters, lesson)
+    outcome = execute(notebook, target, parameters, lesson=lesson, stream=sys.stdout)
+    if outcome.error:
+        print(f"FAILED {outcome.name}, {outcome.error}", file=sys.stderr)
+    print(f"Executed in {clock(outcome.seconds)}: {outcome.path}")
+    return int(outcome.error is not None)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is 0, 1 (a notebook failed) or 2 (a wrong request)."""
     arguments = _arguments(argv)
     try:
-        if arguments.verb != "run":
-            jobs = affordable_jobs(arguments.jobs)
-            return course(arguments.notebooks, sys.stdout, lambda text: print(text, flush=True), jobs)
-        notebook = find_notebook(arguments.name, arguments.notebooks)
-        parameters = {name: parse_value(value) for name, value in arguments.parameter}
-        lesson = not arguments.no_lesson
-        target = arguments.out.absolute() if arguments.out else run_path(notebook, parameters, lesson)
-        outcome = execute(notebook, target, parameters, lesson=lesson, stream=sys.stdout)
-    except CourseError as error:
+        if arguments.verb == "run":
+            return _run(arguments)
+        jobs = affordable_jobs(arguments.jobs)
+        return course(arguments.notebooks, sys.stdout, lambda text: print(text, flush=True), jobs)
+    except (CourseError, OSError) as error:
         print(error, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nInterrupted.", file=sys.stderr)
         return 130
-    if outcome.error:
-        print(f"FAILED {outcome.name}, {outcome.error}", file=sys.stderr)
-    print(f"Executed in {clock(outcome.seconds)}: {outcome.path}")
-    return int(outcome.error is not None)
 
 
 if __name__ == "__main__":

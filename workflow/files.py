@@ -3,49 +3,124 @@
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from filelock import Timeout
 from tqdm import tqdm
 
-from lib.files import write_json
-from lib.readers import numbered
+from lib.files import locked, sha256, write_json
+from lib.readers import read_aligned
 
+__all__ = ["Change", "is_foreign", "read_aligned", "write_aligned"]
 
-def read_aligned(path: str | Path) -> list[str]:
-    """Every line of a text file (also `.gz`, `.xz`), stripped; blank lines are kept, so that numbers stay."""
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"no file {path}")
-    return [line.strip() for _, line in numbered(path)]
+Change = Callable[[list[str], int], list[str]]
 
 
 def write_aligned(
     lines: Sequence[str],
     out: str | Path,
-    change: Callable[[list[str], int], list[str]],
+    prepare: Callable[[], Change],
     identity: dict,
     chunk: int = 1000,
     progress: bool = False,
-) -> None:
-    """Write `change` of `lines` to `out`, line i belonging to line i; blank lines stay blank.
+    sources: Sequence[Path] = (),
+    force: bool = False,
+) -> bool:
+    """Write what `prepare()` makes of `lines` to `out`, line i belonging to line i; blank lines stay blank.
 
-    What is done so far stands in `<out>.partial`; the same call continues there. `out` appears when complete.
+    What is done so far stands in `<out>.partial`; the same call continues there. `out` appears
+    when complete, beside it `.<name>.made.json` with what it was made of. One process writes at a
+    time: a second one waits, then finds it finished.
 
     Args:
-        change: `(lines, number of the first) → lines`, as many and without line breaks; sees no blank line's content.
+        prepare: called once there is something to do; gives `(lines, number of the first) →
+            lines`, as many and without line breaks, which sees no blank line's content.
         identity: what the result depends on besides `lines`, JSON values.
+        sources: files that are read, which `out` must not be.
+        force: replace a file that was not made by the same call.
+
+    Returns:
+        Whether anything was written: False if the same call has finished before.
 
     Raises:
-        ValueError: the partial file is of another text or other parameters, or the number of lines changes.
+        FileExistsError: `out` is there and was not made by the same call.
+        ValueError: `out` is one of the sources, a folder or a `.gz` or `.xz`; the partial file is
+            of another text or other parameters; the number of lines changes.
     """
-    out = Path(out)
+    out = _output(Path(out), sources)
     partial, note = out.with_name(out.name + ".partial"), out.with_name(out.name + ".partial.json")
+    made = out.with_name(f".{out.name}.made.json")
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    record = json.loads(json.dumps({"lines": len(lines), "sha256": digest, "chunk": chunk, **identity}))
-    done = _done(partial, note, record, chunk)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    write_json(note, record)
+    record = json.loads(json.dumps({"lines": len(lines), "sha256": digest, **identity}))
+    with _alone(out):
+        if _is_finished(out, made, record, force):
+            partial.unlink(missing_ok=True)
+            note.unlink(missing_ok=True)
+            return False
+        done = _done(partial, note, {**record, "chunk": chunk}, chunk, force)
+        change = prepare()
+        write_json(note, {**record, "chunk": chunk})
+        _append(lines, partial, change, done, chunk, progress)
+        write_json(made, {**record, "out": sha256(partial)})
+        os.replace(partial, out)
+        note.unlink()
+    return True
+
+
+def _output(out: Path, sources: Sequence[Path]) -> Path:
+    """Where `out` really lies; a file that is read, a folder and a compressed name are refused."""
+    try:
+        real = out.resolve()
+        read = [source for source in sources if source.resolve() == real]
+        read += [source for source in sources if real.exists() and source.exists() and real.samefile(source)]
+    except (OSError, RuntimeError) as error:
+        raise ValueError(f"{out}: {error}: name another output") from error
+    if read:
+        raise ValueError(f"{out} is a file that is read ({read[0]}): name another output")
+    if real.is_dir():
+        raise ValueError(f"{out} is a folder: name a file")
+    if real.suffix in (".gz", ".xz"):
+        raise ValueError(f"{out}: plain text is written, name it without {real.suffix}")
+    return real
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(out, 0))
+        except Timeout:
+            print(f"waiting for another process that writes {out}", file=sys.stderr)
+            stack.enter_context(locked(out))
+        yield
+
+
+def _is_finished(out: Path, made: Path, record: dict, force: bool) -> bool:
+    if not out.exists():
+        return False
+    found = _read_note(made)
+    same = bool(found) and found.pop("out", "") == sha256(out)
+    if same and found == record:
+        return True
+    if force:
+        return False
+    different = [key for key in sorted({*found, *record}) if found.get(key) != record.get(key)]
+    reason = f"made with another {', '.join(different)}" if same else "not of this command's making"
+    raise FileExistsError(f"{out} is there already and {reason}: name another output, or replace it with --force")
+
+
+def _read_note(path: Path) -> dict:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _append(lines: Sequence[str], partial: Path, change: Change, done: int, chunk: int, progress: bool) -> None:
     with (
         open(partial, "a", encoding="utf-8", newline="\n") as f,
         tqdm(total=len(lines), initial=done, unit="line", unit_scale=True, disable=not progress) as bar,
@@ -55,21 +130,27 @@ def write_aligned(
             changed = change(part, start)
             if len(changed) != len(part):
                 raise ValueError(f"{len(part)} lines became {len(changed)} from line {start + 1} on")
+            if any("\n" in new or "\r" in new for new in changed):
+                raise ValueError(f"a line break inside a line, from line {start + 1} on")
             f.write("".join((new if old else "") + "\n" for old, new in zip(part, changed, strict=True)))
             f.flush()
             os.fsync(f.fileno())
             bar.update(len(part))
-    os.replace(partial, out)
-    note.unlink()
 
 
-def _done(partial: Path, note: Path, record: dict, chunk: int) -> int:
+def _done(partial: Path, note: Path, record: dict, chunk: int, force: bool) -> int:
     """Lines of complete chunks in the partial file, which is cut there."""
     if not partial.exists():
         return 0
-    found = json.loads(note.read_text()) if note.exists() else {}
+    found = _read_note(note)
     if different := sorted(k for k in {*found, *record} if found.get(k) != record.get(k)):
-        raise ValueError(f"{partial} was begun with another {', '.join(different)}: delete it, or name another output")
+        if force:
+            partial.unlink()
+            return 0
+        raise ValueError(
+            f"{partial} was begun with another {', '.join(different)}: delete it, name another "
+            "output, or begin anew with --force"
+        )
     content = partial.read_bytes()
     complete = content.count(b"\n") // chunk * chunk
     position = 0

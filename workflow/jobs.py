@@ -46,7 +46,8 @@ class Job:
         """
         words = [executable, "-m", "lib.course", "run", self.notebook, "--no-lesson", "--out", str(self.path)]
         for name, value in self.parameters.items():
-            words += ["-p", name, value if isinstance(value, str) else json.dumps(value)]
+            text = value if isinstance(value, str | None) else json.dumps(value)
+            words += ["-p", name, str(text)]
         return shlex.join(words)
 
 

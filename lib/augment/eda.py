@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from lib import paths
+from lib.readers import numbered
 
 Synonyms = Callable[[str], list[str]]
 
@@ -100,16 +101,18 @@ def _wordnet() -> Callable[[str], list[str]]:
 
 
 def _thesaurus(source: str) -> Callable[[str], list[str]]:
-    path = Path(source) if Path(source).exists() else paths.ROOT / source
-    if not path.exists():
+    path = Path(source) if Path(source).is_file() else paths.ROOT / source
+    if not path.is_file():
         raise FileNotFoundError(f"no thesaurus {source!r}: name a tab-separated file, or 'wordnet'")
     entries: dict[str, list[str]] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in numbered(path):
         if not line.strip() or line.startswith("#"):
             continue
         word, *_, rest = line.split("\t") if "\t" in line else (line, "")
         found = [s.strip() for s in rest.split(",") if s.strip()]
-        if not found:
-            raise ValueError(f"{path}:{number}: expected a word, a tab and its synonyms, got {line!r}")
-        entries.setdefault(word.lower(), []).extend(found)
+        if not word.strip() or not found:
+            raise ValueError(f"{path}, line {number}: expected a word, a tab and its synonyms, got {line!r}")
+        entries.setdefault(word.strip().lower(), []).extend(found)
+    if not entries:
+        raise ValueError(f"{path}: 0 words with synonyms")
     return lambda word: entries.get(word, [])

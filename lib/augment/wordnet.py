@@ -25,7 +25,7 @@ def wordnet_folder() -> Path:
             return folder
     raise FileNotFoundError(
         "WordNet is not here: run `python -m nltk.downloader wordnet` (or install the system package wordnet-base), "
-        "or name another thesaurus: synonyms='data/mini/thesaurus.tsv'"
+        "or name another thesaurus: synonyms='data/mini/thesaurus.tsv' (--synonyms data/mini/thesaurus.tsv)"
     )
 
 
