@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 from scipy import stats
 
 from lib import paths, runs
@@ -24,7 +23,7 @@ from lib.distributed import is_main_process
 from lib.files import write_text
 from lib.profiles import profile
 from lib.recipes import Recipe, recipe
-from workflow import baselines, experiment
+from workflow import baselines, experiment, gridcheck
 
 _PAPER_RECIPE = re.compile(r"paper_(.+?)(?:_bert|_roberta|_zh)?(?:_una)?")
 _OF_THE_PAPER = {"model", "positive_file", "epochs"}
@@ -140,7 +139,8 @@ def read(name: str | Path) -> Grid:
 
     Raises:
         FileNotFoundError: no such file; the message lists the grids there are.
-        ValueError: not YAML, a key is unknown or missing, or a cell stands twice.
+        ValueError: not YAML, a key is unknown, missing or of another type, a cell stands twice or
+            leads to no run; the message names the file and the cell.
 
     Example:
         >>> grid = read("una_table_c5")
@@ -151,20 +151,17 @@ def read(name: str | Path) -> Grid:
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in paths.GRIDS.glob("*.yaml")))
         raise FileNotFoundError(f"no grid {name!r}: there are {known}")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        common, column = content.pop("common", {}), content.pop("column", "")
-        cells = tuple(
-            Cell(**{"column": column, **cell, "set": {**common, **cell.get("set", {})}})
-            for cell in content.pop("cells")
-        )
-        grid = Grid(**content | {"common": common, "cells": cells, "seeds": tuple(content.pop("seeds"))})
-    except (yaml.YAMLError, AttributeError, TypeError, KeyError) as error:
-        raise ValueError(f"{path}: {error}; a grid has the keys of workflow.grids.Grid, common and column") from error
+    content = gridcheck.load(path)
+    common, column = content.get("common", {}), content.get("column", "")
+    cells = tuple(
+        Cell(**{"column": column, **cell, "set": {**common, **cell.get("set", {})}}) for cell in content["cells"]
+    )
     places = [(cell.row, cell.column) for cell in cells]
     if twice := {place for place in places if places.count(place) > 1}:
         raise ValueError(f"{path}: {sorted(twice)} stands twice")
-    return grid
+    gridcheck.check_runs(path, content, [(cell.row, cell.set) for cell in cells])
+    own = {"cells": cells, "seeds": tuple(content["seeds"]), "common": common}
+    return Grid(**{name: value for name, value in content.items() if name != "column"} | own)
 
 
 def _key(values: Mapping[str, object]) -> frozenset[tuple[str, object]]:
