@@ -63,8 +63,6 @@ WRONG = {
     "field of a run": ("radius: 1e-2", "seed: 3", "cell 'a': .*'seed'"),
     "value a text": ("max_steps: 3", "max_steps: three", "max_steps must be a whole number"),
     "value a bool": ("max_steps: 3", "max_steps: true", "max_steps must be a whole number"),
-    "recipe value": ("lr: 5e-4", "lr: high", "cell 'a': .*lr.*'high'"),
-    "recipe range": ("positive_rate: 0.1", "positive_rate: 7", "cell 'b': .*positive_rate"),
     "value a mapping": ("lr: 5e-4", "lr: {a: 1}", "cell 1: set: lr must be one value"),
     "parameter a number": ("lr: 5e-4", "3: 4", "cell 1: set: 3 is no parameter"),
     "smaller": ("{row: a, ", "{row: a, smaller: [1], ", "cell 1: smaller must be keys and values"),
