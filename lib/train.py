@@ -28,7 +28,8 @@ from lib.augment.representations import REPRESENTATIONS
 from lib.augment.tfidf import TfidfModel
 from lib.augment.una import UNA
 from lib.distributed import Group
-from lib.encoder import Encoder, recover_folder, resolve_device, resolve_precision
+from lib.encoder import Encoder, resolve_device, resolve_precision
+from lib.files import sweep
 from lib.recipes import Recipe
 from lib.tokens import BucketBatches, TokenRows, tokenise
 
@@ -230,7 +231,7 @@ def encode_views(
             chunks = zip(ids.split(chunk_size), mask.split(chunk_size), strict=True)
             z = torch.cat([checkpoint(model, *chunk, use_reentrant=False).float() for chunk in chunks])
         else:
-            z = model(ids, mask).float()
+            z = model(ids, mask, sizes).float()
     parts = list(z.split(sizes))
     return parts if len(views) > 1 else [parts[0], *parts]
 
@@ -492,8 +493,8 @@ class _Loop:
         assert self.out is not None
         path = self.out / "checkpoint.safetensors"
         if self.group.is_main:
-            recover_folder(self.out / "best")
-            recover_folder(self.out / "last")
+            sweep(self.out / "best")
+            sweep(self.out / "last")
             for remains in self.out.glob("checkpoint.tmp*"):
                 remains.unlink()
         self.group.wait()

@@ -17,7 +17,7 @@ from lib import paths
 LAYERS = (
     {"paths", "files"},
     {"profiles", "recipes", "readers"},
-    {"data", "tokens", "losses", "augment", "distributed", "dropout", "lora", "plots"},
+    {"data", "tokens", "losses", "augment", "distributed", "dropout", "heads", "lora", "plots", "pretrained"},
     {"encoder"},
     {"evaluate", "runs", "transfer"},
     {"train"},

@@ -1,42 +1,46 @@
 """Pooling, heads, encoding, saving and exporting, on encoders of a few thousand weights."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from accelerate import Accelerator
 from huggingface_hub.errors import GatedRepoError
-from tiny import SPECIAL, WORDS, tiny_bert, tiny_encoder, tiny_sentences
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from tiny import WORDS, tiny_bert, tiny_encoder, tiny_sentences, word_tokenizer
 from torch import nn
 from transformers import (
     AlbertConfig,
     AlbertModel,
     AutoConfig,
+    AutoModel,
     DistilBertConfig,
     DistilBertModel,
     GPT2Config,
     GPT2Model,
     LlamaConfig,
     LlamaModel,
-    PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaModel,
+    XLNetConfig,
+    XLNetModel,
 )
 
 from lib import encoder as module
 from lib.encoder import (
+    FIRST_TOKEN_ALONE,
     HEADS,
     POOLINGS,
     Encoder,
     build_head,
     fitting_pooling,
     pool,
-    recover_folder,
-    replace_folder,
     resolve_device,
     resolve_precision,
 )
+from lib.tokens import tokenise
+from lib.train import encode_views
 
 SENTENCES = ["a dog runs .", "the old woman reads one book behind the garden .", "no", "two cats"]
 
@@ -270,6 +274,67 @@ def test_projection_heads_have_the_sizes_they_name():
         build_head("mlp", 32)
 
 
+def test_the_head_of_diffcse_doubles_the_width_in_between():
+    head = build_head("bn_mlp", 32).train()
+    shapes = {name: tuple(p.shape) for name, p in head.named_parameters()}
+    assert shapes == {"0.weight": (64, 32), "1.weight": (64,), "1.bias": (64,), "3.weight": (32, 64)}
+    z = head(torch.randn(50, 32))
+    assert torch.allclose(z.mean(0), torch.zeros(32), atol=1e-5)
+    assert torch.allclose(z.std(0, correction=0), torch.ones(32), atol=1e-3)
+    assert build_head("bn_mlp:12:7", 32)(torch.randn(5, 32)).shape == (5, 7)
+
+
+@pytest.mark.parametrize("head", ["linear", "tanh", "relu"])
+def test_a_single_layer_begins_like_berts_or_like_torchs(folder, head):
+    """initializer_range is 0.3 here; torch draws from U(-1/√d, 1/√d), the bias too."""
+
+    def layer(init: str) -> nn.Linear:
+        modules = Encoder.load(folder, head=head, head_init=init, seed=1).head.modules()
+        return next(m for m in modules if isinstance(m, nn.Linear))
+
+    bert, own, bound = layer("bert"), layer("torch"), 32**-0.5
+    assert bert.weight.std().item() == pytest.approx(0.3, rel=0.1) and not bert.bias.any()
+    assert own.weight.abs().max() <= bound and own.bias.abs().max() <= bound
+    assert own.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.1)
+    assert own.bias.std().item() > 0.3 * bound
+    with pytest.raises(ValueError, match="head_init must be 'bert' or 'torch', got 'zero'"):
+        Encoder.load(folder, head=head, head_init="zero")
+
+
+@pytest.mark.parametrize("head", ["tanh", "simclr:8:5", "bn_mlp", "simsiam:8:5"])
+def test_the_head_meets_each_view_by_itself(folder, head):
+    """One pass of the backbone; batch statistics, running ones and gradients are those of separate calls."""
+    sizes = (4, 3, 5)
+    batch = Encoder.load(folder).tokenizer(tiny_sentences(12), return_tensors="pt", padding=True)
+    ids, mask = batch["input_ids"], batch["attention_mask"]
+    options = {"pooling": "mean", "head": head, "dropout": 0.0}
+    at_once = Encoder.load(folder, **options, head_per_view=True).train()
+    one_by_one, together = (Encoder.load(folder, **options).train() for _ in range(2))
+    found = at_once(ids, mask, sizes=sizes)
+    views = zip(ids.split(sizes), mask.split(sizes), strict=True)
+    expected = torch.cat([one_by_one(*view) for view in views])
+    assert torch.allclose(found, expected, atol=1e-5)
+    for z in (found, expected):
+        z.square().sum().backward()
+    for (name, p), q in zip(at_once.head.named_parameters(), one_by_one.head.parameters(), strict=True):
+        assert torch.allclose(p.grad, q.grad, atol=1e-4, rtol=1e-3), name
+    for (name, p), q in zip(at_once.head.named_buffers(), one_by_one.head.buffers(), strict=True):
+        assert torch.allclose(p.float(), q.float(), atol=1e-5), name
+    has_batch_norm = head != "tanh"
+    assert torch.allclose(together(ids, mask, sizes=sizes), found, atol=1e-3) != has_batch_norm
+
+
+def test_training_tells_the_head_its_views(folder):
+    """The end of `bn_mlp` is normalised: the mean of each view is zero, not only that of both."""
+    encoder = Encoder.load(folder, pooling="mean", head="bn_mlp", dropout=0.0, head_per_view=True).train()
+    views = [tokenise(tiny_sentences(6, seed), encoder.tokenizer, progress=False) for seed in (0, 1)]
+    for z in encode_views(encoder, views, np.arange(6), torch.device("cpu")):
+        assert torch.allclose(z.mean(0), torch.zeros(32), atol=1e-5)
+    encoder.head_per_view = False
+    z1, z2 = encode_views(encoder, views, np.arange(6), torch.device("cpu"))
+    assert torch.allclose(z1.mean(0), -z2.mean(0), atol=1e-5) and z1.mean(0).abs().max() > 0.01
+
+
 def test_head_weights_depend_on_the_seed_alone(folder):
     torch.manual_seed(5)
     state = torch.get_rng_state()
@@ -312,25 +377,6 @@ def test_saving_again_replaces_the_folder(folder, tmp_path):
     assert Encoder.load(tmp_path / "saved").settings["head"] == "none"
     assert not (tmp_path / "saved" / "stale").exists() and not (tmp_path / "saved" / "head.safetensors").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["saved"]
-
-
-def test_recover_folder_undoes_half_a_replacement(tmp_path):
-    def content() -> dict[str, str]:
-        return {p.name: (p / "f").read_text() for p in tmp_path.iterdir()}
-
-    def make(name: str, text: str):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "f").write_text(text)
-        return tmp_path / name
-
-    make("best.old7", "old"), make("best.tmp7", "new")
-    recover_folder(tmp_path / "best")
-    assert content() == {"best": "old"}
-    make("best.old8", "older")
-    recover_folder(tmp_path / "best")
-    assert content() == {"best": "old"}
-    replace_folder(make("best.tmp9", "new"), tmp_path / "best")
-    assert content() == {"best": "new"}
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.35])
@@ -424,23 +470,6 @@ def test_export_refuses_what_has_no_counterpart(folder, tmp_path, options):
     assert not list(tmp_path.iterdir())
 
 
-def word_tokenizer(bos: str, eos: str, pad: str | None, limit: int, special: bool = True) -> PreTrainedTokenizerFast:
-    """A word-level tokenizer whose special tokens are those of another family; the padding's id is 1."""
-    names = dict.fromkeys([bos, pad or "<unused>", eos, *WORDS, *SPECIAL])
-    backend = Tokenizer(models.WordLevel({w: i for i, w in enumerate(names)}, unk_token="[UNK]"))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    if special:
-        pairs = [(bos, 0), (eos, 2)]
-        backend.post_processor = processors.TemplateProcessing(single=f"{bos} $A {eos}", special_tokens=pairs)
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=backend, bos_token=bos, eos_token=eos, unk_token="[UNK]", mask_token="[MASK]"
-    )
-    if pad:
-        fast.pad_token = pad
-    fast.model_max_length = limit
-    return fast
-
-
 SIZES = {"vocab_size": 80, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 FAMILIES = {
     "roberta": (
@@ -500,6 +529,81 @@ def test_other_families_load_encode_and_change_dropout(family, tmp_path):
     assert np.array_equal(Encoder.load(tmp_path / "saved").encode(sentences), encoder.encode(sentences))
 
 
+CONFIGS: dict[str, dict] = {
+    **{name: {} for name in FIRST_TOKEN_ALONE},
+    "longformer": {"attention_window": [4, 4]},
+    "ibert": {},
+    "canine": {"downsampling_rate": 2, "local_transformer_stride": 8},
+    "mobilebert": {"embedding_size": 16, "intra_bottleneck_size": 16, "true_hidden_size": 16},
+    "mpnet": {},
+}
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_cls_pooling_is_the_first_token_of_every_architecture(model_type):
+    sizes = {**SIZES, "intermediate_size": 48, "max_position_embeddings": 34}
+    config = AutoConfig.for_model(model_type, **sizes, **CONFIGS[model_type])
+    torch.manual_seed(0)
+    encoder = Encoder(AutoModel.from_config(config), None, pooling="cls").eval()
+    ids, mask = torch.randint(5, 80, (3, 8)), torch.ones(3, 8, dtype=torch.long)
+    mask[1, 5:] = 0
+    with torch.no_grad():
+        expected = encoder.backbone(input_ids=ids, attention_mask=mask).last_hidden_state[:, 0]
+        assert torch.allclose(encoder(ids, mask), expected, atol=1e-5)
+
+
+def test_a_pass_that_fails_leaves_the_next_one_whole(encoder):
+    """Out of memory in the last layer, say: hidden states afterwards have all tokens."""
+    expected = encoder.hidden_states(SENTENCES[1])
+
+    def fail(*_):
+        raise RuntimeError("no memory")
+
+    failing = encoder.backbone.encoder.layer[-1].output.register_forward_pre_hook(fail)
+    encoder.train()
+    with pytest.raises(RuntimeError, match="no memory"):
+        encoder.encode(SENTENCES, pooling="cls")
+    failing.remove()
+    assert encoder.training, "the mode is what it was"
+    assert np.array_equal(encoder.hidden_states(SENTENCES[1]), expected)
+
+
+def test_a_model_without_a_table_of_positions_reads_any_length(tmp_path):
+    sizes = {"vocab_size": 80, "d_model": 16, "n_layer": 2, "n_head": 2, "d_inner": 16}
+    XLNetModel(XLNetConfig(**sizes)).save_pretrained(tmp_path)
+    word_tokenizer("<s>", "</s>", "<pad>", 10**30).save_pretrained(tmp_path)
+    encoder = Encoder.load(tmp_path, pooling="mean")
+    assert encoder.longest_input() >= 10_000
+    long = " ".join(WORDS * 3)
+    assert not np.allclose(*encoder.encode([long, f"{long} dog"], precision="fp32"), atol=1e-6)
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+@pytest.mark.parametrize("head", ["none", "simclr:8:5"])
+def test_a_sentence_without_tokens_is_zero_alone_and_among_others(tmp_path, pooling, head):
+    FAMILIES["gpt2"][0]().save_pretrained(tmp_path)
+    word_tokenizer("<s>", "</s>", None, 32, special=False).save_pretrained(tmp_path)
+    encoder = Encoder.load(tmp_path, pooling=pooling, head=head, eval_head=head != "none")
+    width = 32 if head == "none" else 5
+    assert encoder.encode([]).shape == (0, width)
+    for sentences in ([""], ["", "", ""], ["a dog", "", "two cats"]):
+        found = encoder.encode(sentences, precision="fp32")
+        assert found.shape == (len(sentences), width)
+        assert [bool(row.any()) for row in found] == [bool(s) for s in sentences]
+
+
+def test_keys_and_values_are_not_kept(tmp_path):
+    FAMILIES["llama"][0]().save_pretrained(tmp_path)
+    word_tokenizer("<s>", "</s>", "<pad>", 32).save_pretrained(tmp_path)
+    encoder = Encoder.load(tmp_path, pooling="last_token")
+    kept = []
+    encoder.backbone.register_forward_hook(lambda *a: kept.append(a[-1].past_key_values))
+    encoder.encode(SENTENCES)
+    batch = encoder.tokenizer(SENTENCES, return_tensors="pt", padding=True)
+    encoder.train()(batch["input_ids"], batch["attention_mask"])
+    assert len(kept) >= 2 and all(cache is None for cache in kept)
+
+
 @pytest.mark.parametrize("family", ["llama", "gpt2"])
 def test_the_first_token_of_a_causal_model_has_seen_no_sentence(family, tmp_path):
     FAMILIES[family][0]().save_pretrained(tmp_path)
@@ -526,8 +630,27 @@ def test_resolve_device(monkeypatch):
     with pytest.raises(ValueError, match="sees no GPU: use device='cpu'"):
         resolve_device("cuda:1")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert resolve_device("auto") == torch.device("cuda") and resolve_device("cuda:1") == torch.device("cuda:1")
     assert resolve_device("cpu") == torch.device("cpu")
+    with pytest.raises(ValueError, match="the last of 2 GPUs is 'cuda:1'"):
+        resolve_device("cuda:2")
+
+
+def test_a_macs_gpu_is_used_only_if_named(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert resolve_device("auto") == torch.device("cpu") and resolve_device("mps") == torch.device("mps")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="no Mac with a GPU"):
+        resolve_device("mps")
+
+
+@pytest.mark.parametrize("device", ["gpu", "", "cuda:x", "meta", None])
+def test_a_device_that_is_none_is_one_sentence(folder, device):
+    with pytest.raises(ValueError, match="device must be 'auto', 'cpu'") as caught:
+        Encoder.load(folder, device=device)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("amx", "avx", "expected"), [(0, 0, "fp32"), (1, 0, "bf16"), (0, 1, "bf16")])
@@ -539,15 +662,42 @@ def test_resolve_precision_on_a_cpu(monkeypatch, amx, avx, expected):
     assert resolve_precision("fp32") == "fp32" and resolve_precision("bf16") == "bf16"
     with pytest.raises(ValueError, match="'auto', 'fp32' or 'bf16', got 'fp16'"):
         resolve_precision("fp16")
+    for wished in ("fp32", "bf16"):
+        monkeypatch.setenv("CSE_AUTO_PRECISION", wished)
+        assert resolve_precision("auto") == wished and resolve_precision("fp32") == "fp32"
+    monkeypatch.setenv("CSE_AUTO_PRECISION", "half")
+    with pytest.raises(ValueError, match="CSE_AUTO_PRECISION must be fp32 or bf16, got 'half'"):
+        resolve_precision("auto")
 
 
-@pytest.mark.parametrize("hardware", [True, False])
-def test_resolve_precision_on_a_gpu_ignores_emulated_bf16(monkeypatch, hardware):
+def test_resolve_precision_asks_the_gpu_that_is_named(monkeypatch):
+    """The second GPU has bf16 units, the first, which is the current one, has none."""
     monkeypatch.delenv("CSE_AUTO_PRECISION", raising=False)
+    capability = {"cuda": 7, "cuda:0": 7, "cuda:1": 9}
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: False)
     monkeypatch.setattr(
-        torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or hardware
+        torch.cuda, "get_device_properties", lambda device: SimpleNamespace(major=capability[str(device)])
     )
-    assert resolve_precision("auto", "cuda") == ("bf16" if hardware else "fp32")
+    for device, expected in (("cuda", "fp32"), ("cuda:0", "fp32"), ("cuda:1", "bf16")):
+        assert resolve_precision("auto", device) == resolve_precision("auto", torch.device(device)) == expected
+
+
+@pytest.mark.parametrize("automatic", ["fp32", "bf16"])
+@pytest.mark.parametrize("around", ["autocast", "accelerate"])
+def test_a_precision_holds_whatever_stands_around(folder, monkeypatch, automatic, around):
+    """Not the machine, not an autocast of the caller, not accelerate decides."""
+    monkeypatch.setenv("CSE_AUTO_PRECISION", automatic)
+    plain = Encoder.load(folder, head="tanh", eval_head=True)
+    expected = {p: plain.encode(SENTENCES, precision=p) for p in ("fp32", "bf16", "auto")}
+    encoder = Encoder.load(folder, head="tanh", eval_head=True)
+    if around == "accelerate":
+        accelerator = Accelerator(cpu=True, mixed_precision="bf16")
+        encoder = accelerator.unwrap_model(accelerator.prepare_model(encoder))
+    with torch.autocast("cpu", torch.bfloat16, enabled=around == "autocast"):
+        found = {p: encoder.encode(SENTENCES, precision=p) for p in expected}
+    assert all(np.array_equal(found[p], expected[p]) for p in expected)
+    assert np.array_equal(found["auto"], found[automatic])
+    assert not np.array_equal(found["fp32"], found["bf16"])
 
 
 def test_settings_file_is_readable_json(folder, tmp_path):

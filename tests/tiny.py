@@ -4,7 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import BertConfig, BertModel, BertTokenizerFast
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import BertConfig, BertModel, BertTokenizerFast, PreTrainedTokenizerFast
 
 from lib.encoder import Encoder
 from lib.recipes import Recipe, recipe
@@ -23,6 +24,23 @@ def tiny_tokenizer(folder: Path) -> BertTokenizerFast:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vocab.txt").write_text("\n".join(SPECIAL + WORDS) + "\n")
     return BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=32)
+
+
+def word_tokenizer(bos: str, eos: str, pad: str | None, limit: int, special: bool = True) -> PreTrainedTokenizerFast:
+    """A word-level tokenizer whose special tokens are those of another family; the padding's id is 1."""
+    names = dict.fromkeys([bos, pad or "<unused>", eos, *WORDS, *SPECIAL])
+    backend = Tokenizer(models.WordLevel({w: i for i, w in enumerate(names)}, unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    if special:
+        pairs = [(bos, 0), (eos, 2)]
+        backend.post_processor = processors.TemplateProcessing(single=f"{bos} $A {eos}", special_tokens=pairs)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token=bos, eos_token=eos, unk_token="[UNK]", mask_token="[MASK]"
+    )
+    if pad:
+        fast.pad_token = pad
+    fast.model_max_length = limit
+    return fast
 
 
 def tiny_bert(folder: Path, seed: int = 0, dropout: float = 0.1, layers: int = 2) -> Path:

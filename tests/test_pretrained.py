@@ -1,0 +1,378 @@
+"""Models from folders and from the Hub: read as what they say they are, or refused in one sentence."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from huggingface_hub import constants
+from safetensors.torch import load_file, save_file
+from tiny import WORDS, tiny_bert, tiny_sentences, word_tokenizer
+from transformers import (
+    AlbertConfig,
+    AlbertForPreTraining,
+    BertConfig,
+    BertForPreTraining,
+    BertForSequenceClassification,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
+    ElectraConfig,
+    ElectraForPreTraining,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedModel,
+    RobertaConfig,
+    RobertaForMaskedLM,
+    T5Config,
+    T5Model,
+)
+
+from lib.encoder import Encoder
+from lib.pretrained import fitting_pooling
+
+SENTENCES = [*tiny_sentences(6), " ".join(WORDS * 2)]
+LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n"
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("bert"))
+
+
+@pytest.fixture
+def folder(bert, tmp_path) -> Path:
+    return Path(shutil.copytree(bert, tmp_path / "model"))
+
+
+def config(folder: Path, **changes) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def weights(folder: Path, change: Callable[[dict], dict]) -> None:
+    path = folder / "model.safetensors"
+    save_file(change(load_file(path)), path, metadata={"format": "pt"})
+
+
+def cut(folder: Path, name: str, n: int) -> None:
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:n])
+
+
+def without_tokenizer(folder: Path) -> None:
+    for name in ("tokenizer.json", "vocab.txt", "tokenizer_config.json"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def as_pickle(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"no pickle" * 99)
+
+
+def fewer_rows(folder: Path) -> None:
+    config(folder, vocab_size=40)
+    weights(folder, lambda s: {k: v[:40] if "word_emb" in k else v for k, v in s.items()})
+
+
+def with_head(folder: Path, content: bytes | dict | None = None, **settings) -> None:
+    (folder / "sentence_encoder.json").write_text(json.dumps({"head": "tanh", **settings}))
+    if isinstance(content, dict):
+        save_file(content, folder / "head.safetensors")
+    elif content is not None:
+        (folder / "head.safetensors").write_bytes(content)
+
+
+LAST = "encoder.layer.1.output.dense.weight"
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a tensor missing": (
+        lambda f: weights(f, lambda s: {k: v for k, v in s.items() if k != LAST}),
+        f"lack 1 tensors that config.json asks for, e.g. {LAST}",
+    ),
+    "all renamed": (lambda f: weights(f, lambda s: {f"x.{k}": v for k, v in s.items()}), "lack 37 tensors"),
+    "more layers": (lambda f: config(f, num_hidden_layers=3), "lack 16 tensors"),
+    "fewer layers": (lambda f: config(f, num_hidden_layers=1), "hold 16 tensors that config.json has no place"),
+    "mis-shaped": (lambda f: config(f, intermediate_size=64), "has the shape (48,) and config.json asks for (64,)"),
+    "not a number": (
+        lambda f: weights(f, lambda s: s | {LAST: s[LAST] * torch.nan}),
+        f"{LAST} holds numbers that are not finite",
+    ),
+    "heads do not divide": (lambda f: config(f, num_attention_heads=5), "not a multiple"),
+    "unknown activation": (lambda f: config(f, hidden_act="gemu"), "'gemu'"),
+    "unknown model type": (lambda f: config(f, model_type="zzz"), "`zzz`"),
+    "truncated weights": (lambda f: cut(f, "model.safetensors", 5000), "cannot be read as a model"),
+    "empty weights": (lambda f: cut(f, "model.safetensors", 0), "cannot be read as a model"),
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "no file named model.safetensors"),
+    "Git LFS": (lambda f: (f / "model.safetensors").write_text(LFS), "run `git lfs pull`"),
+    "tokenizer in Git LFS": (lambda f: (f / "tokenizer.json").write_text(LFS), "run `git lfs pull`"),
+    "damaged pickle": (as_pickle, "cannot be read as a model"),
+    "no tokenizer": (without_tokenizer, "has no tokenizer: tokenizer.json or vocab.txt is missing"),
+    "truncated tokenizer": (lambda f: cut(f, "tokenizer.json", 300), "cannot be read as a model"),
+    "truncated config": (lambda f: cut(f, "config.json", 30), "is not a valid JSON file"),
+    "config is a list": (lambda f: (f / "config.json").write_text("[]"), "Unrecognized model"),
+    "tokenizer of another model": (fewer_rows, "ids go up to 62 and the embedding matrix has 40 rows"),
+    "unknown setting": (
+        lambda f: (f / "sentence_encoder.json").write_text('{"pool": "cls"}'),
+        "sentence_encoder.json: unknown setting 'pool'",
+    ),
+    "wrong type": (lambda f: with_head(f, eval_head="no"), "eval_head must be true or false, got 'no'"),
+    "wrong pooling": (lambda f: with_head(f, pooling="max"), "sentence_encoder.json: unknown pooling 'max'"),
+    "wrong head": (lambda f: with_head(f, head="mlp"), "sentence_encoder.json: unknown head 'mlp'"),
+    "settings are no JSON": (lambda f: (f / "sentence_encoder.json").write_text("{"), "is no JSON"),
+    "settings are a list": (lambda f: (f / "sentence_encoder.json").write_text("[]"), "must hold an object"),
+    "no head": (lambda f: with_head(f, eval_head=True), "head.safetensors, the weights of its head, is missing"),
+    "truncated head": (lambda f: with_head(f, b""), "head.safetensors does not hold"),
+    "another head": (lambda f: with_head(f, {"0.weight": torch.ones(3, 3)}), "the weights of the head 'tanh'"),
+}
+
+
+def refusal(name: Path | str, kinds=(ValueError, FileNotFoundError), **options) -> str:
+    """The sentence with which a model is refused."""
+    with pytest.raises(kinds) as caught:
+        Encoder.load(name, **options)
+    text = str(caught.value)
+    assert "\n" not in text and str(name) in text
+    return text
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_model_is_one_sentence(folder, damage, capfd) -> None:
+    spoil, message = DAMAGES[damage]
+    spoil(folder)
+    assert message in refusal(folder)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_vocabulary_without_its_merges_is_no_tokenizer(folder) -> None:
+    without_tokenizer(folder)
+    (folder / "vocab.json").write_text(json.dumps({w: i for i, w in enumerate(["<s>", "</s>", "<unk>", *"abcdef"])}))
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "RobertaTokenizer"}')
+    assert "cannot be read as a model" in refusal(folder)
+
+
+def test_an_encoder_decoder_is_refused(tmp_path) -> None:
+    sizes = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
+    T5Model(T5Config(vocab_size=80, **sizes)).save_pretrained(tmp_path)
+    assert "is an encoder-decoder (t5)" in refusal(tmp_path)
+
+
+def test_program_code_beside_a_model_is_never_run(folder, tmp_path) -> None:
+    trace = tmp_path / "ran"
+    (folder / "code.py").write_text(f"open({str(trace)!r}, 'w').close()\n")
+    config(folder, model_type="own", auto_map={"AutoConfig": "code.Config", "AutoModel": "code.Model"})
+    assert "program code of its own" in refusal(folder)
+    with pytest.raises(ValueError, match="program code of its own"):
+        fitting_pooling(folder)
+    assert not trace.exists()
+
+
+SIZES = {"vocab_size": 80, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
+WIDE = {**SIZES, "intermediate_size": 48, "max_position_embeddings": 40}
+PRE_TRAINED: dict[str, Callable[[], PreTrainedModel]] = {
+    "bert": lambda: BertForPreTraining(BertConfig(**WIDE)),
+    "classifier": lambda: BertForSequenceClassification(BertConfig(**WIDE)),
+    "roberta": lambda: RobertaForMaskedLM(RobertaConfig(**WIDE)),
+    "albert": lambda: AlbertForPreTraining(AlbertConfig(**WIDE, embedding_size=16)),
+    "electra": lambda: ElectraForPreTraining(ElectraConfig(**WIDE, embedding_size=16)),
+    "distilbert": lambda: DistilBertForMaskedLM(
+        DistilBertConfig(vocab_size=80, dim=32, n_layers=2, n_heads=2, hidden_dim=48)
+    ),
+    "gpt2": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=80, n_embd=32, n_layer=2, n_head=2)),
+}
+
+
+@pytest.mark.parametrize("family", PRE_TRAINED)
+def test_heads_of_the_pre_training_are_left_out_in_silence(family, tmp_path, capfd) -> None:
+    model = PRE_TRAINED[family]().eval()
+    model.save_pretrained(tmp_path / "model")
+    word_tokenizer("<s>", "</s>", "<pad>", 32).save_pretrained(tmp_path / "model")
+    capfd.readouterr()
+    encoder = Encoder.load(tmp_path / "model", pooling="mean")
+    encoder.save(tmp_path / "saved")
+    assert capfd.readouterr() == ("", "")
+    batch = encoder.tokenizer(SENTENCES[0], return_tensors="pt", return_token_type_ids=False)
+    with torch.no_grad():
+        expected = model.base_model(**batch).last_hidden_state.mean(1).numpy()
+    assert np.allclose(encoder.encode(SENTENCES[:1], precision="fp32"), expected, atol=1e-5)
+
+
+def test_old_names_of_layer_norm_and_stored_positions_are_no_damage(folder) -> None:
+    expected = Encoder.load(folder).encode(SENTENCES)
+
+    def old(state: dict) -> dict:
+        names = {
+            k: k.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+            for k in state
+        }
+        renamed = {f"bert.{names[k]}": v for k, v in state.items()}
+        return renamed | {"bert.embeddings.position_ids": torch.arange(32)[None]}
+
+    weights(folder, old)
+    assert np.array_equal(Encoder.load(folder).encode(SENTENCES), expected)
+
+
+# --- sentence-transformers -----------------------------------------------------------------------------------
+
+TRANSFORMER = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
+POOLING = {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
+NORMALIZE = {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}
+
+
+def modules(folder: Path, pooling: dict, *more: dict, **transformer) -> Path:
+    """Make a sentence-transformers model of a plain folder."""
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    files = {
+        "modules.json": [TRANSFORMER, POOLING, *more],
+        "1_Pooling/config.json": {"word_embedding_dimension": 32, **pooling},
+        "sentence_bert_config.json": transformer,
+    }
+    for name, content in files.items():
+        (folder / name).write_text(json.dumps(content))
+    return folder
+
+
+def on_the_hub(folder: Path, cache: Path, name: str = "someone/model") -> str:
+    """Put a folder into a Hub cache, as a download does; returns the id."""
+    revision = "0" * 40
+    repository = cache / f"models--{name.replace('/', '--')}"
+    shutil.copytree(folder, repository / "snapshots" / revision)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(revision)
+    return name
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """An empty Hub cache, and no network."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    return tmp_path / "hub"
+
+
+POOLINGS = {
+    "old cls": ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
+    "old mean": ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}, "mean"),
+    "old last": ({"pooling_mode_lasttoken": True}, "last_token"),
+    "old none": ({"pooling_mode_cls_token": False}, "mean"),
+    "new cls": ({"pooling_mode": "cls"}, "cls"),
+    "new mean": ({"pooling_mode": "mean"}, "mean"),
+    "new last": ({"pooling_mode": ["lasttoken"]}, "last_token"),
+}
+
+
+@pytest.mark.parametrize("spelling", POOLINGS)
+def test_the_vectors_are_sentence_transformers(folder, cache, spelling) -> None:
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    pooling, expected = POOLINGS[spelling]
+    modules(folder, pooling, NORMALIZE, max_seq_length=9, do_lower_case=False)
+    theirs = sentence_transformers.SentenceTransformer(str(folder), device="cpu").encode(SENTENCES)
+    for name in (folder, on_the_hub(folder, cache)):
+        encoder = Encoder.load(name)
+        assert encoder.settings["pooling"] == encoder.settings["eval_pooling"] == expected
+        ours = encoder.encode(SENTENCES, precision="fp32")
+        assert np.allclose(ours / np.linalg.norm(ours, axis=1, keepdims=True), theirs, atol=1e-5)
+        assert Encoder.load(name, pooling="last2_mean").settings["eval_pooling"] == "last2_mean"
+
+
+def test_a_folder_that_sentence_transformers_writes_is_read(folder, tmp_path) -> None:
+    st = pytest.importorskip("sentence_transformers")
+    parts = pytest.importorskip("sentence_transformers.models")
+    transformer = parts.Transformer(str(folder), max_seq_length=7)
+    model = st.SentenceTransformer(modules=[transformer, parts.Pooling(32, "mean")], device="cpu")
+    model.save(str(tmp_path / "theirs"))
+    ours = Encoder.load(tmp_path / "theirs").encode(SENTENCES, precision="fp32")
+    assert np.allclose(ours, model.encode(SENTENCES), atol=1e-5)
+
+
+def test_lower_casing_is_sentence_transformers(tmp_path) -> None:
+    st = pytest.importorskip("sentence_transformers")
+    folder = tiny_bert(tmp_path / "cased")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        path = folder / name
+        path.write_text(path.read_text().replace('"lowercase": true', '"lowercase": false'))
+        path.write_text(path.read_text().replace('"do_lower_case": true', '"do_lower_case": false'))
+    texts = ["A DOG runs .", "Two Cats"]
+    vectors = []
+    for lower in (False, True):
+        modules(folder, {"pooling_mode": "mean"}, do_lower_case=lower)
+        vectors.append(Encoder.load(folder).encode(texts, precision="fp32"))
+        theirs = st.SentenceTransformer(str(folder), device="cpu").encode(texts)
+        assert np.allclose(vectors[-1], theirs, atol=1e-5)
+    assert not np.allclose(*vectors, atol=1e-2)
+
+
+def module_of(kind: str, path: str = "2_More") -> dict:
+    return {"idx": 2, "name": "2", "path": path, "type": f"sentence_transformers.models.{kind}"}
+
+
+WITHOUT_COUNTERPART: dict[str, tuple[Callable[[Path], object], str]] = {
+    "max": (lambda f: modules(f, {"pooling_mode_max_tokens": True}), "the pooling max"),
+    "weighted": (lambda f: modules(f, {"pooling_mode": "weightedmean"}), "the pooling weightedmean"),
+    "root": (lambda f: modules(f, {"pooling_mode_mean_sqrt_len_tokens": True}), "mean_sqrt_len_tokens"),
+    "two": (
+        lambda f: modules(f, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}),
+        "the pooling cls + mean",
+    ),
+    "two, new": (lambda f: modules(f, {"pooling_mode": ["cls", "mean"]}), "the pooling cls + mean"),
+    "dense": (
+        lambda f: modules(f, {"pooling_mode": "mean"}, module_of("Dense")),
+        "the modules Transformer, Pooling, Dense",
+    ),
+    "word weights": (lambda f: modules(f, {}, module_of("WordWeights")), "WordWeights"),
+    "own code": (
+        lambda f: modules(f, {}, {"idx": 2, "name": "2", "path": "", "type": "own.Normalize"}),
+        "own.Normalize",
+    ),
+    "prompt": (
+        lambda f: (
+            modules(f, {}),
+            (f / "config_sentence_transformers.json").write_text(
+                '{"prompts": {"query": "query: "}, "default_prompt_name": "query"}'
+            ),
+        ),
+        "the prompt 'query: '",
+    ),
+    "cut vectors": (
+        lambda f: (modules(f, {}), (f / "config_sentence_transformers.json").write_text('{"truncate_dim": 8}')),
+        "cut to 8",
+    ),
+    "another task": (lambda f: modules(f, {}, transformer_task="fill-mask"), "the task fill-mask"),
+    "arguments": (lambda f: modules(f, {}, tokenizer_args={"padding_side": "left"}), "padding_side"),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_COUNTERPART)
+def test_what_has_no_counterpart_is_refused_unless_a_pooling_is_named(folder, case) -> None:
+    make, message = WITHOUT_COUNTERPART[case]
+    make(folder)
+    text = refusal(folder)
+    assert message in text and "has no counterpart here" in text and "pass pooling=" in text
+    assert Encoder.load(folder, pooling="mean").encode(SENTENCES).shape == (len(SENTENCES), 32)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("modules.json", "{}", "must hold a list"),
+        ("modules.json", '[{"type": 3}]', "must list objects with type and path"),
+        ("modules.json", "[", "is no JSON"),
+        ("1_Pooling/config.json", None, "1_Pooling/config.json, which modules.json names, is missing"),
+        ("1_Pooling/config.json", "[]", "must hold an object"),
+        ("sentence_bert_config.json", '{"max_seq_length": "9"}', "max_seq_length must be a positive number"),
+    ],
+)
+def test_a_damaged_description_is_one_sentence(folder, name, content, message) -> None:
+    path = modules(folder, {}) / name
+    path.unlink() if content is None else path.write_text(content)
+    assert message in refusal(folder)
+
+
+def test_a_saved_encoder_is_the_same_by_its_hub_id(folder, cache, tmp_path) -> None:
+    """Head and settings too."""
+    encoder = Encoder.load(folder, pooling="mean", head="tanh", eval_head=True, seed=5)
+    encoder.save(tmp_path / "saved")
+    again = Encoder.load(on_the_hub(tmp_path / "saved", cache))
+    assert again.settings == encoder.settings
+    assert np.array_equal(again.encode(SENTENCES), encoder.encode(SENTENCES))
