@@ -126,6 +126,14 @@ CLAUSES = {
     "././punct/5",
     "It has not yet begun.": "It/PRP/nsubj/5 has/VBZ/aux/5/have not/RB/advmod/5 yet/RB/advmod/5 "
     "begun/VBN/root/0/begin ././punct/5",
+    "As he is ill and she has left, they can stay.": "As/IN/mark/4 he/PRP/nsubj/4 is/VBZ/cop/4/be ill/JJ/advcl/12 "
+    "and/CC/cc/8 she/PRP/nsubj/8 has/VBZ/aux/8/have left/VBN/conj/4/leave ,/,/punct/4 they/PRP/nsubj/12 "
+    "can/MD/aux/12 stay/VB/root/0 ././punct/12",
+    "Nobody knows nothing.": "Nobody/NN/nsubj/2 knows/VBZ/root/0/know nothing/NN/obj/2 ././punct/2",
+    "He did not win with no help.": "He/PRP/nsubj/4 did/VBD/aux/4/do not/RB/advmod/4 win/VB/root/0 with/IN/case/7 "
+    "no/DT/det/7 help/NN/obl/4 ././punct/4",
+    "It is said that she had only left.": "It/PRP/expl/3 is/VBZ/aux:pass/3/be said/VBN/root/0/say that/IN/mark/8 "
+    "she/PRP/nsubj/8 had/VBD/aux/8/have only/RB/advmod/8 left/VBN/ccomp/3/leave ././punct/3",
     "He wins no matter what.": "He/PRP/nsubj/2 wins/VBZ/root/0/win no/DT/det/4 matter/NN/obl/2 what/WP/nmod/4 "
     "././punct/2",
     "She was re-elected.": "She/PRP/nsubj/4 was/VBD/cop/3/be re-/JJ/advcl/4 elected/VBD/root/0/elect ././punct/4",

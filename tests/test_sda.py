@@ -329,6 +329,16 @@ EXPECTED_OF_CLAUSES = {
     ),
     "It was not only old.": (SAME, "It is not true that it was not only old."),
     "It has not yet begun.": ("It is not true that it has already begun.", "It has already begun."),
+    "As he is ill and she has left, they can stay.": (
+        "As he is not ill and she has not left, they can stay.",
+        "As he is ill and she has left, they can not stay.",
+    ),
+    "Nobody knows nothing.": ("It is not true that somebody knows nothing.", "Somebody knows nothing."),
+    "He did not win with no help.": ("It is not true that he did win with no help.", "He did win with no help."),
+    "It is said that she had only left.": (
+        "It is not true that it is not said that she had only left.",
+        "It is not said that she had only left.",
+    ),
     "He wins no matter what.": (
         "It is not true that he does not win no matter what.",
         "He does not win no matter what.",

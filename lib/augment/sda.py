@@ -385,15 +385,14 @@ def double_negation(doc: Any, rng: np.random.Generator | None = None, nouns: boo
 
 
 def _walk(tree: Tree, clause: _Clause | None, main: list[Edit]) -> list[list[Edit]]:
-    """The first two places of Algorithm 3, in the order of the words, at most one to a clause."""
+    """The places of Algorithm 3, in the order of the words, at most one to a clause."""
     sites = [main] if main else []
     for i, label in enumerate(tree.deps):
         if label in FINITE_CLAUSES and i != tree.root:
             sites.append(_second_negation(tree, i))
     sites = sorted((edits for edits in sites if edits), key=lambda edits: edits[0].start)
     places = [edits[0].start for edits in sites]
-    apart = [edits for n, edits in enumerate(sites) if places[n] not in places[:n]]
-    return apart[:2] if len(apart) > 1 else sites[:1]
+    return [edits for n, edits in enumerate(sites) if places[n] not in places[:n]]
 
 
 def _second_negation(tree: Tree, i: int) -> list[Edit]:
