@@ -1,0 +1,1 @@
+"""Kills, damaged input and races, counted: `python -m benchmarks.robustness`."""

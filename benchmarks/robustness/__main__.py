@@ -1,0 +1,86 @@
+"""`python -m benchmarks.robustness` kills, fuzzes and races, and writes the table; a campaign takes its name.
+
+The whole takes an hour or two on two cores: `python -m benchmarks.robustness kills --tries 3` is a short look.
+"""
+
+import argparse
+import os
+import sys
+from datetime import UTC, datetime
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import torch
+
+from benchmarks.robustness import fuzz, kills, races
+from benchmarks.robustness.common import Count
+from lib import files, paths, runs
+
+TARGET = paths.BENCHMARKS / "results"
+USUAL = {"kills": 18, "fuzz": 700, "races": 100}
+COLUMNS = ("tries", "kills", "refused", "accepted", "wrong", "stuck", "leftovers", "tracebacks")
+
+
+def markdown(content: dict) -> str:
+    """The table, with totals."""
+    rows = [Count(**row) for row in content["rows"]]
+    lines = [
+        "# Kills, damaged input, races",
+        "",
+        f"{content['date']}, {content['machine']}, commit {content['commit']}, seed {content['seed']}. Made by "
+        "`python -m benchmarks.robustness`. *Refused* is a sentence that names what is wrong; *accepted* is input that "
+        "gave a result, among it damage that cannot be known, such as another letter. The last four columns count "
+        "defects.",
+        "",
+        "| campaign | " + " | ".join(COLUMNS) + " |",
+        "|---|" + "--:|" * len(COLUMNS),
+    ]
+    total = Count("**all**", *(sum(getattr(row, name) for row in rows) for name in order()))
+    for row in [*rows, total]:
+        lines.append(f"| {row.campaign} | " + " | ".join(f"{getattr(row, c):,}" for c in COLUMNS) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def order() -> list[str]:
+    """The counted fields, in the order of `Count`."""
+    return [name for name in Count.__dataclass_fields__ if name != "campaign"]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit status: 0 if nothing is wrong."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.robustness", description=__doc__)
+    parser.add_argument("campaign", nargs="*", choices=[[], *USUAL], help="kills, fuzz, races (all)")
+    parser.add_argument("--tries", type=int, help=f"of each kind (usually {USUAL})")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--no-file", action="store_true", help="print the table only")
+    chosen = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    wanted = chosen.campaign or list(USUAL)
+    tries = {name: chosen.tries or USUAL[name] for name in wanted}
+    counts: list[Count] = []
+    if "fuzz" in wanted:
+        counts += fuzz.main(tries["fuzz"], chosen.seed)
+    if "kills" in wanted:
+        counts += kills.main(tries["kills"], chosen.seed)
+    if "races" in wanted:
+        counts += races.main(tries["races"])
+    environment = runs.environment()
+    content = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": environment["cpu"],
+        "commit": str(environment["commit"])[:10],
+        "seed": chosen.seed,
+        "rows": [count.row() for count in counts],
+    }
+    text = markdown(content)
+    print(text)
+    if not chosen.no_file:
+        files.write_json(TARGET / "robustness.json", content)
+        files.write_text(TARGET / "robustness.md", text)
+    return int(any(count.defects for count in counts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
