@@ -361,6 +361,9 @@ class Encoder(nn.Module):
     def _write_backbone(self, folder: Path) -> None:
         with quiet():
             self.backbone.save_pretrained(folder, state_dict=merged_state(self.backbone))
+            if fast := getattr(self.tokenizer, "backend_tokenizer", None):
+                fast.no_truncation()  # else the file holds the length of the last call
+                fast.no_padding()
             self.tokenizer.save_pretrained(folder)
 
     def export_sentence_transformers(self, folder: str | Path, card: str = "") -> None:

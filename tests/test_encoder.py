@@ -703,3 +703,12 @@ def test_a_precision_holds_whatever_stands_around(folder, monkeypatch, automatic
 def test_settings_file_is_readable_json(folder, tmp_path):
     tiny_encoder(folder, head="tanh").save(tmp_path / "saved")
     assert json.loads((tmp_path / "saved" / module.SETTINGS_FILE).read_text())["head"] == "tanh"
+
+
+def test_a_saved_tokenizer_does_not_remember_the_last_call(tmp_path) -> None:
+    encoder = tiny_encoder(tmp_path / "bert")
+    encoder.save(tmp_path / "before")
+    encoder.tokenizer(["a dog sees a cat .", "a dog ."], truncation=True, max_length=4, padding=True)
+    encoder.save(tmp_path / "after")
+    before, after = (tmp_path / name / "tokenizer.json" for name in ("before", "after"))
+    assert after.read_bytes() == before.read_bytes()

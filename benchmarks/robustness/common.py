@@ -70,9 +70,7 @@ def few_pairs(n: int = 120) -> None:
     def cut(split: str) -> Pairs:
         whole = read(split)
         kinds = None if whole.kinds is None else whole.kinds[:n]
-        return Pairs(
-            whole.name, whole.sentence1[:n], whole.sentence2[:n], whole.scores[:n], kinds
-        )
+        return Pairs(whole.name, whole.sentence1[:n], whole.sentence2[:n], whole.scores[:n], kinds)
 
     data.mini_pairs = cut
 

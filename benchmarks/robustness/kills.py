@@ -63,9 +63,7 @@ def campaigns(material: Path) -> Iterator[Work]:
     for name, changes in TRAININGS.items():
         yield Work(f"training: {name}", lambda folder, c=changes: train(folder, material, c))
     for name, options in AUGMENTATIONS.items():
-        yield Work(
-            f"augmenting: {name}", lambda folder, n=name, o=options: augmented(folder, material, n, o)
-        )
+        yield Work(f"augmenting: {name}", lambda folder, n=name, o=options: augmented(folder, material, n, o))
     yield Work("collecting", lambda folder: collected(folder, material))
     yield Work("exporting", lambda folder: exported(folder, material))
     yield Work(
@@ -187,9 +185,7 @@ def prepared(work: Work, folder: Path) -> None:
         raise RuntimeError(f"{work.name}: the preparation failed")
 
 
-def killed_once(
-    work: Work, folder: Path, events: int, seconds: float, rng: random.Random, number: int
-) -> str:
+def killed_once(work: Work, folder: Path, events: int, seconds: float, rng: random.Random, number: int) -> str:
     """Two of three kills at a writing event, the others at a random moment."""
     if number % 3 == 2:
         return killed_after(lambda: work.do(folder), rng.uniform(0.2, 0.95) * seconds)
