@@ -306,6 +306,9 @@ def test_uniformity_samples_above_max_rows():
     assert sampled == evaluate.uniformity(x, max_rows=150, seed=1) != exact
     assert sampled == pytest.approx(exact, abs=0.1)
     assert evaluate.uniformity(x, max_rows=300) == exact
+    assert evaluate.uniformity(np.eye(300), max_rows=150) == pytest.approx(-4), "a row is drawn twice"
+    crowded = np.vstack([np.ones((150, 150)), np.eye(150)])
+    assert evaluate.uniformity(crowded, max_rows=150) < -0.5, "the sample is of all rows, not of the first"
 
 
 @given(rows)
@@ -319,7 +322,7 @@ def test_mean_cosine_of_random_pairs():
     drawn = evaluate.mean_cosine(x, n_pairs=20_000, seed=1)
     assert drawn == evaluate.mean_cosine(x, n_pairs=20_000, seed=1) != evaluate.mean_cosine(x, n_pairs=20_000, seed=2)
     assert drawn == pytest.approx(evaluate.mean_cosine(x), abs=0.02)
-    assert evaluate.mean_cosine(np.array([[1.0, 0], [-1, 0]]), n_pairs=10) == -1  # no row is paired with itself
+    assert evaluate.mean_cosine(np.array([[1.0, 0], [-1, 0]]), n_pairs=1000) == -1  # no row is paired with itself
 
 
 @pytest.mark.parametrize("score", [evaluate.uniformity, evaluate.mean_cosine])
@@ -355,7 +358,7 @@ def test_geometry():
     assert found["alignment"] == pytest.approx((distance[0] + distance[1]) / 2)
     assert found["uniformity"] == pytest.approx(math.log(sum(math.exp(-2 * d) for d in distance) / 3))
     assert found["mean_cosine"] == pytest.approx(sum(cosine) / 3, abs=1e-6)
-    assert 1 < found["effective_rank"] < 2
+    assert found["effective_rank"] == pytest.approx(evaluate.effective_rank(encode(["a", "b", "c"])))
     with pytest.raises(ValueError, match=r"toy has no pair with a gold score of at least 5\.5"):
         evaluate.geometry(encode, pairs, threshold=5.5)
 
@@ -395,6 +398,8 @@ def test_sif_against_the_algorithm_step_by_step():
     found = evaluate.word_vectors_encode(matrix, Words(), sif=counts, a=a)(sentences)
     assert np.allclose(found, expected)
     assert np.abs(found @ u).max() < 1e-12
+    published = evaluate.word_vectors_encode(matrix, Words(), sif=counts, a=1e-3)(sentences)
+    assert np.array_equal(evaluate.word_vectors_encode(matrix, Words(), sif=counts)(sentences), published)
 
 
 def test_whitening_gives_the_identity_as_covariance():

@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from importlib.metadata import packages_distributions, version
+from importlib.util import find_spec
 
 import pytest
 import yaml
@@ -136,3 +137,15 @@ def test_licences_are_named() -> None:
         assert name in text
     citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text())
     assert citation["license"] == "MIT" and citation["version"] == PROJECT["version"]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "assignments/README.md", "benchmarks/README.md"])
+def test_commands_in_the_pages_are_there(page: str) -> None:
+    """`make VERB` and `python -m MODULE`, wherever a page shows one."""
+    text = (paths.ROOT / page).read_text(encoding="utf-8")
+    verbs = set(re.findall(r"^([a-z-]+):.*  ## ", (paths.ROOT / "Makefile").read_text(), re.M))
+    shown = set(re.findall(r"(?:^|`|&& )make ([a-z][a-z-]*)", text, re.M))
+    assert shown <= verbs
+    modules = set(re.findall(r"python -m ([\w.]+)", text)) - {"venv", "pip"}
+    assert [name for name in sorted(modules) if find_spec(name) is None] == []
+    assert shown | modules
