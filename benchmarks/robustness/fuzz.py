@@ -18,6 +18,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
@@ -40,10 +41,13 @@ def judged(count: Count, act: Callable[[], object], must_fail: bool = False) -> 
     """Act on one input and count how it ends; the error, if it is one that no user should see."""
     count.tries += 1
     try:
-        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                act()
+        with (
+            contextlib.redirect_stderr(io.StringIO()),
+            contextlib.redirect_stdout(io.StringIO()),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            act()
     except SystemExit as end:
         sentence = isinstance(end.code, str) or end.code in (1, 2)
         count.refused += sentence
@@ -160,7 +164,7 @@ def fuzz_readers(tries: int, rng: Rng, folder: Path) -> Iterator[Count]:
                 content, kind = damaged(rng, packed(form.file, good))
                 must_fail = False
             path.write_bytes(content)
-            judged(count, lambda: form.read(path), must_fail)
+            judged(count, partial(form.read, path), must_fail)
         yield count
 
 
@@ -267,7 +271,7 @@ def fuzz_values(tries: int, rng: Rng) -> Count:
         notebook = rng.choice(notebooks)
         name = rng.choice(course.parameter_names(notebook))
         text = rng.choice(texts)
-        judged(count, lambda n=notebook, a=name, t=text: course.read_parameters(n, [[a, t]]))
+        judged(count, lambda n=notebook, a=name, t=text: course.read_parameters(n, [(a, t)]))
     return count
 
 
@@ -338,7 +342,7 @@ def fuzz_archives(tries: int, rng: Rng, folder: Path) -> Count:
                 tar.addfile(*member(rng))
         if rng.random() < 0.4:
             path.write_bytes(damaged(rng, path.read_bytes())[0])
-        judged(count, lambda t=target: fetch.unpack(path, t), must_fail=True)
+        judged(count, partial(fetch.unpack, path, target), must_fail=True)
         count.leftovers += bool(list(target.iterdir())) or (folder / "outside").exists()
         shutil.rmtree(target)
     return count

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
@@ -165,7 +166,7 @@ def campaign(work: Work, tries: int, rng: random.Random, scratch: Path) -> Count
         count.tries += 1
         for _ in range(1 + number % 3):
             count.kills += killed_once(work, folder, events, seconds, rng, number) == "killed"
-        states = [ended(child(lambda: work.do(folder))) for _ in range(2)]
+        states = [ended(child(partial(work.do, folder))) for _ in range(2)]
         found = picture(folder)
         wrong = [name for name, digest in expected.items() if found.get(name) != digest]
         left = sorted(set(found) - set(expected))

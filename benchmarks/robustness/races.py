@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -96,7 +97,7 @@ def run(race: Race, tries: int, scratch: Path) -> Count:
     for number in range(tries):
         folder = scratch / f"race-{number}"
         folder.mkdir(parents=True)
-        pids = [child(lambda n=n: race.do(folder, n)) for n in range(race.processes)]
+        pids = [child(partial(race.do, folder, n)) for n in range(race.processes)]
         states = [ended(pid) for pid in pids]
         count.tries += 1
         count.refused += states.count("failed") if race.may_refuse else 0
