@@ -1,18 +1,87 @@
 """Recipes: the hyper-parameters of one row of a paper, or of one row of ours, as data.
 
+Every field is checked against its type and its range when a recipe is made, before anything is
+loaded. What the papers and their authors' code say of each field stands in
+`data/papers/settings.csv`.
+
 Command line: `python -m lib.recipes list` names them with their sources, `python -m lib.recipes show paper_una_bert`
 prints the fields that one uses.
 """
 
 import argparse
+import os
+import re
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
+from typing import Any
+
+POOLINGS = ("cls", "mean", "last2_mean", "first_last_mean_embeddings", "first_last_mean_layer_1", "last_token")
+EDITS = ("crop", "delete", "mask", "repeat", "punctuate", "swap", "replace_synonyms", "insert_synonyms")
+VIEWS = ("none", "shuffle", "token_cutoff", "feature_cutoff", "span_cutoff", "dropout", "keep_span")
+WITHOUT_RATE = ("none", "shuffle")
+HEADS = ("none", "linear", "tanh", "relu", "simclr", "bn_mlp", "simsiam")
+SIZED_HEADS = ("simclr", "simsiam")
+SINGLE_LAYER_HEADS = ("linear", "tanh", "relu")
+BATCH_NORM_HEADS = ("simclr", "bn_mlp", "simsiam")
+LARGEST_LAYER = 65_536
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "positive": ("dropout", "identical", "file", "sda", *EDITS),
+    "pooling": POOLINGS,
+    "eval_pooling": POOLINGS,
+    "also_pooling": ("", *POOLINGS),
+    "transfer_pooling": ("", *POOLINGS),
+    "loss": ("info_nce", "nt_xent", "nt_xent_sum", "simsiam"),
+    "schedule": ("linear", "constant"),
+    "negative": ("none", "una", "sda"),
+    "negative_mode": ("doubled", "extra", "margin"),
+    "negative_select": ("tfidf", "random"),
+    "negative_replace": ("window", "uniform"),
+    "rule": ("punctuation", "modal_verbs", "double_negation", "negation", "ensemble"),
+    "representation": ("none", "interpolate", "extrapolate", "sample_linearly", "add_gaussian", "jitter_pca"),
+    "view1": VIEWS,
+    "view2": VIEWS,
+    "head_init": ("bert", "torch"),
+}
+# Intervals as in mathematics: a round bracket leaves the end out.
+RANGES: dict[str, str] = {
+    "positive_rate": "[0, 1]",
+    "temperature": "(0, 100]",
+    "lr": "[0, 100]",
+    "warmup": "[0, 1]",
+    "batch_size": "[2, 1000000]",
+    "epochs": "[1, 1000000]",
+    "max_length": "[3, 1000000]",
+    "weight_decay": "[0, 100]",
+    "adam_eps": "(0, 1]",
+    "grad_clip": "[0, 1000000]",
+    "dropout": "[0, 1)",
+    "eval_every": "[1, 1000000000]",
+    "patience": "[0, 1000000000]",
+    "every": "[1, 1000000000]",
+    "beta": "[0, 100]",
+    "radius": "(0, 1000000000]",
+    "delta": "[0, 100]",
+    "augmented_share": "[0, 1]",
+    "representation_strength": "[0, 100]",
+    "rate1": "[0, 1]",
+    "rate2": "[0, 1]",
+    "loss_weight": "(0, 1000000]",
+    "lora_rank": "[0, 4096]",
+    "dev_max_length": "0 or [3, 1000000]",
+    "test_max_length": "0 or [3, 1000000]",
+    "chunk_size": "[0, 1000000]",
+}
+NOT_EMPTY = ("name", "backbone", "synonyms", "parser")
 
 
 @dataclass(frozen=True)
 class Recipe:
     """Everything that defines a training but the data, the seed and the machine.
+
+    Each field is checked against its type, its range or its choices, and against the fields it goes with, when a recipe
+    is made.
 
     Attributes:
         name: key of the recipe, the first part of a run's id.
@@ -25,7 +94,8 @@ class Recipe:
         head, pooling: training time; eval_pooling, eval_head: evaluation time (`lib.encoder`).
         loss: `info_nce` (one direction) or `nt_xent` (both); temperature: τ.
         lr: peak learning rate; schedule: `linear` decay to 0 or `constant`, after `warmup` (share of all steps).
-        batch_size: sentences in a batch; epochs: passes over the corpus; max_length: tokens a sentence is cut at.
+        batch_size: sentences in a batch; epochs: passes over the corpus; max_length: tokens a sentence is cut at,
+            special tokens included.
         weight_decay, adam_eps, grad_clip: AdamW and the gradient's largest norm (0: not clipped).
         dropout: probability inside the backbone, in [0, 1).
         eval_every: steps between dev scores; patience: dev scores without a new best before stopping (0: never).
@@ -42,8 +112,9 @@ class Recipe:
         representation: augmentation of the second view's embeddings (`lib.augment.representations`) or `none`;
             representation_strength: its λ.
         view1, view2: views of the two encodings in the embedding layer (`lib.augment.embeddings.VIEWS`); rate1, rate2:
-            their rates.
+            their rates, 0 for those that have none.
         loss_weight: factor of the loss. With AdamW it only moves the gradient against `grad_clip` and `adam_eps`.
+            SimSiam's loss is the mean of its two directions; ConSERT's code adds them, which is a weight of 2.
         also_pooling: a second pooling that the finished encoder is tested with, without head.
         transfer_pooling: pooling with which the best checkpoint meets the seven transfer tasks ("": it does not).
         eval_at_epoch_ends: dev scores there too.
@@ -51,7 +122,7 @@ class Recipe:
             the sentences that are compared.
         lora_rank: r of LoRA (`lib.lora`); 0 trains all weights.
         bucket: batches hold sentences of similar length, which saves padding and takes away the length as a cue for
-            telling negatives apart; False shuffles, as all four papers' code does.
+            telling negatives apart; False shuffles, as all papers' code does.
         drop_last: leave out the sentences that do not fill the last batch of an epoch.
         bias_correction: of AdamW's moments (Kingma & Ba 2015, Algorithm 1); ConSERT's code switches it off.
         warmup_from_zero: the first step of a warm-up has the rate 0, as in `transformers`; False begins at one part.
@@ -63,6 +134,9 @@ class Recipe:
         dn_nouns: double negation may also put "no" before a noun, as the text of SDA's §4.3 (not its Algorithm 3) says.
         chunk_size: most sentences that are in memory with their activations; the others are encoded again in the
             backward pass (0: all of them are).
+
+    Raises:
+        ValueError: a field of another type or outside what it allows, or two that contradict each other.
     """
 
     name: str
@@ -125,73 +199,289 @@ class Recipe:
     dn_nouns: bool = False
     chunk_size: int = 0
 
-    def parameters(self) -> dict[str, object]:
-        """What a run is recorded by: all fields but the name, the source, and those of parts that are not in use.
+    def __post_init__(self) -> None:
+        for name in _TYPES:
+            object.__setattr__(self, name, checked(name, getattr(self, name)))
+        _check_together(self)
 
-        A recipe without hard negatives has no β: a field added for one method leaves the runs of others alone.
+    def in_use(self) -> dict[str, object]:
+        """All fields but the name, the source, and those of parts that are switched off.
+
+        Example:
+            >>> recipe("mini_simcse").in_use().get("beta"), recipe("mini_una").in_use()["beta"]
+            (None, 0.5)
+        """
+        off = _switched_off(self) | {"name", "source"}
+        return {name: value for name, value in asdict(self).items() if name not in off}
+
+    def parameters(self) -> dict[str, object]:
+        """What a run is recorded by: the fields in use, but `chunk_size`, which changes no number.
+
+        A field that was added for one method is left out where it has its default: it leaves the runs of others alone.
 
         Example:
             >>> recipe("mini_simcse").parameters().get("beta"), recipe("mini_una").parameters()["beta"]
             (None, 0.5)
         """
-        unused = {"name", "source", "chunk_size"}
-        if self.negative == "none":
-            unused |= {"negative", "negative_mode", "every"}
-        if self.negative != "una":
-            unused |= {"beta", "radius", "negative_select", "negative_replace"}
-        if self.negative == "none" or self.negative_mode != "margin":
-            unused.add("delta")
-        if self.positive != "sda":
-            unused |= {"rule", "augmented_share"}
-        if "sda" not in (self.positive, self.negative):
-            unused.add("parser")
-        if self.representation == "none":
-            unused |= {"representation", "representation_strength"}
-        if self.positive != "file":
-            unused.add("positive_file")
-        if not self.positive.endswith("_synonyms"):
-            unused.add("synonyms")
-        later = {"view1", "rate1", "view2", "rate2", "loss_weight"}
-        later |= {
-            "also_pooling",
-            "transfer_pooling",
-            "eval_at_epoch_ends",
-            "whiten",
-            "lora_rank",
-            "bucket",
-            "drop_last",
-        }
-        later |= {"bias_correction", "warmup_from_zero", "head_init", "head_per_view", "eval_restarts"}
-        later |= {"dev_max_length", "test_max_length", "dn_nouns"}
-        unused |= {name for name in later if getattr(self, name) == getattr(Recipe, name)}
-        return {name: value for name, value in asdict(self).items() if name not in unused}
+        usual = {name for name in _ADDED if getattr(self, name) == getattr(Recipe, name)}
+        kept = self.in_use().items()
+        return {name: value for name, value in kept if name not in usual | {"chunk_size"}}
 
     def changed(self, **changes) -> "Recipe":
         """A copy with some fields changed; an unknown field is an error that names the closest one.
 
+        The rate of a positive or a view goes with it: where these change to one without a rate, it becomes 0, unless it
+        is given.
+
         Example:
             >>> recipe("paper_simcse_bert").changed(temperature=0.1).temperature
             0.1
+            >>> recipe("mini_consert").changed(view1="shuffle").rate1
+            0.0
         """
         for name in changes:
-            if name not in asdict(self):
-                close = get_close_matches(name, asdict(self), 1)
-                raise ValueError(f"a recipe has no field {name!r}" + (f": did you mean {close[0]!r}?" if close else ""))
+            _known(name)
+        for part, rate in _RATES.items():
+            if part in changes and not _takes_rate(part, checked(part, changes[part])):
+                changes.setdefault(rate, 0.0)
         return replace(self, **changes)
+
+
+_TYPES: dict[str, type] = {field.name: field.type for field in fields(Recipe)}  # type: ignore[misc]
+_KINDS = {int: "a whole number", float: "a number", bool: "True or False", str: "text"}
+_RATES = {"positive": "positive_rate", "view1": "rate1", "view2": "rate2"}
+_ADDED = (
+    "view1",
+    "rate1",
+    "view2",
+    "rate2",
+    "loss_weight",
+    "also_pooling",
+    "transfer_pooling",
+    "eval_at_epoch_ends",
+    "whiten",
+    "lora_rank",
+    "bucket",
+    "drop_last",
+    "bias_correction",
+    "warmup_from_zero",
+    "head_init",
+    "head_per_view",
+    "eval_restarts",
+    "dev_max_length",
+    "test_max_length",
+    "dn_nouns",
+)
+
+
+def checked(name: str, value: object) -> Any:
+    """`value` as the type that a field of `Recipe` declares, within what the field allows.
+
+    Nothing is rounded or guessed: a whole number may be written 1e2, a number 3, and a NumPy scalar stands for what it
+    holds; True is no number, "none" no truth value, and NaN and infinity are nothing.
+
+    Raises:
+        ValueError: no such field, another type, or a value outside the range or the choices.
+
+    Example:
+        >>> checked("batch_size", 1e2), checked("lr", 1)
+        (100, 1.0)
+    """
+    _known(name)
+    exact = _exact(value, _TYPES[name])
+    if exact is None:
+        raise ValueError(f"{name} must be {_allowed(name)}, got {value!r}")
+    if name in RANGES and not any(_within(exact, part) for part in RANGES[name].split(" or ")):
+        raise ValueError(f"{name} must be {_allowed(name)}, got {value!r}")
+    if name in CHOICES and exact not in CHOICES[name]:
+        close = get_close_matches(exact, [choice for choice in CHOICES[name] if choice], 1)
+        hint = f": did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"{name} must be {_allowed(name)}, got {value!r}{hint}")
+    if name in NOT_EMPTY and not exact.strip():
+        raise ValueError(f"{name} must not be empty")
+    if name == "head":
+        _check_head(exact)
+    if name == "radius" and exact > 1 and not exact.is_integer():
+        raise ValueError(f"radius must be a whole number of terms, or a share of them below 1, got {value!r}")
+    return exact
+
+
+def value_of(name: str, text: str) -> Any:
+    """The value of a field written as text, on a command line or in a table, read by the type the field declares.
+
+    Raises:
+        ValueError: no such field, or the text is no value of it.
+
+    Example:
+        >>> value_of("lr", "3e-5"), value_of("epochs", "010"), value_of("whiten", "true")
+        (3e-05, 10, True)
+    """
+    _known(name)
+    kind, word = _TYPES[name], text.strip()
+    if kind is bool and word.lower() in ("true", "false"):
+        return checked(name, word.lower() == "true")
+    if kind in (int, float) and re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", word):
+        return checked(name, int(word) if re.fullmatch(r"[-+]?\d+", word) else float(word))
+    return checked(name, text)
+
+
+def _known(name: str) -> None:
+    if name not in _TYPES:
+        close = get_close_matches(name, _TYPES, 1)
+        hint = f": did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"a recipe has no field {name!r}{hint}")
+
+
+def _exact(value: Any, kind: type) -> Any:
+    """`value` as `kind` if that is possible without a change, else None."""
+    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:  # a NumPy scalar
+        value = value.item()
+    if kind is str and isinstance(value, str | os.PathLike):
+        return os.fspath(value)
+    if kind is bool or isinstance(value, bool):
+        return value if kind is bool and isinstance(value, bool) else None
+    if kind is str or not isinstance(value, int | float):
+        return None
+    if not abs(value) < 1e300:  # NaN and infinity, too
+        return None
+    return float(value) if kind is float else int(value) if int(value) == value else None
+
+
+def _within(value: float, interval: str) -> bool:
+    """Whether a number lies in an interval such as "(0, 1]", or is the one that is written."""
+    if interval[0] not in "[(":
+        return value == float(interval)
+    low, high = (float(end) for end in interval[1:-1].split(","))
+    inside = low < value < high
+    return inside or (value == low and interval[0] == "[") or (value == high and interval[-1] == "]")
+
+
+def _allowed(name: str) -> str:
+    if name in CHOICES:
+        *most, last = (repr(choice) for choice in CHOICES[name])
+        return f"{', '.join(most)} or {last}"
+    kind = _KINDS[_TYPES[name]]
+    return kind if name not in RANGES else f"{kind}, {RANGES[name].replace('[', 'in [', 1).replace('(', 'in (', 1)}"
+
+
+def _head(name: str) -> str:
+    return name.partition(":")[0]
+
+
+def _check_head(head: str) -> None:
+    kind, *sizes = head.split(":")
+    if kind not in HEADS:
+        close = get_close_matches(kind, HEADS, 1)
+        hint = f": did you mean {close[0]!r}?" if close else ""
+        raise ValueError(f"head must be one of {', '.join(HEADS)}, got {head!r}{hint}")
+    if not sizes:
+        return
+    if kind not in SIZED_HEADS or len(sizes) != 2 or not all(re.fullmatch("[0-9]+", s) for s in sizes):
+        raise ValueError(f"head {head!r}: sizes are written as in simclr:600:512 or simsiam:600:512")
+    if not all(1 <= int(size) <= LARGEST_LAYER for size in sizes):
+        raise ValueError(f"head {head!r}: sizes must be whole numbers in [1, {LARGEST_LAYER}]")
+
+
+def _takes_rate(part: str, value: str) -> bool:
+    return value in EDITS if part == "positive" else value not in WITHOUT_RATE
+
+
+def _check_together(chosen: "Recipe") -> None:
+    """Refuse fields that contradict each other.
+
+    Raises:
+        ValueError: the message names the fields.
+    """
+    for part, rate in _RATES.items():
+        value, share = getattr(chosen, part), getattr(chosen, rate)
+        if share and not _takes_rate(part, value):
+            raise ValueError(
+                f"{rate}={share} means nothing with {part}={value!r}: set {rate}=0 or choose another {part}"
+            )
+        if not share and _takes_rate(part, value):
+            raise ValueError(f"{part}={value!r} at {rate}=0 changes nothing: give {rate}, a share in (0, 1]")
+    head, loss = _head(chosen.head), chosen.loss
+    views = (chosen.view1, chosen.view2) != ("none", "none")
+    if (head == "simsiam") != (loss == "simsiam"):
+        raise ValueError(f"head and loss 'simsiam' need each other, got head {chosen.head!r} and loss {loss!r}")
+    if loss == "simsiam" and chosen.negative != "none":
+        raise ValueError("the loss 'simsiam' has no negatives: set negative='none'")
+    if chosen.positive == "identical" and views:
+        raise ValueError(
+            "positive='identical' encodes once: views in embedding space need 'dropout', which encodes twice"
+        )
+    if chosen.negative != "none" and chosen.negative_mode == "margin" and loss != "info_nce":
+        raise ValueError(f"negative_mode='margin' is a form of the loss 'info_nce', got {loss!r}")
+    if (chosen.positive, chosen.negative, chosen.rule) == ("sda", "sda", "negation"):
+        raise ValueError("rule='negation' makes the positives, which are the hard negatives of negative='sda' too")
+    if chosen.chunk_size and views:
+        raise ValueError("chunk_size works without view1 and view2 only: set chunk_size=0")
+    if chosen.chunk_size and head in BATCH_NORM_HEADS:
+        raise ValueError(f"the batch norm of head {chosen.head!r} would see a chunk and not the batch: chunk_size=0")
+
+
+def _switched_off(chosen: "Recipe") -> set[str]:
+    """Names of the fields that have no effect, since the part they belong to is not in use."""
+    optional = ("lora_rank", "chunk_size", "whiten", "also_pooling", "transfer_pooling")
+    off = {name for name in optional if not getattr(chosen, name)}
+    off |= {
+        rate for part, rate in _RATES.items() if part != "positive" and not _takes_rate(part, getattr(chosen, part))
+    }
+    off |= {view for view in ("view1", "view2") if getattr(chosen, view) == "none"}
+    if chosen.negative == "none":
+        off |= {"negative", "negative_mode", "every"}
+    if chosen.negative != "una":
+        off |= {"beta", "radius", "negative_select", "negative_replace"}
+    if chosen.negative == "none" or chosen.negative_mode != "margin":
+        off.add("delta")
+    if chosen.positive != "sda":
+        off |= {"rule", "augmented_share"}
+    if chosen.positive != "sda" or chosen.rule not in ("double_negation", "ensemble"):
+        off.add("dn_nouns")
+    if "sda" not in (chosen.positive, chosen.negative):
+        off.add("parser")
+    if chosen.representation == "none":
+        off |= {"representation", "representation_strength"}
+    if chosen.positive != "file":
+        off.add("positive_file")
+    if not chosen.positive.endswith("_synonyms"):
+        off.add("synonyms")
+    if not chosen.warmup:
+        off.add("warmup_from_zero")
+    if _head(chosen.head) not in SINGLE_LAYER_HEADS:
+        off.add("head_init")
+    if _head(chosen.head) not in BATCH_NORM_HEADS:
+        off.add("head_per_view")
+    return off
 
 
 _UNA = "Shu & Lampos 2024, UNA: §4 and Table 1"
 _UNA_BASELINE = f"{_UNA}: its baseline, with its code's loss"
 _SIMCSE = "Gao et al. 2021, SimCSE: appendix A and Table 5"
 
-_UNA_BERT: dict = {"loss": "nt_xent", "eval_every": 100}
+# None of the papers' code sorts batches by length or leaves out the last, smaller batch.
+_PAPER: dict = {"bucket": False, "drop_last": False}
+
+_UNA_BERT: dict = {
+    **_PAPER,
+    "loss": "nt_xent",
+    "eval_every": 100,
+    "grad_clip": 0.0,
+    "head_init": "torch",
+    "dev_max_length": 32,
+}
 _UNA_ROBERTA: dict = {**_UNA_BERT, "backbone": "roberta-base", "lr": 5e-6, "schedule": "constant"}
 _PARAPHRASE: dict = {"positive": "file", "positive_file": "data/wiki1m_paraphrases.txt"}
 
 _CONSERT_REPORT = "Li et al., extension of ConSERT: §4.1, pooling and patience from its code"
+# Its limit of 64 leaves room for three special tokens: BERT, which adds two, reads 65 word pieces, 67 tokens in all.
+_CONSERT_LENGTH = 67
 _CONSERT: dict = {
+    **_PAPER,
     "pooling": "mean",
     "head": "none",
+    "head_init": "torch",
+    "head_per_view": True,
     "eval_pooling": "mean",
     "also_pooling": "last2_mean",
     "loss": "nt_xent_sum",
@@ -199,15 +489,20 @@ _CONSERT: dict = {
     "temperature": 0.1,
     "lr": 5e-7,
     "warmup": 0.1,
+    "warmup_from_zero": True,
     "batch_size": 96,
     "epochs": 10,
-    "max_length": 64,
+    "max_length": _CONSERT_LENGTH,
+    "dev_max_length": _CONSERT_LENGTH,
+    "test_max_length": _CONSERT_LENGTH,
     "weight_decay": 0.01,
     "adam_eps": 1e-6,
+    "bias_correction": False,
     "dropout": 0.0,
     "eval_every": 200,
-    "patience": 10,
     "eval_at_epoch_ends": True,
+    "eval_restarts": True,
+    "patience": 10,
     "view1": "feature_cutoff",
     "rate1": 0.2,
     "view2": "shuffle",
@@ -216,6 +511,7 @@ _CONSERT: dict = {
 _SDA_PAPER = "Zhu et al. 2024, SDA: §5.3 and Table 4"
 _SDA_CHINESE = "Zhu et al. 2024, SDA: §6.4 and Table 7"
 _SDA: dict = {
+    **_PAPER,
     "positive": "sda",
     "parser": "en_core_web_sm",
     "head": "bn_mlp",
@@ -223,10 +519,13 @@ _SDA: dict = {
     "batch_size": 128,
     "eval_every": 250,
 }
-_CHINESE: dict = {"backbone": "hfl/chinese-roberta-wwm-ext", "lr": 5e-5, "batch_size": 128, "eval_every": 250}
+_CHINESE: dict = {**_PAPER, "backbone": "hfl/chinese-roberta-wwm-ext", "lr": 5e-5, "batch_size": 128, "eval_every": 250}
 _NEGATION: dict = {"negative": "sda", "negative_mode": "margin", "every": 1}
 
+# Speed is the point of the mini recipes: batches of similar length, and none that is not full.
+_FAST: dict = {"bucket": True, "drop_last": True}
 _MINI: dict = {
+    **_FAST,
     "backbone": "data/mini-bert",
     "eval_pooling": "mean",
     "lr": 5e-4,
@@ -237,15 +536,30 @@ _MINI: dict = {
     "eval_every": 20,
     "synonyms": "data/mini/thesaurus.tsv",
 }
-_MINI_CONSERT: dict = {"lr": 2e-5, "eval_every": 20, "patience": 0, "eval_at_epoch_ends": False}
+_MINI_CONSERT: dict = {
+    **_FAST,
+    "backbone": "data/mini-bert",
+    "head_init": "bert",
+    "head_per_view": False,
+    "lr": 2e-5,
+    "warmup_from_zero": False,
+    "max_length": 64,
+    "dev_max_length": 0,
+    "test_max_length": 0,
+    "bias_correction": True,
+    "eval_every": 20,
+    "eval_at_epoch_ends": False,
+    "eval_restarts": False,
+    "patience": 0,
+}
 _MINI_UNA: dict = {"negative": "una", "radius": 0.0089}
 _MINI_PARAPHRASE: dict = {"positive": "file", "positive_file": "data/mini/paraphrase.txt"}
 
 RECIPES: dict[str, Recipe] = {
     r.name: r
     for r in (
-        Recipe("paper_simcse_bert", _SIMCSE),
-        Recipe("paper_simcse_roberta", _SIMCSE, backbone="roberta-base", lr=1e-5, batch_size=512),
+        Recipe("paper_simcse_bert", _SIMCSE, **_PAPER),
+        Recipe("paper_simcse_roberta", _SIMCSE, **_PAPER, backbone="roberta-base", lr=1e-5, batch_size=512),
         Recipe("paper_simcse_bert_una", _UNA_BASELINE, **_UNA_BERT),
         Recipe("paper_simcse_roberta_una", _UNA_BASELINE, **_UNA_ROBERTA),
         Recipe("paper_una_bert", _UNA, **_UNA_BERT, negative="una"),
@@ -260,12 +574,7 @@ RECIPES: dict[str, Recipe] = {
             "Li et al.: the script shipped with the code of their extension of ConSERT",
             **_CONSERT | {"temperature": 0.05, "lr": 2e-5},
         ),
-        Recipe(
-            "mini_consert",
-            "this course, chosen on dev scores only",
-            **_CONSERT | _MINI_CONSERT,
-            backbone="data/mini-bert",
-        ),
+        Recipe("mini_consert", "this course, chosen on dev scores only", **_CONSERT | _MINI_CONSERT),
         Recipe("mini_simcse", "this course, chosen on dev scores only", **_MINI),
         Recipe(
             "mini_simcse_mean",
@@ -287,7 +596,7 @@ RECIPES: dict[str, Recipe] = {
             **_SDA | _NEGATION | {"backbone": "roberta-base", "lr": 1e-5, "batch_size": 64},
         ),
         Recipe("paper_simcse_zh", _SDA_CHINESE, **_CHINESE),
-        Recipe("paper_sda_negation_zh", _SDA_CHINESE, **_SDA | _NEGATION | _CHINESE | {"parser": "zh_core_web_sm"}),
+        Recipe("paper_sda_negation_zh", _SDA_CHINESE, **_SDA | _NEGATION | _CHINESE | {"parser": "zh_core_web_md"}),
         Recipe("mini_sda", "this course: SDA on mini_simcse", **_MINI, positive="sda"),
         Recipe(
             "mini_sda_negation", "this course: SDA with negations on mini_simcse", **_MINI, positive="sda", **_NEGATION
@@ -311,7 +620,7 @@ def recipe(name: str, **changes) -> Recipe:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """`list [PART]` prints names and sources, `show NAME` the fields in use."""
+    """`list [PART]` prints names and sources, `show NAME` all fields in use."""
     parser = argparse.ArgumentParser(prog="python -m lib.recipes", description="The hyper-parameters of the papers.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("list", help="names and sources").add_argument("part", nargs="?", default="", help="of the name")
@@ -326,7 +635,7 @@ def main(arguments: list[str] | None = None) -> None:
     except ValueError as error:
         sys.exit(f"error: {error}")
     print(f"{wanted.name}: {wanted.source}")
-    print("\n".join(f"  {name:<17}{value}" for name, value in wanted.parameters().items()))
+    print("\n".join(f"  {name:<25}{value}" for name, value in wanted.in_use().items()))
 
 
 if __name__ == "__main__":

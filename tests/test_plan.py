@@ -41,7 +41,9 @@ def test_what_a_rule_needs_is_looked_for(tmp_path) -> None:
     assert plan.missing(chosen, wanted, steps) == [
         "no spaCy pipeline 'en_core_web_none': run `python -m spacy download en_core_web_none`"
     ]
-    chosen, wanted, steps = experiment.resolve("mini", "simcse", positive="replace_synonyms", synonyms="none.tsv")
+    chosen, wanted, steps = experiment.resolve(
+        "mini", "simcse", positive="replace_synonyms", positive_rate=0.1, synonyms="none.tsv"
+    )
     assert "none.tsv" in plan.missing(chosen, wanted, steps)[0]
     assert plan.missing(chosen, wanted, 0) == []
 

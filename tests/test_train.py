@@ -316,7 +316,7 @@ def test_errors_say_what_is_wrong(folder):
     short = tokenise(SENTENCES[:9], encoder.tokenizer, 16, progress=False)
     with pytest.raises(ValueError, match="aligned row by row"):
         fit(encoder, [views[0], short], recipe, max_steps=1)
-    with pytest.raises(ValueError, match="unknown loss 'triplet'"):
+    with pytest.raises(ValueError, match=r"loss must be .* got 'triplet'"):
         fit(encoder, views, tiny_recipe(loss="triplet"), max_steps=1)
     with pytest.raises(ValueError, match="lower batch_size"):
         fit(encoder, [short], tiny_recipe(batch_size=10), max_steps=1)
@@ -595,7 +595,6 @@ def test_negatives_enter_the_loss_as_the_mode_says(folder, mode, objective):
 def test_every_names_the_steps(folder):
     assert [s for s, _ in with_negatives(folder, 11, every=5)[3]] == [0, 5, 10]
     assert [s for s, _ in with_negatives(folder, 4, every=1)[3]] == [0, 1, 2, 3]
-    assert with_negatives(folder, 4, every=0)[3] == []
 
 
 def test_negatives_are_drawn_afresh(folder):
@@ -640,13 +639,12 @@ def test_negations_are_relaxed_negatives_of_their_own_sentence(folder):
 
 
 def test_negations_must_be_aligned_and_fit_the_loss(folder):
-    encoder, recipe = Encoder.load(folder), tiny_recipe(negative="sda", negative_mode="margin", loss="nt_xent")
+    encoder, recipe = Encoder.load(folder), tiny_recipe(negative="sda", negative_mode="margin")
     for wrong in (None, SENTENCES[1:]):
         with pytest.raises(ValueError, match="one negation for each"):
             train.make_negatives(SENTENCES, recipe, encoder.tokenizer, negated=wrong)
-    negatives = train.make_negatives(SENTENCES, recipe, encoder.tokenizer, negated=SENTENCES)
     with pytest.raises(ValueError, match="form of the loss 'info_nce'"):
-        fit(encoder, make_views(SENTENCES, recipe, encoder.tokenizer), recipe, negatives=negatives, max_steps=1)
+        recipe.changed(loss="nt_xent")
 
 
 @pytest.mark.parametrize("radius", [7, 0.0089, 0.5])
@@ -654,11 +652,6 @@ def test_a_radius_below_one_is_a_share_of_the_vocabulary(folder, radius):
     tokenizer = Encoder.load(folder).tokenizer
     negatives = train.make_negatives(SENTENCES, tiny_recipe(negative="una", radius=radius), tokenizer)
     assert negatives.una.radius == (radius if radius >= 1 else math.ceil(radius * len(negatives.model.terms)))
-
-
-def test_a_radius_of_zero_is_an_error(folder):
-    with pytest.raises(ValueError, match="radius must be at least 1"):
-        train.make_negatives(SENTENCES, tiny_recipe(negative="una", radius=0), Encoder.load(folder).tokenizer)
 
 
 def test_augmented_embeddings_enter_the_loss(folder):
