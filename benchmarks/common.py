@@ -141,7 +141,8 @@ class Task:
 
     def recipe(self) -> Recipe:
         """Our side's hyper-parameters: those of sentence-transformers' loss and trainer (τ = 1/20, linear decay)."""
-        return recipe("paper_simcse_bert", head="none", batch_size=self.batch_size, max_length=self.max_length)
+        sizes = {"batch_size": self.batch_size, "max_length": self.max_length}
+        return recipe("paper_simcse_bert", head="none", bucket=True, drop_last=True, **sizes)
 
 
 def synchronise(device: torch.device) -> None:

@@ -288,7 +288,7 @@ def test_chinese_pairs_of_an_untrained_encoder(tmp_path, outputs):
     found = run("05_sda", "simcse", "chinese", model=model, max_steps=0, data_dir=str(tmp_path)).metrics
     assert found["cnsd_test_spearman_last"] == found["cnsd_test_spearman_best"]
     assert found["cnsd_dev_spearman_best"] == found["cnsd_dev_spearman_last"]
-    assert resolve("chinese", "sda_negation")[1].parser == "zh_core_web_sm"
+    assert resolve("chinese", "sda_negation")[1].parser == "zh_core_web_md"
 
 
 def test_a_negation_is_not_both_positive_and_negative():

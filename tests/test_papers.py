@@ -9,8 +9,8 @@ import pytest
 
 from lib.paths import PAPERS
 
-_INDEX = pd.read_csv(PAPERS / "index.csv", dtype=str, keep_default_na=False)
-ROWS = dict(zip(_INDEX["file"], _INDEX["rows"].astype(int), strict=True))
+INDEX = pd.read_csv(PAPERS / "index.csv", dtype=str, keep_default_na=False).set_index("file")
+ROWS = INDEX["rows"].astype(int).to_dict()
 WITH_AVERAGES = {
     "una_table_1.csv",
     "una_table_c3.csv",
@@ -63,9 +63,8 @@ def average_rows() -> list[tuple[str, str]]:
 
 
 def test_every_table_is_there_and_listed():
-    files = {path.name for path in PAPERS.glob("*.csv")} - {"index.csv", "columns.csv"}
-    assert files == set(ROWS)
-    assert _INDEX["file"].is_unique
+    files = {path.name for path in PAPERS.glob("*.csv")} - {"index.csv", "columns.csv", "settings.csv"}
+    assert files == set(ROWS) and INDEX.index.is_unique
     readme = (PAPERS / "README.md").read_text(encoding="utf-8")
     assert [name for name in ROWS if f"`{name}`" not in readme] == []
 
@@ -92,10 +91,9 @@ def test_no_stray_blanks(name):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_scores_are_numbers_in_the_unit_of_the_index(name):
-    index = pd.read_csv(PAPERS / "index.csv", dtype=str, keep_default_na=False).set_index("file")
-    factor = index.loc[name, "factor"]
+    factor = INDEX.loc[name, "factor"]
     if not factor:
-        assert "Spearman" not in index.loc[name, "unit"] and "accuracy" not in index.loc[name, "unit"]
+        assert "Spearman" not in INDEX.loc[name, "unit"] and "accuracy" not in INDEX.loc[name, "unit"]
         return
     measured = {
         *STS,
