@@ -8,6 +8,7 @@ import sys
 import tarfile
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -572,6 +573,11 @@ def add(tar: tarfile.TarFile, name: str, content: bytes = b"x", **attributes) ->
     tar.addfile(member, io.BytesIO(content) if member.isfile() else None)
 
 
+def left(folder: Path) -> list[str]:
+    """What stands in a folder beside the lock of `fetch`."""
+    return sorted(p.name for p in folder.iterdir() if p.name != ".fetch.lock")
+
+
 class Hub:
     """A download function that copies from a folder and counts."""
 
@@ -621,7 +627,7 @@ def test_fetch_unpacks_records_and_keeps(hub, tmp_path):
     assert download.calls == [data.TAR, data.WIKI1M]
     recorded = json.loads((tmp_path / "t" / fetch.CHECKSUMS).read_text())
     assert recorded == {name: files.sha256(hub / name) for name in (data.TAR, data.WIKI1M)}
-    assert sorted(p.name for p in (tmp_path / "t").iterdir()) == sorted([fetch.CHECKSUMS, "senteval", data.WIKI1M])
+    assert left(tmp_path / "t") == sorted([fetch.CHECKSUMS, "senteval", data.WIKI1M])
     assert not list((tmp_path / "t").rglob("._*"))
     assert fetch.differences(fetch.check(tmp_path / "t")) == []
     fetch.fetch(tmp_path / "t", download)
@@ -655,7 +661,7 @@ def test_fetch_refuses_a_short_file_and_records_nothing(tmp_path):
     write(tmp_path / "hub" / data.WIKI1M, "A sentence.\n" * 999)
     with pytest.raises(ValueError, match="has 999 lines where 1000000 are expected"):
         fetch.fetch(tmp_path / "t", Hub(tmp_path / "hub"), names=(data.WIKI1M,))
-    assert list((tmp_path / "t").iterdir()) == []
+    assert left(tmp_path / "t") == []
 
 
 def test_fetch_refuses_an_incomplete_archive(tree, tmp_path):
@@ -663,7 +669,7 @@ def test_fetch_refuses_an_incomplete_archive(tree, tmp_path):
         tar.add(tree / "STS", arcname="STS")
     with pytest.raises(ValueError, match=r"is not the data expected: .*SICK-R train: 4500 expected, found absent"):
         fetch.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
-    assert list((tmp_path / "t").iterdir()) == []
+    assert left(tmp_path / "t") == []
 
 
 def test_fetch_says_what_is_wrong_with_a_damaged_tree(hub, tmp_path):
@@ -693,7 +699,7 @@ def test_fetch_refuses_malicious_members(tmp_path, member):
     target = tmp_path / "a/b/target"
     with pytest.raises(ValueError, match="is unsafe, nothing unpacked"):
         fetch.fetch(target, Hub(tmp_path), names=(data.TAR,))
-    assert list(target.iterdir()) == [] and not list(tmp_path.rglob("evil*"))
+    assert left(target) == [] and not list(tmp_path.rglob("evil*"))
 
 
 @pytest.mark.parametrize(("content", "message"), [(b"not a tar", "cannot be unpacked"), (b"", "cannot be unpacked")])
@@ -701,6 +707,64 @@ def test_fetch_refuses_what_is_no_archive(tmp_path, content, message):
     write(tmp_path / data.TAR, content)
     with pytest.raises(ValueError, match=message):
         fetch.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
+
+
+BOMBS = {
+    "many bytes": ({"name": "big", "content": b"\0" * 4001}, "files have more than 4,000 bytes"),
+    "a header": ({"name": "x" * 3000, "content": b""}, "a header of 3,"),
+    "levels": ({"name": "a/" * 2000 + "b"}, "lies deeper than 16 folders"),
+}
+
+
+@pytest.mark.parametrize(("member", "message"), BOMBS.values(), ids=BOMBS)
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
+def test_fetch_refuses_what_would_fill_the_disk(tmp_path, monkeypatch, member, message, mode):
+    monkeypatch.setattr(fetch, "MOST_BYTES", 4000)
+    monkeypatch.setattr(fetch, "LONGEST_HEADER", 2000 if "header" in message else 2**20)
+    with tarfile.open(tmp_path / data.TAR, mode, format=tarfile.GNU_FORMAT) as tar:
+        add(tar, "STS/x")
+        add(tar, **member)
+    with pytest.raises(ValueError, match=f"is unsafe, nothing unpacked: .*{message}"):
+        fetch.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
+    assert left(tmp_path / "t") == []
+
+
+def test_fetch_refuses_too_many_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(fetch, "MOST_MEMBERS", 5)
+    with tarfile.open(tmp_path / data.TAR, "w") as tar:
+        for i in range(6):
+            add(tar, f"STS/{i}")
+    with pytest.raises(ValueError, match="more than 5 files and folders"):
+        fetch.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
+
+
+@pytest.mark.parametrize("names", [("STS", "STS/x"), ("x" * 300,), ("STS/x", "STS")])
+def test_fetch_names_the_archive_whose_members_do_not_fit(tmp_path, names):
+    with tarfile.open(tmp_path / data.TAR, "w") as tar:
+        for name in names:
+            add(tar, name)
+    with pytest.raises(ValueError, match=rf"{data.TAR} (cannot be unpacked|holds no)"):
+        fetch.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
+    assert left(tmp_path / "t") == []
+
+
+@pytest.mark.parametrize("content", ["[]", "null", '"x"', '{"senteval.tar": 1}', "{", "[" * 10_000, "\udcff"])
+def test_checksums_of_another_shape_are_named(hub, tmp_path, content):
+    write(tmp_path / fetch.CHECKSUMS, content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(ValueError, match=rf"{fetch.CHECKSUMS} (is no JSON|must hold names)"):
+        fetch.fetch(tmp_path, Hub(hub), names=(data.WIKI1M,))
+
+
+def test_what_a_killed_fetch_left_goes_with_the_next(hub, tmp_path):
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom workflow import fetch\n"
+        "def die(name, folder):\n    (folder / name).write_bytes(b'half')\n    os.kill(os.getpid(), 9)\n"
+        "fetch.fetch(sys.argv[1], die)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=paths.ROOT, check=False)
+    assert done.returncode == -9 and len(left(tmp_path)) == 1
+    fetch.fetch(tmp_path, Hub(hub), names=(data.WIKI1M,))
+    assert left(tmp_path) == [fetch.CHECKSUMS, data.WIKI1M]
 
 
 def test_fetch_refuses_another_archive(tmp_path):
@@ -721,7 +785,7 @@ def test_fetch_respects_offline(tmp_path, monkeypatch, capsys):
     assert fetch.main(["fetch", "--target", str(tmp_path)]) == 1
     captured = capsys.readouterr()
     assert captured.err.startswith("error: HF_HUB_OFFLINE is set") and captured.err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []
+    assert left(tmp_path) == []
 
 
 def test_fetch_asks_the_hub_for_the_right_file(hub, tmp_path, monkeypatch):
@@ -738,11 +802,12 @@ def test_fetch_asks_the_hub_for_the_right_file(hub, tmp_path, monkeypatch):
     assert asked == [("princeton-nlp/datasets-for-simcse", "wiki1m_for_simcse.txt", "dataset")]
 
 
-def test_fetch_without_a_network_is_one_sentence(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("kind", [ConnectionError, RuntimeError, httpx.ReadTimeout])
+def test_fetch_without_a_network_is_one_sentence(kind, tmp_path, monkeypatch, capsys):
     import huggingface_hub
 
     def refuse(*_, **__):
-        raise ConnectionError("Name or service not known\nmore\nlines")
+        raise kind("Name or service not known\nmore\nlines")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", refuse)
     assert fetch.main(["fetch", "--target", str(tmp_path)]) == 1

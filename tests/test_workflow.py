@@ -69,6 +69,36 @@ def test_the_report_tells_done_from_failed(outputs) -> None:
     assert list(pd.read_csv(outputs / "report.csv")["state"]) == ["done", "failed"]
 
 
+def test_only_seeds_are_cut_at_a_comma() -> None:
+    found = jobs.settings({"seeds": "42,0", "data_dir": "a, b,c", "device": "cpu", "max_steps": 7})
+    assert found.seeds == (42, 0) and found.machine == {"data_dir": "a, b,c", "device": "cpu"}
+    words = ["--seeds", "42", "0", "--max-steps", "7", "--data-dir", "a, b,c", "--device", "cpu"]
+    assert found.options == words and found.choice == "-seeds42,0-max_steps7"
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"seeds": "42;0"}, "--config seeds=42;0: whole numbers"),
+        ({"seeds": ""}, "--config seeds=: whole numbers"),
+        ({"max_steps": "many"}, "--config max_steps=many: whole numbers"),
+        ({"max_steps": -1}, "--config max_steps=-1: whole numbers"),
+        ({"profile": "tiny"}, "unknown profile 'tiny'"),
+        ({"sedes": 1}, "--config sedes: no such key, there are profile, seeds"),
+    ],
+)
+def test_a_wrong_configuration_names_its_key(config, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        jobs.settings(config)
+
+
+def test_snakemake_says_what_is_wrong_with_its_configuration(tmp_path) -> None:
+    process = snakemake("all", "--dry-run", "--config", "seeds=x", outputs=tmp_path / "outputs")
+    text = process.communicate(timeout=300)[0]
+    assert process.returncode != 0 and "--config seeds=x: whole numbers are expected" in text
+    assert "Traceback" not in text
+
+
 def test_every_table_is_a_target(tmp_path) -> None:
     text = finished(
         snakemake("all", "--dry-run", "--quiet", "rules", "--config", "profile=mini", outputs=tmp_path / "outputs")

@@ -1,6 +1,7 @@
 """Real data from the Hugging Face Hub, verified, and counts of every set: `python -m lib.data fetch` and `check`."""
 
 import argparse
+import bz2
 import gzip
 import json
 import lzma
@@ -9,12 +10,14 @@ import re
 import shutil
 import sys
 import tarfile
-import tempfile
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from lib import data, paths, readers
+from lib import data, files, paths, readers
 from lib.data import FETCH, TAR, WIKI1M
 from lib.files import sha256, write_json
 
@@ -24,6 +27,10 @@ EXPECTED = {task: sum(scored for _, scored in subsets.values()) for task, subset
 EXPECTED |= {"STS unlabelled": 89192, **data.SIZES}
 OPTIONAL = ("CNSD train", "CNSD dev", "CNSD test", "wiki1m")
 ABSENT = "absent"
+MOST_BYTES = 2 * 2**30
+MOST_MEMBERS = 10_000
+MOST_LEVELS = 16
+LONGEST_HEADER = 2**20
 CheckRow = tuple[str, int, int | str]
 
 
@@ -54,7 +61,7 @@ def check(directory: str | Path, sets: tuple[str, ...] = tuple(EXPECTED)) -> lis
             found[name] = _count(name, Path(directory))
         except FileNotFoundError:
             found[name] = ABSENT
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             found[name] = str(error)
     return [(name, EXPECTED[name], found[name]) for name in sets]
 
@@ -79,18 +86,25 @@ def _download(name: str, folder: Path) -> Path:
             f"{TAR} and {WIKI1M} with `{FETCH} --source FOLDER`"
         )
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError
 
     try:
         return Path(hf_hub_download(REPOSITORY, name, repo_type="dataset", local_dir=folder))
-    except (OSError, HfHubHTTPError) as error:
+    except Exception as error:  # the hub's, its transport's and the system's have no class in common
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ConnectionError(f"{name} of {REPOSITORY} cannot be downloaded: {reason}") from error
 
 
 def _recorded(target: Path) -> dict[str, str]:
     path = target / CHECKSUMS
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no JSON: remove it and fetch again") from error
+    if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
+        raise ValueError(f"{path} must hold names with their SHA-256: remove it and fetch again")
+    return found
 
 
 def _verify(path: Path, target: Path) -> str:
@@ -105,39 +119,98 @@ def _verify(path: Path, target: Path) -> str:
     return digest
 
 
-def _safe_members(tar: tarfile.TarFile, tar_path: Path) -> list[tarfile.TarInfo]:
-    members = []
-    for member in tar:
+class Unsafe(ValueError):
+    """An archive that would write outside its folder, or too much."""
+
+
+class _Limited:
+    """A decompressed archive that ends in an error where it is larger than it may be.
+
+    Tar's own headers are read in one piece, so that a large piece is a header made to fill the
+    memory.
+    """
+
+    def __init__(self, file: Any, most: int):
+        self.file, self.most = file, most
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= LONGEST_HEADER:
+            raise Unsafe(f"a header of {size:,} bytes")
+        return self._checked(self.file.read(size))
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        if whence == 0 and place > self.most:
+            raise Unsafe(f"more than {self.most:,} bytes")
+        return self.file.seek(place, whence)
+
+    def tell(self) -> int:
+        return self.file.tell()
+
+    def _checked(self, content: bytes) -> bytes:
+        if self.file.tell() > self.most:
+            raise Unsafe(f"more than {self.most:,} bytes")
+        return content
+
+
+def _opened(path: Path) -> Any:
+    """The archive's bytes, decompressed by what its first bytes say."""
+    begin = path.open("rb").read(6) if path.is_file() else b""
+    marks = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\0": lzma.open, b"BZh": bz2.open}
+    opener: Any = next((opener for mark, opener in marks.items() if begin.startswith(mark)), open)
+    return opener(path, "rb")
+
+
+def _safe_members(tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
+    members: list[tarfile.TarInfo] = []
+    size = 0
+    for number, member in enumerate(tar, 1):
+        name = member.name if len(member.name) < 200 else f"{member.name[:200]}…"
         parts = member.name.replace("\\", "/").split("/")
         if member.name.startswith(("/", "\\")) or ".." in parts or re.match(r"[A-Za-z]:", member.name):
-            raise ValueError(f"{tar_path} is unsafe, nothing unpacked: {member.name!r} points outside its folder")
+            raise Unsafe(f"{name!r} points outside its folder")
         if not (member.isfile() or member.isdir()):
-            raise ValueError(f"{tar_path} is unsafe, nothing unpacked: {member.name!r} is a link or a device")
+            raise Unsafe(f"{name!r} is a link or a device")
+        if len(parts) > MOST_LEVELS:
+            raise Unsafe(f"{name!r} lies deeper than {MOST_LEVELS} folders")
+        size += max(0, member.size)
+        if size > MOST_BYTES:
+            raise Unsafe(f"its files have more than {MOST_BYTES:,} bytes")
+        if number > MOST_MEMBERS:
+            raise Unsafe(f"it has more than {MOST_MEMBERS:,} files and folders")
         if not parts[-1].startswith("._"):
             members.append(member)
     return members
 
 
+def _extract(tar_path: Path, folder: Path) -> None:
+    """Unpack an archive into an empty folder, after all of its members have been looked at."""
+    try:
+        with _opened(tar_path) as file:
+            limited: Any = _Limited(file, MOST_BYTES + 2**20 * 100)
+            with tarfile.open(fileobj=limited, mode="r:") as tar:
+                tar.extractall(folder, _safe_members(tar), filter="data")
+    except Unsafe as error:
+        raise ValueError(f"{tar_path} is unsafe, nothing unpacked: {error}") from error
+    except (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
+        raise ValueError(f"{tar_path} cannot be unpacked: {error}") from error
+
+
 def unpack(tar_path: str | Path, target: str | Path) -> Path:
     """Unpack an archive of SentEval's data into `target/senteval`, which appears complete and counted or not at all.
 
-    The data root may lie at any depth of the archive. Absolute names, `..`, links and devices are refused.
+    The data root may lie at any depth of the archive. Absolute names, `..`, links and devices are
+    refused, and more than 2 GiB or 10,000 files.
 
     Raises:
         FileExistsError: `target/senteval` is there already.
-        ValueError: not an archive, an unsafe member, no SentEval data inside, or a set of another size than expected.
+        ValueError: not an archive, an unsafe member, too large, no SentEval data inside, or a set of another size than
+            expected.
     """
     tar_path, final = Path(tar_path), Path(target) / "senteval"
     if final.exists():
         raise FileExistsError(f"{final} is there already: remove it first")
-    with tempfile.TemporaryDirectory(dir=target, prefix=".senteval-") as folder:
-        unpacked = Path(folder) / "senteval"
-        unpacked.mkdir()
-        try:
-            with tarfile.open(tar_path) as tar:
-                tar.extractall(unpacked, _safe_members(tar, tar_path), filter="data")
-        except (tarfile.TarError, EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
-            raise ValueError(f"{tar_path} cannot be unpacked: {error}") from error
+    with _workplace(final) as unpacked:
+        _extract(tar_path, unpacked)
         marks = sorted(unpacked.rglob("STS/STS12-en-test"), key=lambda path: len(path.parts))
         if not marks:
             raise ValueError(f"{tar_path} holds no STS/STS12-en-test: it is no archive of SentEval's data")
@@ -146,6 +219,18 @@ def unpack(tar_path: str | Path, target: str | Path) -> Path:
             raise ValueError(f"{tar_path} is not the data expected: {'; '.join(wrong)}")
         root.rename(final)
     return final
+
+
+@contextmanager
+def _workplace(final: Path) -> Iterator[Path]:
+    """A folder beside `final` for this process alone; what a killed one has left there goes."""
+    files.sweep(final)
+    folder = files.temporary_name(final)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        files.remove(folder)
 
 
 def fetch(
@@ -176,25 +261,31 @@ def fetch(
     target = Path(target or paths.DATA)
     target.mkdir(parents=True, exist_ok=True)
     final = {TAR: target / "senteval", WIKI1M: target / WIKI1M}
-    with tempfile.TemporaryDirectory(dir=target, prefix=".fetch-") as folder:
+    with files.locked(target / "fetch"), _workplace(target / "fetch") as folder:
         for name in names:
-            there = final[name].exists()
-            if there and name == TAR:
-                if wrong := _check_senteval(final[TAR]):
-                    raise ValueError(
-                        f"{final[TAR]} is not the data expected, remove it and fetch again: {'; '.join(wrong)}"
-                    )
-                continue
-            path = final[name] if there else download(name, Path(folder))
-            digest = _verify(path, target)
-            if name == TAR:
-                unpack(path, target)
-            elif (lines := _count_lines(path)) != EXPECTED["wiki1m"]:
-                raise ValueError(f"{path.name} has {lines} lines where {EXPECTED['wiki1m']} are expected")
-            elif not there:
-                os.replace(path, final[name])
-            write_json(target / CHECKSUMS, {**_recorded(target), name: digest})
+            digest = _bring(name, final[name], target, partial(download, name, folder))
+            if digest:
+                write_json(target / CHECKSUMS, {**_recorded(target), name: digest})
     return [final[name] for name in names]
+
+
+def _bring(name: str, final: Path, target: Path, download: Callable[[], Path]) -> str:
+    """One file, verified, at its place; its SHA-256, or "" where it is there already, unpacked."""
+    there = final.exists()
+    if there and name == TAR:
+        if wrong := _check_senteval(final):
+            raise ValueError(f"{final} is not the data expected, remove it and fetch again: {'; '.join(wrong)}")
+        return ""
+    _recorded(target)
+    path = final if there else download()
+    digest = _verify(path, target)
+    if name == TAR:
+        unpack(path, target)
+    elif (lines := _count_lines(path)) != EXPECTED["wiki1m"]:
+        raise ValueError(f"{path.name} has {lines} lines where {EXPECTED['wiki1m']} are expected")
+    elif not there:
+        os.replace(path, final)
+    return digest
 
 
 def _copy_from(source: Path, name: str, folder: Path) -> Path:
@@ -236,5 +327,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{path}: as expected")
         return 0
     except (OSError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("interrupted: what was not verified is not kept", file=sys.stderr)
+        return 130

@@ -12,10 +12,71 @@ import pandas as pd
 
 from lib import paths, runs
 from lib.files import write_text
+from lib.profiles import profile
 from workflow import baselines, course
 from workflow.grids import Grid
 
 FOLDER = "workflow"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The configuration of a `snakemake` call.
+
+    Attributes:
+        profile, seeds: "" and () leave them to the grid.
+        steps: `max_steps` if it is given.
+        machine: parameters of a notebook that are about the machine: data_dir, device.
+        python: interpreter of the jobs.
+        options: the same for `python -m workflow.grids`, as words.
+        choice: what a table's file name says of them.
+    """
+
+    profile: str
+    seeds: tuple[int, ...]
+    steps: dict[str, int]
+    machine: dict[str, str]
+    python: str
+    options: list[str]
+    choice: str
+
+
+def settings(config: Mapping[str, object]) -> Settings:
+    """Read and check what `--config` gives.
+
+    Raises:
+        ValueError: an unknown key or a wrong value; the message names the key.
+
+    Example:
+        >>> settings({"seeds": "42,0", "data_dir": "a,b"}).options
+        ['--seeds', '42', '0', '--data-dir', 'a,b']
+    """
+    known = ("profile", "seeds", "max_steps", "data_dir", "device", "python")
+    if unknown := sorted(map(str, set(config) - set(known))):
+        raise ValueError(f"--config {unknown[0]}: no such key, there are {', '.join(known)}")
+    texts = {name: str(config[name]) for name in known if name in config}
+    for name in ("seeds", "max_steps"):
+        numbers = texts.get(name, "0").split(",")
+        if not all(part.strip().isascii() and part.strip().isdigit() for part in numbers):
+            raise ValueError(f"--config {name}={texts[name]}: whole numbers are expected, e.g. 42")
+    seeds = tuple(int(seed) for seed in texts["seeds"].split(",")) if "seeds" in texts else ()
+    steps = {"max_steps": int(texts["max_steps"])} if "max_steps" in texts else {}
+    if "profile" in texts:
+        profile(texts["profile"])
+    options = []
+    for name in ("profile", "seeds", "max_steps", "data_dir", "device"):
+        if name in texts:
+            values = map(str, seeds) if name == "seeds" else [texts[name]]
+            options += [f"--{name.replace('_', '-')}", *values]
+    return Settings(
+        texts.get("profile", ""),
+        seeds,
+        steps,
+        {name: texts[name] for name in ("data_dir", "device") if name in texts},
+        texts.get("python", sys.executable),
+        options,
+        "".join(f"-{name}{texts[name]}" for name in ("seeds", "max_steps") if name in texts),
+    )
 
 
 @dataclass(frozen=True)
@@ -82,9 +143,17 @@ def report(wanted: Iterable[Job]) -> pd.DataFrame:
         if not state:
             continue
         timing = one.path.with_suffix(".tsv")
-        seconds = pd.read_csv(timing, sep="\t")["s"].sum() if timing.exists() and state == "done" else None
+        seconds = _seconds(timing) if state == "done" else None
         lines.append({"notebook": one.notebook, "run": one.name, "state": state, "seconds": seconds})
     return pd.DataFrame(lines, columns=["notebook", "run", "state", "seconds"])
+
+
+def _seconds(timing: Path) -> float | None:
+    """Of Snakemake's benchmark file, if it is there and whole."""
+    try:
+        return float(pd.read_csv(timing, sep="\t")["s"].sum())
+    except (OSError, ValueError, KeyError):
+        return None
 
 
 def write_report(wanted: Iterable[Job], path: Path) -> str:
