@@ -111,8 +111,18 @@ def spearman(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -
 
 
 def pairs_spearman(encode: Encode, pairs: Pairs) -> float:
-    """Spearman × 100 between the cosines and the gold scores of `pairs`."""
+    """Spearman × 100 between the cosines and the gold scores of `pairs`.
+
+    Raises:
+        ValueError: fewer than two pairs.
+    """
+    _check_rankable(pairs)
     return spearman(similarities(encode, pairs), pairs.scores)
+
+
+def _check_rankable(pairs: Pairs) -> None:
+    if len(pairs) < 2:
+        raise ValueError(f"{pairs.name}: {len(pairs)} scored pairs, a ranking needs at least 2")
 
 
 def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
@@ -124,6 +134,8 @@ def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
 
     Relations: SimCSE and what followed report `all`; SentEval prints `mean` and `wmean` (Gao et al. 2021, Appendix B).
     """
+    for pairs in subsets.values():
+        _check_rankable(pairs)
     known = remember(encode, _sentences(subsets.values()))
     cosines = {name: _cosines(known, pairs) for name, pairs in subsets.items()}
     single = {name: spearman(cosines[name], pairs.scores) for name, pairs in subsets.items()}

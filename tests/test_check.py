@@ -50,6 +50,23 @@ def test_a_kernel_of_another_environment_is_found(tmp_path, monkeypatch) -> None
     assert "/elsewhere/bin/python" in line and "Change Kernel" in line
 
 
+@pytest.mark.parametrize("content", ["{", "[]", '{"argv": []}', "\udcff"])
+def test_a_damaged_kernel_is_found(tmp_path, monkeypatch, content) -> None:
+    spec = tmp_path / "kernels" / "python3"
+    spec.mkdir(parents=True)
+    (spec / "kernel.json").write_bytes(content.encode("utf-8", "surrogateescape"))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    (line,) = check.kernel()
+    assert "kernel python3 cannot be read" in line and "ipykernel install" in line
+
+
+def test_outputs_that_are_a_file_are_found(tmp_path, monkeypatch) -> None:
+    (tmp_path / "outputs").write_text("")
+    for folder in ("outputs", "outputs/deeper"):
+        (line,) = check.disk(tmp_path / folder, 5.0)
+        assert "outputs is a file" in line and "CSE_OUTPUTS" in line
+
+
 def test_too_little_memory_or_disk_is_found(tmp_path) -> None:
     assert check.memory(4.0) == [] and "0.5 GiB of memory" in check.memory(0.5)[0]
     assert check.disk(tmp_path, 5.0) == [] and "CSE_OUTPUTS" in check.disk(tmp_path / "not" / "yet", 0.2)[0]

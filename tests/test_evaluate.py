@@ -198,6 +198,14 @@ def sts_tree(tmp_path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("n", [0, 1])
+def test_a_set_that_cannot_be_ranked_is_named(n):
+    pairs = data.Pairs("STS13 FNWN", ["a"] * n, ["b"] * n, np.ones(n))
+    for ranked in (lambda: evaluate.pairs_spearman(None, pairs), lambda: evaluate.sts_task(None, {"FNWN": pairs})):
+        with pytest.raises(ValueError, match=rf"STS13 FNWN: {n} scored pairs, a ranking needs at least 2"):
+            ranked()
+
+
 @pytest.mark.parametrize("aggregation", evaluate.AGGREGATIONS)
 def test_sts7_encodes_once_and_agrees_with_the_tasks(sts_tree, aggregation):
     calls = []

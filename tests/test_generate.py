@@ -1,9 +1,12 @@
 """Generation through tiny sequence-to-sequence models, saved to folders and loaded as any other."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tiny import tiny_sentences, tiny_tokenizer
 from transformers import (
     MarianConfig,
@@ -91,6 +94,46 @@ def test_nothing_written_on_the_way_keeps_the_sentence_too(models, monkeypatch):
     answers = iter([["", "z"], ["invented", "y"]])
     monkeypatch.setattr(Generator, "_apply", lambda self, step, model, tokenizer, sentences: next(answers))
     assert Generator([Step(models["t5"])] * 2, CPU)(["a", "b"]) == ["a", "y"]
+
+
+def damaged(model: str, folder: Path, change) -> str:
+    copy = shutil.copytree(model, folder / "damaged")
+    change(copy)
+    return str(copy)
+
+
+def without_a_layer(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in weights.items() if "encoder.layers.1.fc1" not in name}
+    assert len(kept) < len(weights)
+    save_file(kept, folder / "model.safetensors", {"format": "pt"})
+
+
+DAMAGE = {
+    "cut": lambda folder: os.truncate(folder / "model.safetensors", 1000),
+    "empty": lambda folder: (folder / "model.safetensors").write_bytes(b""),
+    "configuration": lambda folder: (folder / "config.json").write_text("{"),
+    "another kind": lambda folder: (folder / "config.json").write_text('{"model_type": "bert"}'),
+    "no weights": lambda folder: (folder / "model.safetensors").unlink(),
+}
+
+
+@pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
+def test_a_damaged_model_is_one_sentence(models, tmp_path, capsys, change):
+    name = damaged(models["marian"], tmp_path, change)
+    (tmp_path / "in.txt").write_text("a cat .\n")
+    request = ["paraphrase", str(tmp_path / "in.txt"), str(tmp_path / "o.txt"), "--model", name]
+    capsys.readouterr()
+    assert main([*request, "--quiet", "--device", "cpu"]) == 1
+    last = capsys.readouterr().err.strip().splitlines()[-1]
+    assert last.startswith("error: cannot load") and name in last
+    assert not (tmp_path / "o.txt").exists()
+
+
+def test_missing_weights_are_not_made_up(models, tmp_path):
+    name = damaged(models["marian"], tmp_path, without_a_layer)
+    with pytest.raises(ValueError, match=r"lacks weights, .*encoder\.layers\.1\.fc1"):
+        Generator([Step(name)], CPU)
 
 
 def test_the_longest_batch_comes_first_and_fits():

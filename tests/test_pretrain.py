@@ -227,6 +227,7 @@ import json, os, signal, sys
 from pathlib import Path
 import torch
 from test_pretrain import PLAN
+from lib import files
 from workflow import pretrain
 
 torch.set_num_threads(1)
@@ -239,7 +240,7 @@ def train_until(stop):
         def counted(folder, model, optimizer, state):
             # at the step `stop` the process dies with half a checkpoint on disk
             if state["step"] == stop:
-                (folder / "checkpoint.tmp").write_bytes(b"half")
+                files.temporary_name(folder / "checkpoint.safetensors").write_bytes(b"half")
                 os.kill(os.getpid(), signal.SIGKILL)
             save(folder, model, optimizer, state)
         pretrain.save_checkpoint = counted

@@ -1,5 +1,7 @@
 """The course as a web site: links, images, search, pages (`make test-slow`); on a phone (`make test-browser`)."""
 
+from pathlib import Path
+
 import pytest
 
 from lib import paths
@@ -46,6 +48,22 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path) -> None:
     with pytest.raises(ValueError, match="something else"):
         site.build(tmp_path)
     assert (tmp_path / "source" / "mine.txt").is_file()
+
+
+def test_a_site_that_was_being_built_is_no_strangers(tmp_path, monkeypatch) -> None:
+    """Stopped in the middle, by a kill or by Sphinx, the next call begins anew."""
+
+    def stopped(command, **_):
+        Path(command[-1]).mkdir()
+        (Path(command[-1]) / "half.html").write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(site, "fill", lambda folder, results: (folder / "conf.py").touch())
+    monkeypatch.setattr(site.subprocess, "run", stopped)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            site.build(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
 def test_broken_links_are_found(tmp_path) -> None:

@@ -11,6 +11,7 @@ import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
+from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY_GIB = 3.5  # the largest notebook at mini needs 3.1
@@ -70,7 +71,11 @@ def installation(root=ROOT):
     if not found:
         return [f"the course itself is not installed in {sys.prefix}, so notebooks will not find `lib`. {_INSTALL}"]
     where = next(filter(None, (one.read_text("direct_url.json") for one in found)), None)
-    folder = Path(re.sub(r"^file://", "", json.loads(where)["url"])) if where else root
+    try:
+        url = json.loads(where)["url"] if where else ""
+    except (ValueError, KeyError, TypeError):
+        url = ""
+    folder = Path(unquote(re.sub(r"^file://", "", url))) if url.startswith("file://") else root
     if folder.exists() and folder.resolve() != root.resolve():
         return [f"`lib` comes from another checkout, {folder}. In {root}: {_INSTALL}"]
     return []
@@ -82,10 +87,13 @@ def kernel():
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
     except ImportError:
         return []  # `packages` says so
+    install = f"{sys.executable} -m ipykernel install --sys-prefix"
     try:
         command = KernelSpecManager().get_kernel_spec("python3").argv[0]
     except NoSuchKernel:
-        return [f"Jupyter has no kernel python3: {sys.executable} -m ipykernel install --sys-prefix"]
+        return [f"Jupyter has no kernel python3: {install}"]
+    except Exception as error:  # its kernel.json is somebody's file
+        return [f"Jupyter's kernel python3 cannot be read ({error!r}): {install}"]
     own = Path(sys.executable).parent
     if Path(command).name == command or Path(command).parent == own:
         return []
@@ -111,7 +119,9 @@ def memory(gib=None):
 def disk(folder=None, gib=None):
     """Is there room for what a run writes?"""
     folder = Path(folder or os.environ.get("CSE_OUTPUTS") or ROOT / "outputs")
-    there = next(path for path in (folder, *folder.resolve().parents) if path.exists())
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        return [f"{there} is a file, so nothing can be written to {folder}: name another folder in CSE_OUTPUTS"]
     gib = shutil.disk_usage(there).free / 2**30 if gib is None else gib
     found = []
     if gib < DISK_GIB:
@@ -134,7 +144,7 @@ def main(arguments=None):
         return 0
     try:
         found = problems(extras)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     for line in found:

@@ -6,6 +6,7 @@ models (Tiedemann & Thottingal 2020); ConSERT's extension uses the same round tr
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -105,13 +106,26 @@ def _batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[list[int]]:
 def _load(name: str, device: torch.device):
     dtype = torch.float16 if device.type == "cuda" else torch.float32
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
-        model = AutoModelForSeq2SeqLM.from_pretrained(name, dtype=dtype)
+        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
+        model, report = AutoModelForSeq2SeqLM.from_pretrained(
+            name, dtype=dtype, trust_remote_code=False, output_loading_info=True
+        )
     except ImportError as error:
         raise ImportError(f"{name} needs more packages: pip install -e '.[generate]'") from error
-    except (OSError, ValueError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise FileNotFoundError(
-            f"cannot load {name!r}: it is no folder here, and the Hub did not give it ({reason})"
-        ) from error
+    except Exception as error:  # of damaged weights, configurations and vocabularies each has its own
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        where = "the folder is damaged or holds another kind of model"
+        if not Path(name).is_dir():
+            where = "it is no folder here, and the Hub did not give it"
+        raise FileNotFoundError(f"cannot load {name!r}: {where} ({reason})") from error
+    if lost := _lost(report):
+        raise ValueError(f"{name!r} lacks weights, {lost[0]} among {len(lost)}: bring it again")
     return model.to(device).eval(), tokenizer
+
+
+def _lost(report: dict) -> list[str]:
+    """Names of weights that the file lacks or has in another shape, without those that are computed."""
+    names = {str(name) for name in report.get("missing_keys", ())}
+    names |= {str(entry[0]) for entry in report.get("mismatched_keys", ())}
+    computed = ("embed_positions.weight", "final_logits_bias")
+    return sorted(name for name in names if not name.endswith(computed))

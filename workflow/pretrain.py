@@ -48,7 +48,7 @@ from lib import paths
 from lib.data import pretrain_corpus
 from lib.dropout import cheapen
 from lib.encoder import keep_bf16
-from lib.files import write_json
+from lib.files import write_json, written
 from lib.tokens import tokenise
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -346,9 +346,8 @@ def save_checkpoint(folder: Path, model, optimizer, state: dict) -> None:
     for parameter, moments in optimizer.state.items():
         for key, value in moments.items():
             tensors[f"optim.{names[parameter]}|{key}"] = value
-    temporary = folder / "checkpoint.tmp"
-    save_file(tensors, temporary, metadata={"state": json.dumps(state)})
-    temporary.rename(folder / "checkpoint.safetensors")
+    with written(folder / "checkpoint.safetensors") as temporary:
+        save_file(tensors, temporary, metadata={"state": json.dumps(state)})
 
 
 def load_checkpoint(folder: Path, model, optimizer) -> None:
@@ -393,8 +392,8 @@ def prepare(plan: Plan, out: Path, data_dir: str | None, progress: bool = True):
         rows = tokenise(sentences, tokenizer, plan.max_length, progress=progress)
         ids, offsets = rows.ids, rows.offsets
         vectors = ppmi_svd(ids, plan.vocab_size, plan.embedding or plan.hidden, plan.window, plan.seed)
-        np.savez(out / "rows.tmp.npz", ids=ids, offsets=offsets, vectors=vectors)
-        (out / "rows.tmp.npz").rename(cache)
+        with written(cache) as temporary, open(temporary, "wb") as file:
+            np.savez(file, ids=ids, offsets=offsets, vectors=vectors)
     with np.load(cache) as f:
         return f["ids"], f["offsets"], f["vectors"]
 

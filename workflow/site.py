@@ -17,7 +17,7 @@ import nbformat
 import pandas as pd
 
 from lib import paths
-from lib.files import write_bytes, write_text
+from lib.files import remove, write_bytes, write_text, written
 from workflow import book, pages
 from workflow.files import is_foreign
 
@@ -167,15 +167,17 @@ def build(folder: Path) -> Path:
     for path, own in ((source, "conf.py"), (html, "searchindex.js")):
         if is_foreign(path, own):
             raise ValueError(f"{path} holds something else than the site: name another folder with --out")
-        shutil.rmtree(path, ignore_errors=True)
-    source.mkdir(parents=True)
-    fill(source, book.finished(folder / "no-outputs"))
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(source), str(html)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"sphinx: {done.stderr[-4000:]}")
-    if missing := broken(html):
-        raise RuntimeError("broken links:\n" + "\n".join(missing))
+        remove(path)
+    with written(source) as temporary:
+        temporary.mkdir()
+        fill(temporary, book.finished(folder / "no-outputs"))
+    with written(html) as temporary:
+        command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(source)]
+        done = subprocess.run([*command, str(temporary)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"sphinx: {done.stderr[-4000:]}")
+        if missing := broken(temporary):
+            raise RuntimeError("broken links:\n" + "\n".join(missing))
     return html / "index.html"
 
 

@@ -2,6 +2,8 @@
 
 import io
 import re
+import struct
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -17,6 +19,8 @@ from tqdm import tqdm
 from lib.files import write_bytes
 
 CHUNK = 10_000
+_DAMAGED: tuple[type[Exception], ...] = (KeyError, OSError, ValueError, EOFError, TypeError, IndexError, MemoryError)
+_DAMAGED += (NotImplementedError, RuntimeError, BadZipFile, zlib.error, struct.error)
 _TOKENIZER = NLTKWordTokenizer()
 _QUOTE = re.compile("[«“‘„`\"'»”’]")
 _TWO_WORDS = ("cannot", "gimme", "gımme", "gonna", "gotta", "lemme", "wanna")
@@ -220,13 +224,21 @@ class TfidfModel:
             with np.load(path, allow_pickle=False) as f:
                 terms = f["terms"].tobytes().decode().split("\n")
                 model = cls(terms, f["idf"], f["s"], int(f["n_sentences"]))
-        except (KeyError, OSError, ValueError, EOFError, TypeError, BadZipFile) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
+        except FileNotFoundError:
+            raise
+        except _DAMAGED as error:
             raise ValueError(f"{path} is not a TF-IDF model written by TfidfModel.save") from error
-        if not len(terms) == len(model.idf) == len(model.s):
-            raise ValueError(f"{path} is damaged: {len(terms)} terms, {len(model.idf)} frequencies")
+        model._check(Path(path))
         return model
+
+    def _check(self, path: Path) -> None:
+        n = len(self.terms)
+        sizes = [np.shape(self.idf), np.shape(self.s)]
+        if sizes != [(n,), (n,)] or len(set(self.terms)) != n or self.n_sentences < 1:
+            raise ValueError(f"{path} is damaged: {n} terms, frequencies of shapes {sizes}")
+        for values in (self.idf, self.s):
+            if values.dtype != np.float64 or not (np.isfinite(values) & (values >= 0)).all():
+                raise ValueError(f"{path} is damaged: a frequency is no number, or below 0")
 
 
 def _number(sentences: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
