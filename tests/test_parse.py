@@ -108,6 +108,21 @@ def test_a_pipeline_trained_anew_is_not_taken_for_the_old_one(tmp_path):
     assert tag() == "NNP"
 
 
+def test_a_pipeline_that_changes_while_it_parses_is_refused(tmp_path, monkeypatch):
+    model, load = tmp_path / "pipeline", parse.load
+    shutil.copytree(paths.MINI_SPACY, model)
+
+    def load_and_change(name):
+        nlp = load(name)
+        with open(model / "config.cfg", "a", encoding="utf-8") as file:
+            file.write("\n")
+        return nlp
+
+    monkeypatch.setattr(parse, "load", load_and_change)
+    with pytest.raises(ValueError, match="changed while it was parsing"):
+        next(parse.parse(["Dogs bark."], model))
+
+
 def test_what_is_no_pipeline_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"python -m spacy download en_core_web_none"):
         parse.load("en_core_web_none")
