@@ -111,6 +111,18 @@ def test_a_kill_between_the_last_two_steps_is_finished(tmp_path, monkeypatch):
     assert visible(tmp_path) == ["out.txt"] and read_aligned(out) == EXPECTED
 
 
+def test_a_request_that_fails_at_once_is_in_nobodys_way(tmp_path):
+    def failing(part: list[str], first: int) -> list[str]:
+        raise ValueError("no such folder")
+
+    out = tmp_path / "out.txt"
+    with pytest.raises(ValueError, match="no such folder"):
+        write_aligned(LINES, out, lambda: failing, {"seed": 1})
+    assert visible(tmp_path) == []
+    (tmp_path / "out.txt.partial").touch()
+    assert write_aligned(LINES, out, lambda: upper, {"seed": 2}) and visible(tmp_path) == ["out.txt"]
+
+
 WRITES = """
 import sys, time
 from workflow.files import write_aligned
@@ -257,18 +269,25 @@ def test_wrong_requests_are_one_sentence(arguments, message, tmp_path, monkeypat
     assert message in error and error.count("\n") == 1 and not (tmp_path / "o.txt").exists()
 
 
-def test_another_thesaurus_under_the_same_name_is_noticed(tmp_path, monkeypatch):
-    from workflow import augment as command
-
+def test_another_thesaurus_under_the_same_name_is_noticed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.txt").write_text("a big dog\n" * 5)
     (tmp_path / "t.tsv").write_text("big\tlarge\n")
     request = ["replace_synonyms", "in.txt", "o.txt", "--synonyms", "t.tsv", "--quiet"]
-    with monkeypatch.context() as patch:
-        patch.setattr(command, "augment", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
-        assert main(request) == 130
+    assert main(request) == 0 and main(request) == 0
     (tmp_path / "t.tsv").write_text("big\thuge\n")
-    assert main(request) == 1 and not (tmp_path / "o.txt").exists()
+    capsys.readouterr()
+    assert main(request) == 1 and "made with another files of t.tsv" in capsys.readouterr().err
+    assert read_aligned(tmp_path / "o.txt") == ["a large dog"] * 5
+
+
+def test_an_interruption_is_one_sentence(tmp_path, monkeypatch, capsys):
+    from workflow import augment as command
+
+    (tmp_path / "in.txt").write_text("a cat .\n")
+    monkeypatch.setattr(command, "augment", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert main(["crop", str(tmp_path / "in.txt"), str(tmp_path / "o.txt"), "--quiet"]) == 130
+    assert "the same command goes on" in capsys.readouterr().err and visible(tmp_path) == ["in.txt"]
 
 
 def test_without_wordnet_the_default_thesaurus_says_what_to_do(tmp_path, monkeypatch, capsys):

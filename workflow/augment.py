@@ -72,6 +72,7 @@ def change_of(chosen: argparse.Namespace, lines: list[str], device: torch.device
     if chosen.method == "sda":
         return _sda(chosen)
     if chosen.method == "eda":
+        eda.load_synonyms(chosen.synonyms)
         return lambda part, first: _any_of_eda(part, first, chosen)
     source = getattr(chosen, "synonyms", "wordnet")
     if chosen.method in NEED_SYNONYMS:

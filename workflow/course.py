@@ -84,7 +84,9 @@ def find_notebook(name: str, folder: Path | None = None) -> Path:
     stem = Path(name).name.removesuffix(".ipynb")
     matches = [path for path in known if path.stem == stem] or [p for p in known if p.stem.split("_")[0] == stem]
     if len(matches) != 1:
-        raise CourseError(f"No notebook {name!r}{_did_you_mean(stem, [p.stem for p in known])}")
+        stems = [path.stem for path in known]
+        hint = _did_you_mean(stem, stems)
+        raise CourseError(f"No notebook {name!r}{hint} There are {', '.join(stems)}.")
     return matches[0]
 
 
@@ -99,9 +101,11 @@ def read_notebook(path: Path) -> nbformat.NotebookNode:
         nbformat.validate(node)
     except FileNotFoundError as error:
         raise CourseError(f"No notebook {str(path)!r}.") from error
-    except Exception as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise CourseError(f"{path} is no notebook: {reason[:200]}") from error
+    except Exception as error:  # nbformat raises whatever a strange shape leads to
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        if isinstance(error, AttributeError | KeyError | TypeError | IndexError):
+            reason = "it has another shape"
+        raise CourseError(f"{path} is no notebook: {reason}") from error
     return node
 
 
@@ -361,7 +365,11 @@ def execute(
 @contextmanager
 def _workplace(target: Path) -> Iterator[Path]:
     """A folder beside `target` for this execution alone; what killed ones have left there goes."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"no folder {target.parent} can be made ({error.strerror})"
+        raise CourseError(f"{reason}: name another with --out or CSE_OUTPUTS.") from error
     for remains in target.parent.glob(".*.tmp-*"):
         files.sweep(target.with_name(remains.name[1:].partition(".tmp-")[0]))
     folder = files.temporary_name(target)

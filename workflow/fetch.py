@@ -190,9 +190,9 @@ def _extract(tar_path: Path, folder: Path) -> None:
             with tarfile.open(fileobj=limited, mode="r:") as tar:
                 tar.extractall(folder, _safe_members(tar), filter="data")
     except Unsafe as error:
-        raise ValueError(f"{tar_path} is unsafe, nothing unpacked: {error}") from error
+        raise ValueError(f"{tar_path.name} is unsafe, nothing unpacked: {error}") from error
     except (tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
-        raise ValueError(f"{tar_path} cannot be unpacked: {error}") from error
+        raise ValueError(f"{tar_path.name} cannot be unpacked: {error}") from error
 
 
 def unpack(tar_path: str | Path, target: str | Path) -> Path:
@@ -213,10 +213,10 @@ def unpack(tar_path: str | Path, target: str | Path) -> Path:
         _extract(tar_path, unpacked)
         marks = sorted(unpacked.rglob("STS/STS12-en-test"), key=lambda path: len(path.parts))
         if not marks:
-            raise ValueError(f"{tar_path} holds no STS/STS12-en-test: it is no archive of SentEval's data")
+            raise ValueError(f"{tar_path.name} holds no STS/STS12-en-test: it is no archive of SentEval's data")
         root = marks[0].parents[1]
         if wrong := _check_senteval(root):
-            raise ValueError(f"{tar_path} is not the data expected: {'; '.join(wrong)}")
+            raise ValueError(f"{tar_path.name} is not the data expected: {'; '.join(wrong)}")
         root.rename(final)
     return final
 
@@ -259,7 +259,10 @@ def fetch(
     Source: Gao et al. 2021 (SimCSE), dataset `princeton-nlp/datasets-for-simcse` on the Hugging Face Hub.
     """
     target = Path(target or paths.DATA)
-    target.mkdir(parents=True, exist_ok=True)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"no folder {target} can be made ({error.strerror}): name another with --target") from error
     final = {TAR: target / "senteval", WIKI1M: target / WIKI1M}
     with files.locked(target / "fetch"), _workplace(target / "fetch") as folder:
         for name in names:

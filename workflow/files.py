@@ -63,7 +63,11 @@ def write_aligned(
         done = _done(partial, note, {**record, "chunk": chunk}, chunk, force)
         change = prepare()
         write_json(note, {**record, "chunk": chunk})
-        _append(lines, partial, change, done, chunk, progress)
+        try:
+            _append(lines, partial, change, done, chunk, progress)
+        except BaseException:
+            _drop_if_empty(partial, note)
+            raise
         write_json(made, {**record, "out": sha256(partial)})
         os.replace(partial, out)
         note.unlink()
@@ -80,8 +84,9 @@ def _output(out: Path, sources: Sequence[Path]) -> Path:
         raise ValueError(f"{out}: {error}: name another output") from error
     if read:
         raise ValueError(f"{out} is a file that is read ({read[0]}): name another output")
-    if real.is_dir():
-        raise ValueError(f"{out} is a folder: name a file")
+    if real.exists() and not real.is_file():
+        kind = "a folder" if real.is_dir() else "no plain file"
+        raise ValueError(f"{out} is {kind}: name a file")
     if real.suffix in (".gz", ".xz"):
         raise ValueError(f"{out}: plain text is written, name it without {real.suffix}")
     return real
@@ -92,7 +97,12 @@ def _alone(out: Path) -> Iterator[None]:
     with ExitStack() as stack:
         try:
             stack.enter_context(locked(out, 0))
+        except (FileExistsError, NotADirectoryError, PermissionError, FileNotFoundError) as error:
+            reason = error.strerror or str(error)
+            raise OSError(f"nothing can be written to {out.parent} ({reason}): name another output") from error
         except Timeout:
+            if not out.with_name(f".{out.name}.lock").exists():
+                raise PermissionError(f"nothing can be written to {out.parent}") from None
             print(f"waiting for another process that writes {out}", file=sys.stderr)
             stack.enter_context(locked(out))
         yield
@@ -107,9 +117,21 @@ def _is_finished(out: Path, made: Path, record: dict, force: bool) -> bool:
         return True
     if force:
         return False
-    different = [key for key in sorted({*found, *record}) if found.get(key) != record.get(key)]
-    reason = f"made with another {', '.join(different)}" if same else "not of this command's making"
+    reason = f"made with another {_different(found, record)}" if same else "not of this command's making"
     raise FileExistsError(f"{out} is there already and {reason}: name another output, or replace it with --force")
+
+
+def _different(found: dict, record: dict) -> str:
+    """Names of what differs; the method alone where that does."""
+    names = [key for key in sorted({*found, *record}) if found.get(key) != record.get(key)]
+    return "method" if "method" in names else ", ".join(names)
+
+
+def _drop_if_empty(partial: Path, note: Path) -> None:
+    """What has not got beyond its beginning is no reason to refuse another request."""
+    if partial.exists() and partial.stat().st_size == 0:
+        partial.unlink()
+        note.unlink(missing_ok=True)
 
 
 def _read_note(path: Path) -> dict:
@@ -140,16 +162,16 @@ def _append(lines: Sequence[str], partial: Path, change: Change, done: int, chun
 
 def _done(partial: Path, note: Path, record: dict, chunk: int, force: bool) -> int:
     """Lines of complete chunks in the partial file, which is cut there."""
+    _drop_if_empty(partial, note)
     if not partial.exists():
         return 0
     found = _read_note(note)
-    if different := sorted(k for k in {*found, *record} if found.get(k) != record.get(k)):
+    if different := _different(found, record):
         if force:
             partial.unlink()
             return 0
         raise ValueError(
-            f"{partial} was begun with another {', '.join(different)}: delete it, name another "
-            "output, or begin anew with --force"
+            f"{partial} was begun with another {different}: delete it, name another output, or begin anew with --force"
         )
     content = partial.read_bytes()
     complete = content.count(b"\n") // chunk * chunk

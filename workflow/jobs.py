@@ -58,7 +58,8 @@ def settings(config: Mapping[str, object]) -> Settings:
     for name in ("seeds", "max_steps"):
         numbers = texts.get(name, "0").split(",")
         if not all(part.strip().isascii() and part.strip().isdigit() for part in numbers):
-            raise ValueError(f"--config {name}={texts[name]}: whole numbers are expected, e.g. 42")
+            text = " ".join(texts[name].split())[:50]
+            raise ValueError(f"--config {name}={text}: whole numbers are expected, e.g. 42")
     seeds = tuple(int(seed) for seed in texts["seeds"].split(",")) if "seeds" in texts else ()
     steps = {"max_steps": int(texts["max_steps"])} if "max_steps" in texts else {}
     if "profile" in texts:
