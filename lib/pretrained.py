@@ -127,6 +127,8 @@ def read_config(name: str, **options: Any) -> PreTrainedConfig:
     Raises:
         FileNotFoundError, PermissionError, ImportError, ValueError: as `explained`.
     """
+    if Path(name).is_dir() and not (Path(name) / "config.json").is_file():
+        raise FileNotFoundError(f"cannot load the model {name!r}: the folder has no config.json")
     with explained(name):
         return AutoConfig.from_pretrained(name, trust_remote_code=False, **options)
 

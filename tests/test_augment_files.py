@@ -239,7 +239,7 @@ def test_una_can_be_fitted_on_another_corpus(tmp_path):
         (["una", "in.txt", "o.txt", "--radius", "0"], "radius must be at least 1"),
         (["delete", "in.txt", "o.txt", "--rate", "2"], "rate must be in [0, 1]"),
         (["eda", "in.txt", "o.txt", "--synonyms", "no.tsv"], "no thesaurus"),
-        (["paraphrase", "in.txt", "o.txt", "--model", "no/folder"], "cannot load 'no/folder'"),
+        (["paraphrase", "in.txt", "o.txt", "--model", "no/folder"], "cannot load the model 'no/folder'"),
         (["back-translate", "in.txt", "o.txt", "--model", "x"], "2 step(s)"),
         (["paraphrase", "in.txt", "o.txt", "--beams", "0"], "--beams must be at least 1"),
         (["crop", "in.txt", "o.txt", "--seed", "-1"], "--seed must be at least 0"),

@@ -2,6 +2,7 @@ import importlib
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -510,10 +511,17 @@ def test_command_scores_the_mini_suite(tiny_model, tmp_path, monkeypatch, capsys
 
 def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
     (tmp_path / "empty").mkdir()
+    damaged = shutil.copytree(tiny_model, tmp_path / "damaged")
+    (damaged / "model.safetensors").write_bytes(b"")
     for arguments, message in (
         ((tmp_path / "no-model", "--data-dir", sts_tree), "no-model"),
+        ((tmp_path / "empty",), "empty"),
+        ((damaged,), "damaged cannot be read as a model"),
+        ((tiny_model / "config.json",), "config.json"),
         ((tiny_model, "--data-dir", tmp_path / "empty"), "python -m lib.data fetch"),
         ((tiny_model, "--data-dir", sts_tree, "--pooling", "maximum"), "maximum"),
+        ((tiny_model, "--device", "gpu"), "device must be 'auto'"),
+        ((tiny_model, "--json", tmp_path / "empty"), "is a folder: name a file"),
     ):
         assert score.main([str(a) for a in arguments]) == 2
         captured = capsys.readouterr()

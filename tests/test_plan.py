@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from huggingface_hub import constants
 from tiny import tiny_bert
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel
@@ -18,12 +19,8 @@ def test_a_table_at_mini_can_start_and_one_at_full_says_what_is_missing(tmp_path
     monkeypatch.setenv("CSE_DATA", str(tmp_path))
     monkeypatch.setattr(paths, "DATA", tmp_path)
 
-    def absent(name, load=plan.AutoConfig.from_pretrained, **options):
-        if name in ("bert-base-uncased", "roberta-base"):
-            raise OSError("not cached")
-        return load(name, **options)
-
-    monkeypatch.setattr(plan.AutoConfig, "from_pretrained", absent)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     plan._config.cache_clear()
     plan.main(["una_table_2", "--profile", "mini"])
     assert "3 of 3 runs can start" in capsys.readouterr().out
@@ -54,7 +51,8 @@ def test_parameters_and_steps_are_counted() -> None:
     assert total == sum(p.numel() for p in model.parameters())
     assert total - inner == sum(p.numel() for p in model.embeddings.parameters())
     chosen, wanted, _ = experiment.resolve("mini", "simcse", batch_size=100)
-    assert plan.cost(chosen, wanted, None).steps == -(-24_015 // 100)
+    assert plan.cost(chosen, wanted, None).steps == 24_015 // 100
+    assert plan.cost(chosen, wanted.changed(drop_last=False), None).steps == 24_015 // 100 + 1
     assert plan.cost(chosen, wanted, 7).steps == 7
 
 
@@ -93,3 +91,39 @@ def test_memory_of_a_large_model_is_that_of_its_weights_and_more(tmp_path) -> No
     grid = grids.read("una_table_2").at("mini", max_steps=3, batch_size=10**6)
     table = plan.plan(grid, device="cpu")
     assert table["missing"].str.contains("GiB of memory").all()
+
+
+GRID = """
+source: one row
+notebook: 02_simcse
+profile: mini
+metric: mini_dev_spearman_best
+seeds: [42]
+cells:
+  - {{row: only, column: x, set: {{method: simcse, max_steps: 1, model: "{backbone}"}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "message"),
+    [
+        (None, [], "cannot load the model"),
+        ("config.json", [], "config.json"),
+        ("tokenizer.json", [], "cannot be read as a model"),
+        ("", ["--device", "gpu"], "device must be 'auto'"),
+        ("", ["--profile", "huge"], "huge"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(tmp_path, change, arguments, message) -> None:
+    folder = tmp_path / "model"
+    if change is not None:
+        tiny_bert(folder)
+    if change:
+        (folder / change).write_text("{")
+    (tmp_path / "grid.yaml").write_text(GRID.format(backbone=folder))
+    plan._config.cache_clear()
+    plan._lacking.cache_clear()
+    with pytest.raises(SystemExit) as end:
+        plan.main([str(tmp_path / "grid.yaml"), *arguments])
+    lines = [line for line in str(end.value).splitlines() if line != "missing:"]
+    assert len(lines) == 1 and message in lines[0]

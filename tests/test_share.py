@@ -1,12 +1,14 @@
 """An exported encoder: its vectors in sentence-transformers, its card, and the search with it."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import yaml
+from tiny import tiny_bert
 
-from lib import paths
+from lib import data, encoder, paths
 from lib.encoder import Encoder
 from workflow import experiment, share
 
@@ -15,8 +17,16 @@ SENTENCES = ["A dog barks at the door.", "The market fell on Monday.", "A hound 
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
-    base = tmp_path_factory.mktemp("share")
-    run = experiment.run("02_simcse", "simcse", max_steps=2, batch_size=8, output_dir=str(base))
+    base, whole = tmp_path_factory.mktemp("share"), data.mini_pairs
+
+    def fewer(split: str) -> data.Pairs:
+        pairs = whole(split)
+        columns = {name: getattr(pairs, name)[:100] for name in ("sentence1", "sentence2", "scores", "kinds")}
+        return replace(pairs, **columns)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(data, "mini_pairs", fewer)
+        run = experiment.run("02_simcse", "simcse", max_steps=2, batch_size=8, output_dir=str(base))
     return run, share.export(run.folder, base / "my-model")
 
 
@@ -57,16 +67,75 @@ def test_an_exported_folder_is_read_with_its_pooling(exported, tmp_path) -> None
 
 
 def test_search_is_the_order_of_cosines(exported) -> None:
-    encoder = Encoder.load(paths.MINI_BERT, eval_pooling="mean", pooling="mean")
-    found = share.search(encoder.encode, SENTENCES, "A dog is barking.", 4)
-    query, *rest = encoder.encode(["A dog is barking.", *SENTENCES]).astype(float)
+    encode = Encoder.load(paths.MINI_BERT, eval_pooling="mean", pooling="mean").encode
+    found = share.search(encode, SENTENCES, "A dog is barking.", 4)
+    query, *rest = encode(["A dog is barking.", *SENTENCES]).astype(float)
     slow = sorted(
         ((v @ query / np.linalg.norm(v) / np.linalg.norm(query)), s) for v, s in zip(rest, SENTENCES, strict=True)
     )
     assert [s for _, s in found] == [s for _, s in reversed(slow)] and found[0][1] == "A hound is barking."
     assert [c for c, _ in found] == pytest.approx([c for c, _ in reversed(slow)])
     with pytest.raises(ValueError, match="no sentences"):
-        share.search(encoder.encode, [], "x")
+        share.search(encode, [], "x")
+    with pytest.raises(ValueError, match="n must be at least 1, got -1"):
+        share.search(encode, SENTENCES, "x", -1)
+
+
+def test_a_zero_vector_is_near_to_nothing() -> None:
+    vectors = {"up": [0.0, 2.0], "right": [3.0, 0.0], "nothing": [0.0, 0.0], "query": [0.1, 1.0]}
+    encode = lambda texts: np.array([vectors[t] for t in texts])  # noqa: E731
+    found = share.search(encode, ["nothing", "right", "up"], "query")
+    assert [s for _, s in found] == ["up", "right"] and all(0 < cosine <= 1 for cosine, _ in found)
+    with pytest.raises(ValueError, match="vector of the query 'nothing' is zero"):
+        share.search(encode, ["up", "right"], "nothing")
+    vectors["right"] = [np.nan, 1.0]
+    with pytest.raises(ValueError, match="not finite"):
+        share.search(encode, ["up", "right"], "query")
+
+
+def test_an_export_that_fails_leaves_what_was_there(exported, tmp_path, monkeypatch) -> None:
+    run, _ = exported
+    target = tmp_path / "model"
+    share.export(run.folder, target)
+    before = {p.name: p.stat().st_mtime_ns for p in target.iterdir()}
+    monkeypatch.setattr(encoder, "write_text", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):
+        share.export(run.folder, target)
+    assert {p.name: p.stat().st_mtime_ns for p in target.iterdir()} == before
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "message"),
+    [
+        (None, ["search", "none", "lines.txt", "q"], "cannot load the model 'none'"),
+        (None, ["search", ".", "lines.txt", "q"], "cannot load the model '.'"),
+        (None, ["search", "none", "absent.txt", "q"], "absent.txt"),
+        (None, ["search", "none", "folder", "q"], "folder"),
+        (None, ["search", "none", "empty.txt", "q"], "empty.txt"),
+        (None, ["export", "folder", "target"], "not a finished run"),
+        (None, ["export", "absent", "target"], "not a finished run"),
+        ("", ["export", "run", "target"], "best is missing"),
+        ("best", ["export", "run", "lines.txt"], "lines.txt is there and is no exported encoder"),
+        ("best", ["export", "run", "target"], "params.json"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(make, arguments, message, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lines.txt").write_text("one\n")
+    (tmp_path / "empty.txt").write_text("\n")
+    (tmp_path / "folder").mkdir()
+    if make is not None:
+        (tmp_path / "run").mkdir()
+        for stem in ("params", "metrics", "env"):
+            (tmp_path / "run" / f"{stem}.json").write_text("{")
+    if make:
+        tiny_bert(tmp_path / "run" / "best")
+    with pytest.raises(SystemExit) as end:
+        share.main(arguments)
+    text = str(end.value)
+    assert text.startswith("error: ") and message in text and "\n" not in text
+    assert not (tmp_path / "target").exists()
 
 
 def test_the_command_line(exported, tmp_path, capsys) -> None:

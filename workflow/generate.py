@@ -6,11 +6,12 @@ models (Tiedemann & Thottingal 2020); ConSERT's extension uses the same round tr
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoModelForSeq2SeqLM
+
+from lib.pretrained import explained, read_tokenizer
 
 
 @dataclass(frozen=True)
@@ -47,12 +48,12 @@ class Generator:
         batch_tokens: source tokens in a batch, padding included.
 
     Raises:
-        FileNotFoundError: a model is neither a folder nor on the Hub.
+        FileNotFoundError, PermissionError, ImportError, ValueError: as `lib.pretrained.explained`.
 
     Example:
         >>> Generator([Step("no/such/folder")], torch.device("cpu"))
         Traceback (most recent call last):
-        FileNotFoundError: cannot load 'no/such/folder': it is no folder here, and the Hub did not give it...
+        FileNotFoundError: cannot load the model 'no/such/folder': it is no folder with config.json...
     """
 
     def __init__(self, steps: Sequence[Step], device: torch.device, batch_tokens: int = 4096):
@@ -106,18 +107,13 @@ def _batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[list[int]]:
 def _load(name: str, device: torch.device):
     dtype = torch.float16 if device.type == "cuda" else torch.float32
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, trust_remote_code=False)
-        model, report = AutoModelForSeq2SeqLM.from_pretrained(
-            name, dtype=dtype, trust_remote_code=False, output_loading_info=True
-        )
+        tokenizer = read_tokenizer(name)
+        with explained(name):
+            model, report = AutoModelForSeq2SeqLM.from_pretrained(
+                name, dtype=dtype, trust_remote_code=False, output_loading_info=True
+            )
     except ImportError as error:
         raise ImportError(f"{name} needs more packages: pip install -e '.[generate]'") from error
-    except Exception as error:  # of damaged weights, configurations and vocabularies each has its own
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        where = "the folder is damaged or holds another kind of model"
-        if not Path(name).is_dir():
-            where = "it is no folder here, and the Hub did not give it"
-        raise FileNotFoundError(f"cannot load {name!r}: {where} ({reason})") from error
     if lost := _lost(report):
         raise ValueError(f"{name!r} lacks weights, {lost[0]} among {len(lost)}: bring it again")
     return model.to(device).eval(), tokenizer

@@ -18,11 +18,12 @@ import psutil
 import spacy
 import torch
 from huggingface_hub import constants
-from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig
+from transformers import AutoModel, PreTrainedConfig
 
 from lib import data
 from lib.augment import eda
 from lib.encoder import resolve_device, resolve_precision
+from lib.pretrained import explained, read_config, read_tokenizer
 from lib.profiles import Profile
 from lib.recipes import Recipe
 from workflow import baselines, experiment, grids
@@ -70,7 +71,7 @@ def missing(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | 
     for check in checks:
         try:
             check()
-        except (OSError, ValueError, LookupError) as error:
+        except (OSError, ValueError, ImportError, LookupError) as error:
             found.append(str(error).split("\n")[0])
     return found
 
@@ -90,7 +91,8 @@ def cost(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | Non
     total, inner = parameters(model)
     sentences = _sentences(chosen, data_dir) if steps != 0 else ()
     if steps is None:
-        steps = -(-len(sentences) // wanted.batch_size) * wanted.epochs
+        full, rest = divmod(len(sentences), wanted.batch_size)
+        steps = (full if wanted.drop_last or not rest else full + 1) * wanted.epochs
     lengths = _lengths(sentences[:SAMPLE], wanted, model)
     tokens = sum(lengths) / len(lengths)
     views = 1.0 if wanted.positive == "identical" else 2.0
@@ -180,12 +182,7 @@ def _hub_answers() -> bool:
 
 @lru_cache(maxsize=8)
 def _config(name: str) -> PreTrainedConfig:
-    try:
-        return AutoConfig.from_pretrained(name, local_files_only=_without_network(name))
-    except OSError as error:
-        if "gated repo" in str(error).lower():
-            raise PermissionError(f"{name} is gated: accept its licence on its page and run `hf auth login`") from error
-        raise FileNotFoundError(f"the model {name!r} is neither a folder nor given by the Hub now") from error
+    return read_config(name, local_files_only=_without_network(name))
 
 
 @lru_cache(maxsize=8)
@@ -209,8 +206,9 @@ def adapters(name: str, rank: int) -> int:
 
 @lru_cache(maxsize=8)
 def _skeleton(name: str) -> torch.nn.Module:
-    with torch.device("meta"):
-        return AutoModel.from_config(_config(name))
+    config = _config(name)
+    with explained(name), torch.device("meta"):
+        return AutoModel.from_config(config, trust_remote_code=False)
 
 
 def _lengths(sentences: Iterable[str], wanted: Recipe, model: str) -> list[int]:
@@ -218,7 +216,7 @@ def _lengths(sentences: Iterable[str], wanted: Recipe, model: str) -> list[int]:
     texts = list(sentences)
     if not texts:
         return [wanted.max_length]
-    tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=_without_network(model))
+    tokenizer = read_tokenizer(model, local_files_only=_without_network(model))
     rows = tokenizer(texts, truncation=True, max_length=wanted.max_length)["input_ids"]
     return [len(row) for row in rows]
 
@@ -245,7 +243,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         grid = grids.read(chosen.grid).at(chosen.profile, tuple(chosen.seeds))
         table = plan(grid, chosen.data_dir, chosen.device)
-    except (FileNotFoundError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
         sys.exit(f"error: {error}")
     shown = table.drop(columns="missing")
     print(shown.to_string(index=False, float_format=lambda value: f"{value:.1f}", na_rep="–"))

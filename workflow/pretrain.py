@@ -32,7 +32,6 @@ from tqdm import tqdm
 from transformers import (
     AlbertConfig,
     AlbertForMaskedLM,
-    AutoTokenizer,
     BertConfig,
     BertForMaskedLM,
     BertTokenizer,
@@ -49,6 +48,7 @@ from lib.data import pretrain_corpus
 from lib.dropout import cheapen
 from lib.encoder import keep_bf16
 from lib.files import write_json, written
+from lib.pretrained import read_tokenizer
 from lib.tokens import tokenise
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -473,7 +473,7 @@ def export(model: PreTrainedModel, tokenizer_folder: Path, folder: Path, dropout
     for name in FAMILIES[encoder.config.model_type].dropouts:
         setattr(encoder.config, name, dropout)
     encoder.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(tokenizer_folder).save_pretrained(folder)
+    read_tokenizer(str(tokenizer_folder)).save_pretrained(folder)
 
 
 def report(plan: Plan, out: Path) -> dict[str, object]:

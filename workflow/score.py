@@ -40,7 +40,7 @@ def _without_nan(value: Any) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`python -m lib.evaluate MODEL --suite sts|mini`: one line a task; exit status 2 if model or data is missing."""
+    """`python -m lib.evaluate MODEL --suite sts|mini`: one line a task; exit status 2 if something is missing."""
     parser = argparse.ArgumentParser(
         prog="python -m lib.evaluate",
         description="Spearman's correlation × 100 of cosine similarities and gold scores.",
@@ -56,6 +56,8 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         if chosen.json:
+            if chosen.json.is_dir():
+                raise ValueError(f"--json {chosen.json} is a folder: name a file")
             chosen.json.parent.mkdir(parents=True, exist_ok=True)
         device = resolve_device(chosen.device)
         encoder = Encoder.load(chosen.model, pooling=chosen.pooling, device=str(device))
@@ -67,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
             about = {"model": chosen.model, "suite": chosen.suite, "pooling": encoder.settings["eval_pooling"]}
             about |= {"precision": precision, "device": str(device), "aggregation": chosen.aggregation}
             files.write_json(chosen.json, _without_nan({**about, "spearman": scores, "kinds": kinds}))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

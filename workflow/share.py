@@ -5,7 +5,6 @@ Command line: `python -m workflow.share export outputs/02_simcse/RUN my-model` w
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import yaml
 
 from lib import data, evaluate, paths
 from lib.encoder import Encoder
-from lib.files import write_text
+from lib.pretrained import read_json
 from workflow import experiment
 from workflow.files import is_foreign
 
@@ -37,8 +36,9 @@ def model_card(params: dict, metrics: dict, environment: dict, name: str, dimens
         head["base_model"] = params["backbone"]
     if licence := WEIGHTS_LICENCE.get(params["backbone"]):
         head["license"] = licence
-    scores = {k.removesuffix("_best"): v for k, v in metrics.items() if "spearman" in k and k.endswith("_best")}
-    if "sts7_test_avg_best" in metrics:
+    found = {k: v for k, v in metrics.items() if v is not None}
+    scores = {k.removesuffix("_best"): v for k, v in found.items() if "spearman" in k and k.endswith("_best")}
+    if "sts7_test_avg_best" in found:
         scores["mean of the seven STS tasks"] = metrics["sts7_test_avg_best"]
     trained = {k: v for k, v in params.items() if k not in ("run_id", "data", "recipe", "backbone", "seed")}
     lines = [
@@ -71,6 +71,7 @@ def export(run_folder: Path, target: Path, name: str = "") -> Path:
     Raises:
         FileNotFoundError: the folder is not a finished run, or its checkpoint is gone.
         FileExistsError: the target holds something else than an exported encoder.
+        ValueError: a file of the run is damaged.
     """
     if is_foreign(target, "modules.json"):
         raise FileExistsError(f"{target} is there and is no exported encoder: name a new folder")
@@ -82,9 +83,12 @@ def export(run_folder: Path, target: Path, name: str = "") -> Path:
         raise FileNotFoundError(f"{checkpoint} is missing: a run that trains nothing keeps no checkpoint")
     encoder = Encoder.load(checkpoint)
     dimension = int(encoder.encode(["."]).shape[1])
-    encoder.export_sentence_transformers(target)
-    params, metrics, environment = (json.loads(file.read_text(encoding="utf-8")) for file in files)
-    write_text(target / "README.md", model_card(params, metrics, environment, name or target.name, dimension))
+    params, metrics, environment = map(read_json, files)
+    try:
+        card = model_card(params, metrics, environment, name or target.name, dimension)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{run_folder}: params, metrics or env.json lacks a value ({error}): run it again") from error
+    encoder.export_sentence_transformers(target, card)
     return target
 
 
@@ -94,8 +98,10 @@ def search(encode: evaluate.Encode, sentences: list[str], query: str, n: int = 5
     Args:
         encode: sentences to vectors (n, d), e.g. `Encoder.encode`.
 
+    A sentence whose vector is zero, as that of a text without tokens, has no direction and is left out.
+
     Raises:
-        ValueError: no sentences.
+        ValueError: no sentences, `n` below 1, a query whose vector is zero, or vectors that are not finite.
 
     Example:
         >>> search(lambda texts: np.array([[len(t), 1.0] for t in texts]), ["a", "aaa", "aaaaaaaa"], "aa", 1)[0][1]
@@ -103,10 +109,18 @@ def search(encode: evaluate.Encode, sentences: list[str], query: str, n: int = 5
     """
     if not sentences:
         raise ValueError("no sentences to search")
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
     vectors = np.asarray(encode([query, *sentences]), float)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines = vectors[1:] @ vectors[0]
-    return [(float(cosines[i]), sentences[i]) for i in np.argsort(-cosines, kind="stable")[:n]]
+    if not np.isfinite(vectors).all():
+        raise ValueError("the encoder gave vectors that are not finite: its weights are damaged")
+    lengths = np.linalg.norm(vectors, axis=1)  # (1 + number of sentences,)
+    if not lengths[0]:
+        raise ValueError(f"the vector of the query {query!r} is zero: it is near to nothing, ask another")
+    found = np.flatnonzero(lengths[1:])
+    cosines = vectors[1:][found] @ vectors[0] / lengths[1:][found] / lengths[0]
+    order = np.argsort(-cosines, kind="stable")[:n]
+    return [(float(cosines[i]), sentences[found[i]]) for i in order]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -126,12 +140,15 @@ def main(arguments: list[str] | None = None) -> None:
         if chosen.verb == "export":
             print(f"wrote {export(chosen.run, chosen.target)}")
             return
-        encoder, sentences = Encoder.load(chosen.model), data.read_lines(chosen.file)
+        sentences = data.read_lines(chosen.file)
+        if not sentences:
+            raise ValueError(f"{chosen.file} holds no sentence to search")
+        encoder = Encoder.load(chosen.model)
         for query in chosen.query:
             print(query)
             for cosine, sentence in search(encoder.encode, sentences, query, chosen.n):
                 print(f"  {cosine:.3f}  {sentence}")
-    except (FileNotFoundError, FileExistsError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:
         sys.exit(f"error: {error}")
 
 
