@@ -131,7 +131,7 @@ class Encoder(nn.Module):
             output.register_forward_pre_hook(self._keep_needed_tokens)
         std = getattr(config, "initializer_range", 0.02)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.default_generator.manual_seed(seed)
             self.head = build_head(head, config.hidden_size, std, head_init)
 
     @classmethod

@@ -33,7 +33,7 @@ def add_lora(backbone: nn.Module, rank: int, seed: int = 0) -> None:
         raise ImportError(message) from error
     config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         inject_adapter_in_model(config, backbone)
 
 

@@ -274,6 +274,16 @@ def test_projection_heads_have_the_sizes_they_name():
         build_head("mlp", 32)
 
 
+def test_loading_leaves_the_random_numbers_of_all_gpus_alone(folder, monkeypatch):
+    touched = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for name in ("get_rng_state", "set_rng_state", "manual_seed", "manual_seed_all"):
+        monkeypatch.setattr(torch.cuda, name, lambda *a, name=name: touched.append(name) or torch.zeros(1))
+    Encoder.load(folder, head="tanh", lora_rank=2, device="cpu")
+    assert touched == []
+
+
 def test_the_head_of_diffcse_doubles_the_width_in_between():
     head = build_head("bn_mlp", 32).train()
     shapes = {name: tuple(p.shape) for name, p in head.named_parameters()}
@@ -545,7 +555,7 @@ def test_cls_pooling_is_the_first_token_of_every_architecture(model_type):
     config = AutoConfig.for_model(model_type, **sizes, **CONFIGS[model_type])
     torch.manual_seed(0)
     encoder = Encoder(AutoModel.from_config(config), None, pooling="cls").eval()
-    ids, mask = torch.randint(5, 80, (3, 8)), torch.ones(3, 8, dtype=torch.long)
+    ids, mask = torch.randint(5, 80, (3, 9)), torch.ones(3, 9, dtype=torch.long)
     mask[1, 5:] = 0
     with torch.no_grad():
         expected = encoder.backbone(input_ids=ids, attention_mask=mask).last_hidden_state[:, 0]
