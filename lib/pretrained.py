@@ -100,10 +100,8 @@ def _sentence(name: str, error: Exception) -> Exception:
     if isinstance(error, ImportError):
         return ImportError(f"{name} cannot be read: {reason}")
     if not isinstance(error, OSError):
-        return ValueError(
-            f"{name} cannot be read as a model, its files are damaged, not complete or not of an "
-            f"encoder: fetch it again ({reason})"
-        )
+        problem = "its files are damaged, not complete or of another kind of model"
+        return ValueError(f"cannot load the model {name!r}: {problem} ({reason}): fetch it again")
     if Path(name).is_dir():
         problem = "a file of the folder is missing or damaged"
     else:

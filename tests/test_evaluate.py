@@ -516,7 +516,7 @@ def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
     for arguments, message in (
         ((tmp_path / "no-model", "--data-dir", sts_tree), "no-model"),
         ((tmp_path / "empty",), "empty"),
-        ((damaged,), "damaged cannot be read as a model"),
+        ((damaged,), "its files are damaged"),
         ((tiny_model / "config.json",), "config.json"),
         ((tiny_model, "--data-dir", tmp_path / "empty"), "python -m lib.data fetch"),
         ((tiny_model, "--data-dir", sts_tree, "--pooling", "maximum"), "maximum"),

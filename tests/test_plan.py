@@ -109,7 +109,7 @@ cells:
     [
         (None, [], "cannot load the model"),
         ("config.json", [], "config.json"),
-        ("tokenizer.json", [], "cannot be read as a model"),
+        ("tokenizer.json", [], "its files are damaged"),
         ("", ["--device", "gpu"], "device must be 'auto'"),
         ("", ["--profile", "huge"], "huge"),
     ],

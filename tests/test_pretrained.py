@@ -102,14 +102,14 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "heads do not divide": (lambda f: config(f, num_attention_heads=5), "not a multiple"),
     "unknown activation": (lambda f: config(f, hidden_act="gemu"), "'gemu'"),
     "unknown model type": (lambda f: config(f, model_type="zzz"), "`zzz`"),
-    "truncated weights": (lambda f: cut(f, "model.safetensors", 5000), "cannot be read as a model"),
-    "empty weights": (lambda f: cut(f, "model.safetensors", 0), "cannot be read as a model"),
+    "truncated weights": (lambda f: cut(f, "model.safetensors", 5000), "its files are damaged"),
+    "empty weights": (lambda f: cut(f, "model.safetensors", 0), "its files are damaged"),
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "no file named model.safetensors"),
     "Git LFS": (lambda f: (f / "model.safetensors").write_text(LFS), "run `git lfs pull`"),
     "tokenizer in Git LFS": (lambda f: (f / "tokenizer.json").write_text(LFS), "run `git lfs pull`"),
-    "damaged pickle": (as_pickle, "cannot be read as a model"),
+    "damaged pickle": (as_pickle, "its files are damaged"),
     "no tokenizer": (without_tokenizer, "has no tokenizer: tokenizer.json or vocab.txt is missing"),
-    "truncated tokenizer": (lambda f: cut(f, "tokenizer.json", 300), "cannot be read as a model"),
+    "truncated tokenizer": (lambda f: cut(f, "tokenizer.json", 300), "its files are damaged"),
     "truncated config": (lambda f: cut(f, "config.json", 30), "is not a valid JSON file"),
     "config is a list": (lambda f: (f / "config.json").write_text("[]"), "Unrecognized model"),
     "tokenizer of another model": (fewer_rows, "ids go up to 62 and the embedding matrix has 40 rows"),
@@ -149,7 +149,7 @@ def test_a_vocabulary_without_its_merges_is_no_tokenizer(folder) -> None:
     without_tokenizer(folder)
     (folder / "vocab.json").write_text(json.dumps({w: i for i, w in enumerate(["<s>", "</s>", "<unk>", *"abcdef"])}))
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "RobertaTokenizer"}')
-    assert "cannot be read as a model" in refusal(folder)
+    assert "its files are damaged" in refusal(folder)
 
 
 def test_an_encoder_decoder_is_refused(tmp_path) -> None:
