@@ -15,8 +15,6 @@ from tqdm import tqdm
 
 from lib.dropout import cheapen
 from lib.files import write_json, write_text, written
-from lib.heads import HEADS as HEADS
-from lib.heads import POOLINGS as POOLINGS
 from lib.heads import build_head, check_pooling, pool
 from lib.lora import adapter_state, add_lora, has_lora, load_adapter_state, merged_state
 from lib.pretrained import (
@@ -29,6 +27,8 @@ from lib.pretrained import (
     sentence_transformers_pooling,
 )
 from lib.pretrained import fitting_pooling as fitting_pooling
+from lib.recipes import HEADS as HEADS
+from lib.recipes import POOLINGS as POOLINGS
 from lib.tokens import TokenRows, tokenise
 
 SETTINGS_FILE = "sentence_encoder.json"
@@ -197,13 +197,16 @@ class Encoder(nn.Module):
             message = f"{name}: {HEAD_FILE}, the weights of its head, is missing: copy it there, or choose head='none'"
             raise FileNotFoundError(message)
         try:
-            self.head.load_state_dict(load_file(path))
+            state = load_file(path)
+            self.head.load_state_dict(state)
         except (SafetensorError, RuntimeError, OSError) as error:
             head = self.settings["head"]
             raise ValueError(
                 f"{path} does not hold the weights of the head {head!r} ({first_line(error)}): "
                 "the file is damaged or of another head"
             ) from error
+        if broken := [key for key, weight in state.items() if not torch.isfinite(weight).all()]:
+            raise ValueError(f"{path}: {broken[0]} holds numbers that are not finite: fetch it again")
 
     @property
     def device(self) -> torch.device:
@@ -415,6 +418,8 @@ def _saved_settings(name: str, pooling: str | None) -> dict[str, Any]:
             if key != "eval_head" and str(value).partition(":")[0] not in known:
                 raise ValueError(f"{path}: unknown {key} {value!r}: choose one of {', '.join(known)}")
         return settings
+    if (Path(name) / HEAD_FILE).is_file():
+        raise FileNotFoundError(f"{name}: {SETTINGS_FILE}, which says what {HEAD_FILE} is, is missing")
     found = None if pooling else sentence_transformers_pooling(name)
     return {} if found is None else {"pooling": found}
 

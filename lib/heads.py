@@ -5,10 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-POOLINGS = ("cls", "mean", "last2_mean", "first_last_mean_embeddings", "first_last_mean_layer_1", "last_token")
-HEADS = ("none", "linear", "tanh", "relu", "simclr", "bn_mlp", "simsiam")
-SIZED_HEADS = ("simclr", "bn_mlp", "simsiam")
-HEAD_INITS = ("bert", "torch")
+from lib.recipes import CHOICES, HEADS, POOLINGS, SIZED_HEADS
 
 
 def check_pooling(pooling: str) -> str:
@@ -91,7 +88,7 @@ def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> 
     kind, *sizes = name.split(":")
     if kind not in HEADS:
         raise ValueError(f"unknown head {name!r}: choose one of {', '.join(HEADS)}")
-    if init not in HEAD_INITS:
+    if init not in CHOICES["head_init"]:
         raise ValueError(f"head_init must be 'bert' or 'torch', got {init!r}")
     numbers = [int(s) for s in sizes if s.isascii() and s.isdecimal() and int(s)]
     if sizes and (kind not in SIZED_HEADS or len(sizes) != 2 or len(numbers) != 2):

@@ -311,6 +311,8 @@ def sentence_transformers_pooling(name: str) -> str | None:
         ValueError: it has a pooling, a module or a setting without counterpart here.
     """
     if (path := optional_file(name, "modules.json")) is None:
+        if (Path(name) / "1_Pooling" / "config.json").is_file():
+            raise FileNotFoundError(f"{name}: modules.json, which says what 1_Pooling is, is missing")
         return None
     modules = [_module(name, entry) for entry in read_json(path, list)]
     kinds = [kind for kind, _ in modules]

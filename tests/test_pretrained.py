@@ -124,6 +124,14 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "settings are a list": (lambda f: (f / "sentence_encoder.json").write_text("[]"), "must hold an object"),
     "no head": (lambda f: with_head(f, eval_head=True), "head.safetensors, the weights of its head, is missing"),
     "truncated head": (lambda f: with_head(f, b""), "head.safetensors does not hold"),
+    "head without settings": (
+        lambda f: (f / "head.safetensors").write_bytes(b""),
+        "sentence_encoder.json, which says what head.safetensors is, is missing",
+    ),
+    "not a number in the head": (
+        lambda f: with_head(f, {"0.weight": torch.full((32, 32), torch.inf), "0.bias": torch.ones(32)}),
+        "0.weight holds numbers that are not finite",
+    ),
     "another head": (lambda f: with_head(f, {"0.weight": torch.ones(3, 3)}), "the weights of the head 'tanh'"),
 }
 
@@ -358,6 +366,7 @@ def test_what_has_no_counterpart_is_refused_unless_a_pooling_is_named(folder, ca
         ("modules.json", "{}", "must hold a list"),
         ("modules.json", '[{"type": 3}]', "must list objects with type and path"),
         ("modules.json", "[", "is no JSON"),
+        ("modules.json", None, "modules.json, which says what 1_Pooling is, is missing"),
         ("1_Pooling/config.json", None, "1_Pooling/config.json, which modules.json names, is missing"),
         ("1_Pooling/config.json", "[]", "must hold an object"),
         ("sentence_bert_config.json", '{"max_seq_length": "9"}', "max_seq_length must be a positive number"),
