@@ -7,6 +7,8 @@ import argparse
 import ast
 import hashlib
 import json
+import math
+import os
 import platform
 import shutil
 import subprocess
@@ -20,12 +22,12 @@ import numpy as np
 import pandas as pd
 import psutil
 import torch
-from filelock import FileLock
 
-from lib import paths
+from lib import files, paths
 from lib.files import write_bytes, write_json, write_text
 
-RESULTS_VERSION = 1
+RESULTS_VERSION = 2
+_WRITTEN = ("params.json", "env.json", "history.csv", "metrics.json", "best", "last", "checkpoint.safetensors")
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "scipy", "scikit-learn", "spacy", "nltk")
 
 
@@ -95,31 +97,42 @@ def run_id(recipe: str, identity: Mapping[str, object], seed: int) -> str:
     return f"{recipe}-{hashlib.sha256(text.encode()).hexdigest()[:8]}-s{seed}"
 
 
-def environment() -> dict[str, object]:
-    """Versions, processor, GPU and git commit of this process."""
+def environment(device: str | torch.device = "cpu") -> dict[str, object]:
+    """Versions, processor, GPU and git commit of this process, and the device that it computes on.
+
+    Args:
+        device: as PyTorch names it, e.g. `cuda:1`; its own name stands under `machine`.
+    """
     versions: dict[str, str | None] = {}
     for package in _PACKAGES:
         try:
             versions[package] = version(package)
         except PackageNotFoundError:
             versions[package] = None
+    device = torch.device(device)
+    status = _git("status", "--porcelain", "--untracked-files=no")
     return {
         "python": platform.python_version(),
         "versions": versions,
         "platform": f"{platform.system()} {platform.machine()}",
         "cpu": cpu_name(),
         "threads": torch.get_num_threads(),
+        "processes": int(os.environ.get("WORLD_SIZE", "1")),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
-        "commit": _commit(),
+        "device": str(device),
+        "machine": torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name(),
+        "commit": _git("rev-parse", "HEAD") or None,
+        "dirty": None if status is None else bool(status),
     }
 
 
-def _commit() -> str | None:
+def _git(*arguments: str) -> str | None:
+    """What git says of the project; None where there is no git or no repository."""
     try:
-        git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=paths.ROOT, capture_output=True, text=True, check=False)
+        git = subprocess.run(["git", *arguments], cwd=paths.ROOT, capture_output=True, text=True, check=False)
     except OSError:
         return None
-    return git.stdout.strip() or None
+    return git.stdout.strip() if git.returncode == 0 else None
 
 
 def cpu_name() -> str:
@@ -144,7 +157,7 @@ def peak_rss_gib() -> float:
 class Run:
     """The folder `<outputs>/<notebook>/<run_id>/` of ONE training.
 
-    `params.json` is written at the start; `env.json` and, last of all, `metrics.json` at the end: a run is
+    `params.json` and `env.json` are written at the start and, last of all, `metrics.json` at the end: a run is
     finished exactly if `metrics.json` exists.
 
     Args:
@@ -163,20 +176,31 @@ class Run:
 
     @property
     def metrics(self) -> dict[str, float] | None:
-        """What `finish` saved, or None while the run is not finished."""
-        path = self.folder / "metrics.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+        """What `finish` saved, or None while the run is not finished; a metric that is no number is NaN.
 
-    def start(self) -> None:
-        """Write `params.json`."""
-        content = {"run_id": self.id, "recipe": self.recipe, "seed": self.seed, **self.params, "data": self.data}
-        write_json(self.folder / "params.json", content)
+        Raises:
+            ValueError: `metrics.json` is damaged.
+        """
+        path = self.folder / "metrics.json"
+        return {k: math.nan if v is None else v for k, v in _read(path).items()} if path.exists() else None
+
+    def start(self, device: str | torch.device = "cpu", anew: bool = False, **ran: object) -> None:
+        """Write `params.json` and `env.json`.
+
+        Args:
+            device: as `environment`; ran: what else is recorded of how it runs.
+            anew: the run may have been finished; from now on it is not, until `finish`.
+        """
+        if anew:
+            (self.folder / "metrics.json").unlink(missing_ok=True)
+        content = {"run_id": self.id, "recipe": self.recipe, "seed": self.seed, "results_version": RESULTS_VERSION}
+        write_json(self.folder / "params.json", content | self.params | {"data": self.data})
+        write_json(self.folder / "env.json", environment(device) | ran)
 
     def finish(self, metrics: Mapping[str, object], history: list[dict] | None = None) -> None:
-        """Write `history.csv`, `env.json` and `metrics.json` (flat, the unit in the key)."""
+        """Write `history.csv` and `metrics.json` (flat, the unit in the key; null for what is no number)."""
         if history is not None:
             write_text(self.folder / "history.csv", pd.DataFrame(history).to_csv(index=False))
-        write_json(self.folder / "env.json", environment())
         write_json(self.folder / "metrics.json", {k: _plain(v) for k, v in metrics.items()})
 
     def adopt(self) -> bool:
@@ -186,19 +210,36 @@ class Run:
         comes last: a copy that was interrupted is no finished run.
 
         Returns:
-            Whether there was one.
+            Whether there was one, and nobody began it anew meanwhile.
         """
         others = self.folder.parent.parent.glob(f"*/{self.id}/metrics.json")
         found = next((path.parent for path in sorted(others) if path.parent != self.folder), None)
         if found is None:
             return False
-        for path in (found / "best", found / "last"):
-            if path.is_dir():
-                shutil.copytree(path, self.folder / path.name, dirs_exist_ok=True)
-        for name in ("params.json", "history.csv", "env.json", "metrics.json"):
-            if (found / name).exists():
-                write_bytes(self.folder / name, (found / name).read_bytes())
+        try:
+            last = (found / "metrics.json").read_bytes()
+            for path in (found / "best", found / "last"):
+                if path.is_dir():
+                    with files.written(self.folder / path.name) as temporary:
+                        shutil.copytree(path, temporary)
+            for name in ("params.json", "history.csv", "env.json"):
+                if (found / name).exists():
+                    write_bytes(self.folder / name, (found / name).read_bytes())
+            if (found / "metrics.json").read_bytes() != last:
+                return False
+        except (FileNotFoundError, shutil.Error):  # taken away, or begun anew, while it was copied
+            return False
+        write_bytes(self.folder / "metrics.json", last)
         return True
+
+    def remains(self) -> bool:
+        """Whether processes that were killed left something in the folder."""
+        return any(next(self.folder.glob(f".*.{kind}-*"), None) for kind in ("tmp", "old"))
+
+    def sweep(self) -> None:
+        """Remove what processes that were killed left in the folder."""
+        for name in _WRITTEN:
+            files.sweep(self.folder / name)
 
     def history(self) -> pd.DataFrame:
         """The steps of the training."""
@@ -206,21 +247,46 @@ class Run:
 
 
 def _plain(value):
-    return value.item() if isinstance(value, np.generic) else value
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _read(path: Path) -> dict:
+    """A JSON object of a run's folder.
+
+    Raises:
+        ValueError: it is not there or damaged; the message names it.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path} is damaged ({error}): remove its folder, and that run is made again") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is damaged (no JSON object): remove its folder, and that run is made again")
+    return content
 
 
 def collect(folder: Path | None = None) -> pd.DataFrame:
     """One row for each finished run under `folder` (default `paths.outputs()`): parameters, metrics, machine.
 
-    Unfinished runs are left out; an empty folder gives an empty table.
+    Unfinished runs are left out; an empty folder gives an empty table. `collapsed` names the metrics of a run that
+    are no numbers, as those of an encoder that gives all sentences one vector; `machine` is the processor or GPU that
+    it ran on, `rules` the version of SDA's rules if it used them.
+
+    Raises:
+        ValueError: a file of a finished run is missing or damaged.
     """
     rows = []
     for path in sorted(Path(folder or paths.outputs()).glob("*/*/metrics.json")):
-        params = json.loads((path.parent / "params.json").read_text(encoding="utf-8"))
-        env = json.loads((path.parent / "env.json").read_text(encoding="utf-8"))
-        params.pop("data", None)
-        row = {"notebook": path.parent.parent.name, **params, **json.loads(path.read_text(encoding="utf-8"))}
-        rows.append({**row, "machine": env["gpu"] or env["cpu"], "commit": env["commit"]})
+        params, env, metrics = (_read(path.with_name(f"{name}.json")) for name in ("params", "env", "metrics"))
+        hashes = params.pop("data", {})
+        row = {"notebook": path.parent.parent.name, "results_version": 1, **params}
+        row |= {name: math.nan if value is None else value for name, value in metrics.items()}
+        row["collapsed"] = " ".join(name for name, value in metrics.items() if value is None)
+        row["machine"] = env.get("machine") or env.get("gpu") or env.get("cpu")
+        row |= {name: env[name] for name in ("device", "threads", "commit", "dirty") if name in env}
+        row["torch"] = (env.get("versions") or {}).get("torch")
+        rows.append(row | ({"rules": int(hashes["rules"])} if "rules" in hashes else {}))
     return pd.DataFrame(rows)
 
 
@@ -229,15 +295,18 @@ def save_results(
 ) -> Path:
     """Merge the finished runs of `notebook` on real data into `results/<notebook>.csv`, one row a run.
 
-    Runs of the mini profile stay out, and all but the run ids of `only` if it is given. A row whose run id is there
-    already is replaced; the others stay. Processes that do so at once wait for each other.
+    Runs of the mini profile stay out, those of an older `RESULTS_VERSION`, and all but the run ids of `only` if it is
+    given. A row whose run id is there already is replaced; the others stay. Processes that do so at once wait for each
+    other.
 
     Raises:
         FileNotFoundError: there is no such run.
+        ValueError: as `collect`.
     """
     table = collect(folder)
     if len(table):
-        table = table[(table["notebook"] == notebook) & (table["profile"] != "mini")]
+        current = table["results_version"] == RESULTS_VERSION
+        table = table[current & (table["notebook"] == notebook) & (table["profile"] != "mini")]
         table = (table if only is None else table[table["run_id"].isin(only)]).dropna(axis=1, how="all")
     if not len(table):
         raise FileNotFoundError(
@@ -245,8 +314,7 @@ def save_results(
             f"run a grid of `workflow/grids/` first, `python -m workflow.grids NAME`"
         )
     path = results / f"{notebook}.csv"
-    paths.outputs().mkdir(parents=True, exist_ok=True)
-    with FileLock(paths.outputs() / f".{notebook}.lock"):
+    with files.locked(path):
         if path.exists():
             old = pd.read_csv(path)
             table = pd.concat([old[~old["run_id"].isin(table["run_id"])], table])

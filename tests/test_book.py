@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from lib import paths, runs
-from workflow import book, experiment, grids
+from workflow import book, experiment, grids, identity
 
 UNA = grids.read("una_small")
 
@@ -39,8 +39,8 @@ def test_a_run_of_any_notebook_counts_once(tmp_path) -> None:
     before = book.finished(tmp_path)
     assert len(before) == before["run_id"].nunique() > 250
     chosen, wanted, steps = experiment.resolve("mini", "una")
-    identity = experiment.identity(chosen, wanted, steps, experiment.sentences_of(chosen))
-    run = runs.Run("07_results", wanted.name, 42, *identity, str(tmp_path))
+    known = identity.of_run(chosen, wanted, steps, experiment.sentences_of(chosen))
+    run = runs.Run("07_results", wanted.name, 42, *known, str(tmp_path))
     run.start()
     run.finish({"mini_test_spearman_last": 50.0, "mini_test_spearman_best": 51.0, "mini_dev_spearman_best": 52.0})
     after = book.finished(tmp_path)
@@ -75,6 +75,11 @@ def test_each_task_stands_beside_the_papers(tmp_path) -> None:
     assert line["difference"] == pytest.approx(line["mean"] - 76.16)
     page = book.page(table)
     assert page.loc["bert_una", "Avg."].startswith("76.14 | ")
+
+
+def test_a_collapsed_seed_is_shown() -> None:
+    line = {"row": "una", "column": "Avg.", "paper": 76.14, "n": 3, "collapsed": 1, "mean": np.nan, "sd": np.nan}
+    assert book.page(pd.DataFrame([line])).loc["una", "Avg."] == "76.14 | – (3, 1 collapsed)"
 
 
 def test_exports_hold_the_same_cells(tmp_path) -> None:

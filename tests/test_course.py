@@ -286,16 +286,24 @@ def test_notebooks_are_found_by_name_number_or_path(folder: Path) -> None:
 def test_results_are_averaged_over_seeds(outputs: Path) -> None:
     from lib import runs
 
-    for seed, score in ((0, 60.0), (1, 62.0)):
-        run = runs.Run("01_good", "simcse", seed, {"profile": "mini"}, {})
+    def finish(notebook: str, seed: int, lr: float, **metrics: float) -> None:
+        run = runs.Run(notebook, "simcse", seed, {"profile": "mini", "lr": lr}, {})
         run.start()
-        run.finish({"mini_dev_spearman_best": score})
-    other = runs.Run("09_other", "simcse", 0, {"profile": "mini"}, {})
-    other.start()
-    other.finish({"mini_dev_spearman_best": 1.0})
-    table = pages.results_table(["01_good"])
-    assert len(table) == 1
-    assert table.loc[0, ["notebook", "profile", "seeds", "dev"]].tolist() == ["01_good", "mini", 2, 61.0]
+        run.finish(metrics)
+
+    for seed, score in ((0, 60.0), (1, 62.0)):
+        finish("01_good", seed, 1.0, mini_dev_spearman_best=score, mini_test_spearman_best=50.0, loss_last=2 - seed)
+    for seed, score in ((0, 60.0), (1, float("nan")), (2, 61.0)):
+        finish("01_good", seed, 2.0, mini_dev_spearman_best=score, mini_test_spearman_best=40.0)
+    finish("09_other", 0, 1.0, mini_dev_spearman_best=1.0)
+    table = pages.results_table(["01_good"]).sort_values("seeds", ignore_index=True)
+    assert len(table) == 2
+    assert table.loc[0, ["notebook", "profile", "seeds", "dev", "test", "loss"]].tolist() == [
+        *("01_good", "mini", "2", 61.0, 50.0, 1.5)
+    ]
+    assert table.loc[1, "seeds"] == "3, 1 collapsed" and pd.isna(table.loc[1, "dev"]) and table.loc[1, "test"] == 40.0
+    page = pages.index_page([], table, outputs).read_text()
+    assert "3, 1 collapsed" in page and "60.50" not in page and "nan" not in page.lower()
     assert pages.results_table([]).empty
 
 

@@ -1,27 +1,33 @@
 """One run from parameters to metrics, on data and an encoder of the test's own."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from tiny import tiny_bert, tiny_recipe, tiny_sentences
+from filelock import FileLock
+from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences
 
-from lib import data, evaluate, paths, profiles, recipes, runs, train
+from lib import data, evaluate, files, paths, profiles, recipes, runs, train
+from lib.augment import parse, sda
 from lib.data import Pairs
 from lib.encoder import Encoder
 from lib.profiles import PROFILES, Profile, profile
 from lib.recipes import RECIPES, recipe
-from workflow import experiment
+from workflow import experiment, identity
 from workflow.experiment import model_hash, model_path, resolve, run, text_hash
 
 
 def pairs(name: str, seed: int, n: int = 40) -> Pairs:
     """Random pairs graded by the words they share."""
     first, second = tiny_sentences(n, seed), tiny_sentences(n, seed + 1)
-    second[: n // 4] = first[: n // 4]
+    second[: n // 4] = [f"today {sentence}" for sentence in first[: n // 4]]
     shared = [len(set(a.split()) & set(b.split())) for a, b in zip(first, second, strict=True)]
     return Pairs(name, first, second, np.minimum(np.array(shared, float), 5.0))
 
@@ -31,10 +37,11 @@ def tiny(tmp_path, monkeypatch, outputs):
     """A profile `tiny` with 64 sentences, 6 steps and a dev score every 3."""
     tiny_bert(tmp_path / "bert")
     monkeypatch.setitem(
-        PROFILES, "tiny", Profile("tiny", "mini", str(tmp_path / "bert"), "mini", 64, 6, 3, "mini", "mini")
+        PROFILES, "tiny", Profile("tiny", "mini", str(tmp_path / "bert"), "mini", None, 6, 3, "mini", "mini")
     )
     monkeypatch.setitem(RECIPES, "mini_simcse", tiny_recipe())
-    monkeypatch.setattr(data, "corpus", lambda name, data_dir=None, n=None, seed=0: tiny_sentences(n))
+    monkeypatch.setattr(paths, "MINI", tmp_path)
+    (tmp_path / "corpus.txt").write_text("\n".join(tiny_sentences(64)) + "\n")
     monkeypatch.setattr(data, "mini_pairs", lambda split: pairs(split, {"dev": 10, "test": 20}[split]))
     return outputs
 
@@ -48,23 +55,33 @@ def trained(monkeypatch):
     return steps
 
 
-def test_end_to_end(tiny, trained):
+def dev_scores(monkeypatch, *values):
+    """The dev set's scores are these, in their order; those of other sets stay as they are."""
+    left, score = iter(values), evaluate.pairs_spearman
+    scored = lambda encode, pairs: next(left) if pairs.name == "dev" else score(encode, pairs)  # noqa: E731
+    monkeypatch.setattr(evaluate, "pairs_spearman", scored)
+
+
+@pytest.mark.parametrize("best", [3, 6])
+def test_end_to_end(tiny, trained, monkeypatch, best):
+    dev_scores(monkeypatch, 50.0 + (best == 3), 50.5)
     record = run("02_simcse", "simcse", "tiny", device="cpu", precision="fp32")
     assert trained == list(range(6))
     assert record.folder.parent == tiny.resolve() / "02_simcse" and record.id.endswith("-s42")
     metrics = record.metrics
-    assert metrics["steps"] == 6 and metrics["best_step"] in (3, 6)
+    assert metrics["steps"] == 6 and metrics["best_step"] == best
     history = record.history()
     assert history["step"].tolist() == [1, 2, 3, 4, 5, 6]
     scores = history["dev_score"].dropna().tolist()
     assert metrics["mini_dev_spearman_last"] == scores[-1] and metrics["mini_dev_spearman_best"] == max(scores)
     assert metrics["loss_last"] == pytest.approx(history["loss"].mean())
     assert metrics["train_seconds"] > 0 and metrics["sentences_per_second"] > 0 and metrics["peak_rss_gib"] > 0
+    same = metrics["dev_uniformity_best"] == metrics["dev_uniformity_last"]
+    assert same == (best == 6) and metrics["mini_test_spearman_best"] != metrics["mini_dev_spearman_best"]
     for which in ("best", "last"):
         encoder = Encoder.load(record.folder / which)
-        expected = experiment.test_metrics(encoder, profile("tiny"), recipe("mini_simcse"), which, precision="fp32")
+        expected = experiment.test_metrics(encoder, profile("tiny"), recipe("mini_simcse"), which)
         assert expected["mini_test_spearman_" + which] == pytest.approx(metrics["mini_test_spearman_" + which])
-        assert len(expected) > 3 and expected.keys() <= metrics.keys()
         for name in ("alignment", "uniformity", "effective_rank"):
             assert expected[f"dev_{name}_{which}"] == pytest.approx(metrics[f"dev_{name}_{which}"], rel=1e-5)
     params = json.loads((record.folder / "params.json").read_text())
@@ -72,6 +89,7 @@ def test_end_to_end(tiny, trained):
     assert params["eval_every"] == 3 and params["data"]["corpus"] == text_hash(tiny_sentences(64))
     table = runs.collect()
     assert table["mini_test_spearman_best"].tolist() == [metrics["mini_test_spearman_best"]]
+    assert set(experiment.scores_of(*resolve("tiny", "simcse")[:2])) <= set(metrics)
 
 
 def scripted_scores(monkeypatch, *values):
@@ -80,7 +98,7 @@ def scripted_scores(monkeypatch, *values):
 
 
 def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(tiny, monkeypatch, auto_precision):
-    dev = experiment.DevScore(profile("tiny"), recipe("mini_simcse"))
+    dev = experiment.DevScore(profile("tiny"), recipe("mini_simcse"), precision=auto_precision)
     encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
     weight = encoder.backbone.get_input_embeddings().weight
     scripted_scores(monkeypatch, 1.0, 3.0, 3.0, 2.0)
@@ -228,7 +246,6 @@ def test_hashes_follow_the_content(tmp_path):
     first, copy = tiny_bert(tmp_path / "a"), tiny_bert(tmp_path / "b")
     other = tiny_bert(tmp_path / "c", seed=1)
     assert model_hash(str(first)) == model_hash(str(copy)) != model_hash(str(other))
-    assert model_hash("org/name") == "org/name"
 
 
 def test_every_profile_and_recipe_is_named_by_its_key():
@@ -237,18 +254,43 @@ def test_every_profile_and_recipe_is_named_by_its_key():
     assert all(0 < r.temperature < 1 and r.loss in train.LOSSES for r in recipes.RECIPES.values())
 
 
-def test_the_training_text_is_a_parameter(tiny, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        data, "corpus", lambda name, data_dir=None, n=None, seed=0: asked.append((name, n)) or tiny_sentences(64)
-    )
-    record = run("03_consert", "simcse", "tiny", corpus="sts_unlabelled")
-    assert asked == [("sts_unlabelled", None)]
+def test_the_training_text_is_a_parameter(tiny, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("\n".join(tiny_sentences(48, seed=5)))
+    record = run("03_consert", "simcse", "tiny", max_steps=1, corpus=str(other))
     params = json.loads((record.folder / "params.json").read_text())
-    assert params["corpus"] == "sts_unlabelled" and params["n_sentences"] == 64
+    assert params["corpus"] == str(other) and params["n_sentences"] == 48
+    assert params["data"]["corpus"] == text_hash(tiny_sentences(48, seed=5))
     assert resolve("tiny", "simcse", corpus="mini")[0] == profile("tiny")
-    run("03_consert", "simcse", "tiny", n_sentences=32)
-    assert asked[1][1] == 32
+    part = run("03_consert", "simcse", "tiny", max_steps=1, n_sentences=32)
+    assert part.data["corpus"] == text_hash(data.corpus("mini", n=32, seed=0))
+
+
+@pytest.mark.parametrize("same_size", [False, True])
+def test_a_text_that_was_edited_is_read_again(tiny, tmp_path, same_size):
+    path = tmp_path / "text.txt"
+    first = tiny_sentences(40)
+    path.write_text("\n".join(first))
+    before = run("nb", "simcse", "tiny", max_steps=1, corpus=str(path))
+    second = first[::-1] if same_size else first[:20]
+    path.write_text("\n".join(second))
+    after = run("nb", "simcse", "tiny", max_steps=1, corpus=str(path))
+    assert after.id != before.id and after.data["corpus"] == text_hash(second)
+    assert after.metrics["loss_last"] != before.metrics["loss_last"]
+
+
+def test_the_text_that_takes_anothers_place_is_named(tiny, tmp_path, monkeypatch):
+    (tmp_path / data.WIKI1M).write_text("\n".join(tiny_sentences(40)))
+    monkeypatch.setattr(data, "_whole", lambda *_: None)
+    with pytest.warns(UserWarning, match="'wikipedia' is not here: 'wiki1m' is read in its place"):
+        record = run("nb", "simcse", "tiny", max_steps=1, corpus="wikipedia", data_dir=str(tmp_path))
+    assert runs.collect()["corpus"].tolist() == ["wiki1m"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        named = run("nb", "simcse", "tiny", max_steps=1, corpus="wiki1m", data_dir=str(tmp_path))
+    assert named.id == record.id
+    with pytest.raises(FileNotFoundError, match="wikipedia_en_2015"):
+        run("nb", "simcse", "tiny", max_steps=1, corpus="wikipedia", data_dir=str(tmp_path / "bert"))
 
 
 def test_a_second_pooling_is_tested_too(tiny):
@@ -271,6 +313,8 @@ def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
         return {"MR": 50.0, "avg": 50.0}
 
     monkeypatch.setattr(experiment.transfer, "transfer7", transfer7)
+    task = data.Transfer("MR", {"all": (["one sentence", "another"], [0, 1])})
+    monkeypatch.setattr(data, "transfer", lambda name, data_dir=None: task)
     record = run("05_sda", "simcse", "tiny", transfer_pooling="last2_mean", precision="fp32")
     assert record.metrics["avg_transfer_best"] == record.metrics["MR_transfer_best"] == 50
     best = Encoder.load(record.folder / "best", eval_pooling="last2_mean")
@@ -279,16 +323,35 @@ def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
     assert "transfer_pooling" not in recipe("mini_sda").parameters()
 
 
-def test_chinese_pairs_of_an_untrained_encoder(tmp_path, outputs):
-    for split in ("dev", "test"):
-        rows = [f"2012-{i}||{'word ' * (i + 1)}||word||{i % 6}" for i in range(8)]
-        (tmp_path / f"cnsd-sts-{split}.txt").write_text("\n".join(rows), encoding="utf-8")
-    (tmp_path / "own-sets").touch()
-    model = str(paths.MINI_BERT)
-    found = run("05_sda", "simcse", "chinese", model=model, max_steps=0, data_dir=str(tmp_path)).metrics
-    assert found["cnsd_test_spearman_last"] == found["cnsd_test_spearman_best"]
-    assert found["cnsd_dev_spearman_best"] == found["cnsd_dev_spearman_last"]
-    assert resolve("chinese", "sda_negation")[1].parser == "zh_core_web_md"
+def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, monkeypatch):
+    rows = {"dev": 30, "test": 35, "train": 40}
+    monkeypatch.setattr(data, "stsb", lambda split, data_dir=None: pairs(f"stsb {split}", rows[split]))
+    monkeypatch.setattr(data, "cnsd", lambda split, data_dir=None: pairs(f"cnsd {split}", rows[split] + 1))
+    sick = {"test": pairs("sick", 50)}
+    parts = {name: {"part": pairs(name, 60 + i)} for i, name in enumerate(data.STS_SUBSETS)}
+    tasks = {**parts, "STS-B": {"test": data.stsb("test")}, "SICK-R": sick}
+    monkeypatch.setattr(data, "sts_tasks", lambda data_dir=None: tasks)
+    model = str(tmp_path / "bert")
+    encode = partial(Encoder.load(model, eval_pooling="mean").encode, precision="fp32")
+    common = {"model": model, "max_steps": 0, "device": "cpu"}
+    small = run("02_simcse", "simcse", "small", **common).metrics
+    expected = {task: evaluate.pairs_spearman(encode, part) for task, (part,) in _values(tasks)}
+    for which in ("best", "last"):
+        assert small[f"stsb_dev_spearman_{which}"] == pytest.approx(evaluate.pairs_spearman(encode, data.stsb("dev")))
+        assert {task: small[f"{task}_test_spearman_{which}"] for task in tasks} == pytest.approx(expected)
+        assert small[f"sts7_test_avg_{which}"] == pytest.approx(np.mean(list(expected.values())))
+    chinese = run("05_sda", "simcse", "chinese", eval_pooling="mean", **common).metrics
+    mini = run("02_simcse", "simcse", "tiny", **common).metrics
+    for found, dev, test, of in (
+        (chinese, "cnsd_dev", "cnsd_test", data.cnsd),
+        (mini, "mini_dev", "mini_test", data.mini_pairs),
+    ):
+        for name, split in ((dev, "dev"), (test, "test")):
+            assert found[f"{name}_spearman_last"] == pytest.approx(evaluate.pairs_spearman(encode, of(split)))
+
+
+def _values(tasks):
+    return [(task, tuple(parts.values())) for task, parts in tasks.items()]
 
 
 def test_a_negation_is_not_both_positive_and_negative():
@@ -309,15 +372,16 @@ def test_fields_of_later_methods_leave_old_runs_alone():
 def test_two_processes_that_want_one_run_train_it_once(tmp_path) -> None:
     script = (
         "import sys; from workflow import experiment\n"
-        "run = experiment.run('02_simcse', 'simcse', max_steps=2, batch_size=4, output_dir=sys.argv[1])\n"
+        "few = {'max_steps': 2, 'batch_size': 4, 'n_sentences': 40}\n"
+        "run = experiment.run('02_simcse', 'simcse', output_dir=sys.argv[1], **few)\n"
         "print(run.metrics['train_seconds'])"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=paths.ROOT) for _ in range(2)]
     printed = [process.communicate(timeout=300)[0] for process in both]
-    (folder,) = (tmp_path / "02_simcse").iterdir()
+    (folder,) = (path for path in (tmp_path / "02_simcse").iterdir() if path.is_dir())
     assert printed[0] == printed[1] == f"{json.loads((folder / 'metrics.json').read_text())['train_seconds']}\n"
-    assert not (folder / ".lock").exists()
+    assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
 def test_a_run_that_another_notebook_has_finished_is_copied(tiny, trained):
@@ -348,3 +412,391 @@ def test_what_is_not_copied_from_another_notebook(tiny, trained):
     (first.folder / "metrics.json").unlink()
     run("05_sda", "simcse", "tiny", device="cpu", precision="fp32")
     assert len(trained) == 18, "an unfinished run is none"
+
+
+# --- what reaches the training -------------------------------------------------------------------------------
+
+
+class Given:
+    """What `train.fit` was given instead of training."""
+
+    def __init__(self, monkeypatch):
+        self.monkeypatch = monkeypatch
+
+    def __call__(self, method="simcse", **parameters):
+        def fit(encoder, views, wanted, **options):
+            self.encoder, self.views, self.recipe = encoder, views, wanted
+            self.__dict__ |= options
+            raise InterruptedError
+
+        with self.monkeypatch.context() as patch, pytest.raises(InterruptedError):
+            patch.setattr(train, "fit", fit)
+            run("nb", method, "tiny", device="cpu", **parameters)
+        return self
+
+    def text(self, view: int) -> list[str]:
+        """The view's sentences, by the tokenizer."""
+        rows = self.views[view]
+        ids, _ = rows[np.arange(len(rows))]
+        return self.encoder.tokenizer.batch_decode(ids, skip_special_tokens=True)
+
+
+@pytest.fixture
+def given(tiny, monkeypatch):
+    return Given(monkeypatch)
+
+
+def test_the_seed_reaches_batches_head_and_every_draw(given, monkeypatch):
+    monkeypatch.setitem(RECIPES, "mini_una", recipe("mini_una", batch_size=8, radius=5))
+    for changes in ({"positive": "delete", "positive_rate": 0.3}, {"method": "una"}):
+        found = []
+        for seed in (1, 2, 1):
+            new = given(**changes, seed=seed)
+            drawn = new.negatives(np.arange(8), 0)[0] if new.negatives else torch.zeros(1)
+            head = torch.cat([weight.flatten() for weight in new.encoder.head.parameters()])
+            found.append((new.seed, new.text(0), new.text(1), drawn.tolist(), head.tolist()))
+        assert found[0] == found[2] and found[0][0] == 1 and found[1][0] == 2
+        assert found[0][1] == found[1][1], "the sample of the text is the same for every seed"
+        assert (found[0][2] != found[1][2]) == ("positive" in changes)
+        assert (found[0][3] != found[1][3]) == ("method" in changes)
+        assert found[0][4] != found[1][4]
+
+
+def test_the_sample_of_the_text_is_the_same_for_every_seed(given):
+    expected = [s.replace(" .", ".") for s in data.corpus("mini", n=20, seed=0)]
+    for seed in (0, 1):
+        assert given(n_sentences=20, seed=seed).text(0) == expected
+
+
+def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
+    asked = []
+
+    def rewrite(sentences, rules, seed, shares, model, *_, workers, nouns):
+        asked.append((sentences, rules, seed, shares, model, nouns))
+        return {rule: [f"{rule} {s}" for s in sentences] for rule in rules}
+
+    monkeypatch.setattr(parse, "rewrite", rewrite)
+    monkeypatch.setattr(parse, "load", lambda name: name)
+    monkeypatch.setattr(parse, "pipeline_digest", lambda name: str(name))
+    monkeypatch.setitem(RECIPES, "mini_sda_negation", recipe("mini_sda_negation", batch_size=8))
+    choices = {"rule": "double_negation", "augmented_share": 0.5, "dn_nouns": True, "parser": "data/other"}
+    new = given("sda_negation", seed=3, **choices)
+    shares = {"negation": 1.0, "double_negation": 0.5}
+    ((sentences, rules, seed, given_shares, model, nouns),) = asked
+    assert sentences == tiny_sentences(64) and set(rules) == set(shares) and given_shares == shares
+    assert (seed, nouns) == (3, True) and model.endswith("data/other")
+    tokenizer = new.encoder.tokenizer
+    positives = tokenizer([f"double_negation {s}" for s in sentences[:4]], truncation=True, max_length=64)
+    negatives = tokenizer([f"negation {s}" for s in sentences[:4]], truncation=True, max_length=64)
+    for (ids, mask), expected in ((new.views[1][np.arange(4)], positives), (new.negatives(np.arange(4), 0), negatives)):
+        rows = [row[: int(m.sum())].tolist() for row, m in zip(ids, mask, strict=True)]
+        assert rows == [row[: len(found)] for row, found in zip(expected["input_ids"], rows, strict=True)]
+
+
+def test_negatives_are_counted_with_the_paraphrases(given, tmp_path, monkeypatch):
+    (tmp_path / "corpus.txt").write_text("\n".join("red cat sees dog ." for _ in range(64)))
+    (tmp_path / "p.txt").write_text("\n".join("blue bird likes horse ." for _ in range(64)))
+    wanted = recipe("mini_una", batch_size=8, radius=50, beta=1.0, negative_replace="uniform")
+    monkeypatch.setitem(RECIPES, "mini_una", wanted)
+    new = given("una", positive="file", positive_file=str(tmp_path / "p.txt"))
+    ids, _ = new.negatives(np.arange(32), 0)
+    words = set(" ".join(new.encoder.tokenizer.batch_decode(ids, skip_special_tokens=True)).split())
+    assert words & {"blue", "bird", "likes", "horse"}
+
+
+def test_the_recipe_reaches_the_encoder_and_the_training(given, monkeypatch, auto_precision):
+    fields = {"pooling": "mean", "eval_pooling": "last2_mean", "head": "relu", "eval_head": True, "dropout": 0.25}
+    new = given(**fields, max_steps=5, eval_every=2, temperature=0.5, n_sentences=40)
+    assert {name: new.encoder.settings[name] for name in fields if name != "dropout"} == {
+        name: value for name, value in fields.items() if name != "dropout"
+    }
+    assert new.encoder.backbone.config.hidden_dropout_prob == 0.25
+    assert (new.max_steps, new.eval_every, new.recipe.temperature, len(new.views[0])) == (5, 2, 0.5, 40)
+    assert new.precision == auto_precision and new.out.name.startswith("mini_simcse-") and new.dev is not None
+    loaded = {}
+    monkeypatch.setattr(Encoder, "load", classmethod(lambda cls, name, **options: loaded.update(options) or 1 / 0))
+    with pytest.raises(ZeroDivisionError):
+        run("nb", "simcse", "tiny", head="simclr:20:10", head_per_view=True, lora_rank=2, seed=9)
+    assert (loaded["head_per_view"], loaded["lora_rank"], loaded["seed"]) == (True, 2, 9)
+    with pytest.raises(ZeroDivisionError):
+        run("nb", "simcse", "tiny", head="tanh", head_init="torch")
+    assert loaded["head_init"] == "torch"
+
+
+def numbered(path, n: int, name: str, blank=()) -> None:
+    """Lines that name their number, some of them blank."""
+    lines = ["" if i in blank else f"{name} " + " ".join(WORDS[int(d)] for d in f"{i:03d}") for i in range(n)]
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("n_sentences", [None, 20, 56])
+def test_each_sentence_has_its_own_positive(given, tmp_path, n_sentences):
+    numbered(tmp_path / "corpus.txt", 60, "red", blank=(7, 11, 30, 41))
+    numbered(tmp_path / "p.txt", 60, "blue", blank=(7, 11, 30, 41))
+    new = given(positive="file", positive_file=str(tmp_path / "p.txt"), n_sentences=n_sentences)
+    first, second = new.text(0), new.text(1)
+    assert len(first) == (n_sentences or 56)
+    assert [s.replace("red", "blue", 1) for s in first] == second
+
+
+def test_blank_lines_at_different_places_are_told(tiny, tmp_path):
+    numbered(tmp_path / "corpus.txt", 60, "red", blank=(7,))
+    numbered(tmp_path / "p.txt", 60, "blue", blank=(9,))
+    with pytest.raises(ValueError, match=r"p\.txt, line 8"):
+        run("nb", "simcse", "tiny", positive="file", positive_file=str(tmp_path / "p.txt"), max_steps=1)
+
+
+def test_dev_and_test_sentences_are_cut_as_the_recipe_says(tiny):
+    encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
+
+    def expected(split, length, pooling="mean"):
+        """Of text cut by hand: a word is a token, and two are [CLS] and [SEP]."""
+        whole = data.mini_pairs(split)
+        cut = [[" ".join(s.split()[: length - 2]) for s in side] for side in (whole.sentence1, whole.sentence2)]
+        encode = partial(encoder.encode, precision="fp32", pooling=pooling)
+        known = evaluate.remember(encode, cut[0] + cut[1])
+        return pytest.approx(evaluate.pairs_spearman(known, Pairs(split, *cut, whole.scores)), abs=0.05)
+
+    assert len({expected("dev", length).expected for length in (7, 9, 99)}) == 3
+    for dev, test in ((7, 0), (0, 8), (9, 7)):
+        lengths = {"dev_max_length": dev, "test_max_length": test}
+        found = run("nb", "simcse", "tiny", max_steps=0, device="cpu", also_pooling="cls", **lengths).metrics
+        assert found["mini_dev_spearman_last"] == expected("dev", dev or 99)
+        assert found["mini_test_spearman_last"] == expected("test", test or 99)
+        assert found["mini_test_spearman_cls_last"] == expected("test", test or 99, "cls")
+    assert run("nb", "simcse", "tiny", max_steps=0, dev_max_length=5000).metrics["mini_dev_spearman_last"]
+
+
+@pytest.mark.real_data
+def test_unas_dev_score_is_cut_at_32_tokens(outputs):
+    common = {"model": "data/mini-bert", "max_steps": 0, "eval_pooling": "cls", "device": "cpu"}
+    cut, whole = (run("04_una", "simcse", "small", dev_max_length=n, **common).metrics for n in (32, 0))
+    assert cut["stsb_dev_spearman_last"] == pytest.approx(57.959, abs=0.05)
+    assert whole["stsb_dev_spearman_last"] == pytest.approx(58.694, abs=0.05)
+
+
+# --- what a run is known by ----------------------------------------------------------------------------------
+
+
+def ids(**changes) -> str:
+    return run("nb", "simcse", "tiny", max_steps=0, device="cpu", **changes).id
+
+
+def test_the_id_holds_what_changes_numbers(tiny, tmp_path, monkeypatch):
+    first, folder = ids(), tmp_path / "bert"
+    assert ids() == first
+    for name, change in (
+        ("tokenizer_config.json", lambda old: old.replace(b"{", b'{"added": 1,', 1)),
+        ("config.json", lambda old: old.replace(b"{", b'{"added": 1,', 1)),
+        ("model.safetensors", lambda old: old[:-4] + b"\0\0\0\1"),
+    ):
+        old = (folder / name).read_bytes()
+        (folder / name).write_bytes(change(old))
+        assert model_hash(str(folder)) != json.loads(_params(first).read_text())["data"]["model"], name
+        assert ids() != first, name
+        (folder / name).write_bytes(old)
+    assert ids() == first
+    for split in ("dev", "test"):
+        with monkeypatch.context() as patch:
+            changed = lambda s, split=split: pairs(s, {"dev": 10, "test": 20}[s] + 7 * (s == split))  # noqa: E731
+            patch.setattr(data, "mini_pairs", changed)
+            assert ids() != first, split
+    assert ids(eval_pooling="cls") != first and ids(whiten=True) != first
+    assert len({ids(scoring=name) for name in ("fp32", "bf16")}) == 2
+    assert len({ids(precision=name) for name in ("fp32", "bf16")}) == 2
+
+
+def _params(run_id):
+    return paths.outputs() / "nb" / run_id / "params.json"
+
+
+def test_weights_that_are_no_safetensors_count(tmp_path):
+    folder = tiny_bert(tmp_path / "bin")
+    (folder / "model.safetensors").unlink()
+    hashes = set()
+    for content in (b"one", b"two"):
+        (folder / "pytorch_model.bin").write_bytes(content)
+        hashes.add(model_hash(str(folder)))
+    (folder / "README.md").write_text("words")
+    assert len(hashes | {model_hash(str(folder))}) == 2
+
+
+def test_the_commit_of_a_hub_model_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("transformers.utils.hub.constants.HF_HUB_CACHE", str(tmp_path), raising=False)
+    found = []
+    for commit in ("a" * 40, "b" * 40):
+        snapshot = tmp_path / "models--org--name" / "snapshots" / commit
+        snapshot.mkdir(parents=True)
+        (snapshot / "config.json").write_text("{}")
+        (tmp_path / "models--org--name" / "refs").mkdir(exist_ok=True)
+        (tmp_path / "models--org--name" / "refs" / "main").write_text(commit)
+        found.append(model_hash("org/name"))
+    assert found == [f"org/name@{commit}" for commit in ("a" * 40, "b" * 40)]
+    with pytest.raises(FileNotFoundError, match="cannot load the model 'org/other'"):
+        model_hash("org/other")
+
+
+def test_files_that_the_text_is_made_from_are_in_the_id(tiny, tmp_path, monkeypatch):
+    def identity_of(**changes):
+        chosen, wanted, steps = resolve("tiny", "simcse", **changes)
+        return identity.of_run(chosen, wanted, steps, tiny_sentences(4))[1]
+
+    numbered(tmp_path / "p.txt", 64, "blue")
+    (tmp_path / "t.tsv").write_text("cat\thound\n")
+    file = {"positive": "file", "positive_file": str(tmp_path / "p.txt")}
+    words = {"positive": "replace_synonyms", "positive_rate": 0.1, "synonyms": str(tmp_path / "t.tsv")}
+    before = identity_of(**file), identity_of(**words)
+    numbered(tmp_path / "p.txt", 64, "red")
+    (tmp_path / "t.tsv").write_text("cat\tbird\n")
+    assert before[0] != identity_of(**file) and before[1] != identity_of(**words)
+    rules = identity_of(positive="sda")
+    assert rules["rules"] == str(sda.VERSION) and len(rules["english"]) == 64
+    monkeypatch.setattr(identity.english, "__file__", str(tmp_path / "english.py"))
+    (tmp_path / "irregular_verbs.txt").write_text("go went gone\n")
+    assert identity_of(positive="sda")["english"] != rules["english"]
+    monkeypatch.setattr(identity.sda, "VERSION", sda.VERSION + 1)
+    assert identity_of(positive="sda")["rules"] != rules["rules"]
+    folder = tmp_path / "wordnet"
+    folder.mkdir()
+    monkeypatch.setattr("lib.augment.wordnet.wordnet_folder", lambda: folder)
+    hashes = []
+    for content in ("one", "two"):
+        (folder / "data.noun").write_text(content)
+        hashes.append(identity_of(**words | {"synonyms": "wordnet"})["synonyms"])
+    assert hashes[0] != hashes[1]
+
+
+def test_what_changes_no_number_is_not_in_the_id(tiny, trained):
+    first = run("nb", "simcse", "tiny", max_steps=2, device="cpu", precision="fp32")
+    assert run("nb", "simcse", "tiny", max_steps=2, precision="fp32", chunk_size=4, progress=True).id == first.id
+    assert trained == [0, 1]
+
+
+def test_auto_is_recorded_as_what_it_was(tiny, auto_precision):
+    record = run("nb", "simcse", "tiny", max_steps=1, device="cpu")
+    assert run("nb", "simcse", "tiny", max_steps=1, device="cpu", precision=auto_precision).id == record.id
+    (row,) = runs.collect().to_dict("records")
+    assert (row["precision"], row["scoring"], row["device"]) == (auto_precision, "fp32", "cpu")
+    env = json.loads((record.folder / "env.json").read_text())
+    assert (env["precision"], env["device"], env["machine"]) == (auto_precision, "cpu", runs.cpu_name())
+
+
+def test_scores_are_of_the_scoring_precision(tiny):
+    encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
+    for name in ("fp32", "bf16"):
+        found = run("nb", "simcse", "tiny", max_steps=0, device="cpu", precision="bf16", scoring=name).metrics
+        for split in ("dev", "test"):
+            expected = evaluate.pairs_spearman(partial(encoder.encode, precision=name), data.mini_pairs(split))
+            assert found[f"mini_{split}_spearman_last"] == expected
+
+
+# --- interrupted, repeated, damaged --------------------------------------------------------------------------
+
+
+def test_a_forced_run_that_is_killed_is_unfinished(tiny, monkeypatch):
+    first = run("nb", "simcse", "tiny", device="cpu", precision="fp32")
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(train._Loop, "step", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        run("nb", "simcse", "tiny", device="cpu", precision="fp32", force=True)
+    assert first.metrics is None and runs.collect().empty
+    again = run("nb", "simcse", "tiny", device="cpu", precision="fp32")
+    assert again.metrics["mini_dev_spearman_best"] == max(again.history()["dev_score"].dropna())
+
+
+def test_what_a_kill_after_the_end_left_goes_at_the_next_start(tiny, trained):
+    record = run("nb", "simcse", "tiny", max_steps=2, device="cpu")
+    kept = {path.name for path in record.folder.iterdir()}
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    mark = f"tmp-{files._HOST}-{dead.pid}-0123abcd"
+    for name in ("params.json", "env.json", "metrics.json", "checkpoint.safetensors"):
+        (record.folder / f".{name}.{mark}").write_text("x")
+    (record.folder / f".best.{mark}").mkdir()
+    (record.folder / "checkpoint.safetensors").write_bytes(b"x")
+    with FileLock(record.folder.with_name(f".{record.id}.lock")):
+        assert run("nb", "simcse", "tiny", max_steps=2, device="cpu").metrics == record.metrics
+    assert {path.name for path in record.folder.iterdir()} > kept, "another process is at work there"
+    assert run("nb", "simcse", "tiny", max_steps=2, device="cpu").metrics == record.metrics
+    assert {path.name for path in record.folder.iterdir()} == kept and trained == [0, 1]
+
+
+def test_a_run_that_is_begun_anew_meanwhile_is_not_copied(tiny, trained, monkeypatch):
+    first = run("02_simcse", "simcse", "tiny", max_steps=2, device="cpu")
+    copytree = shutil.copytree
+
+    def begun_anew(*arguments, **options):
+        (first.folder / "metrics.json").unlink(missing_ok=True)
+        return copytree(*arguments, **options)
+
+    monkeypatch.setattr(shutil, "copytree", begun_anew)
+    again = run("07_results", "simcse", "tiny", max_steps=2, device="cpu")
+    assert trained == [0, 1, 0, 1] and again.metrics["steps"] == 2
+
+
+def test_damaged_metrics_are_named(tiny):
+    record = run("nb", "simcse", "tiny", max_steps=1, device="cpu")
+    (record.folder / "metrics.json").write_text('{"a": ')
+    for read in (runs.collect, partial(run, "nb", "simcse", "tiny", max_steps=1, device="cpu")):
+        with pytest.raises(ValueError, match=r"metrics\.json is damaged .*: remove its folder"):
+            read()
+    assert run("nb", "simcse", "tiny", max_steps=1, device="cpu", force=True).metrics["steps"] == 1
+
+
+def test_a_collapsed_encoder_is_recorded_as_one(tiny, monkeypatch):
+    encode = Encoder.encode
+    monkeypatch.setattr(Encoder, "encode", lambda *a, **k: np.ones_like(encode(*a, **k)))
+    record = run("nb", "simcse", "tiny", max_steps=0, device="cpu")
+    assert np.isnan(record.metrics["mini_test_spearman_last"])
+    assert "NaN" not in (record.folder / "metrics.json").read_text()
+    (row,) = runs.collect().to_dict("records")
+    assert "mini_test_spearman_last" in row["collapsed"].split() and np.isnan(row["mini_test_spearman_last"])
+
+
+def test_processes_share_the_cores(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
+    assert experiment.cores() == 8
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert experiment.cores() == 2
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "16")
+    assert experiment.cores() == 1
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"max_steps": 1e300}, "max_steps must be a whole number of at least 0 and at most 10,000,000, got 1e"),
+        ({"max_steps": 2**70}, "max_steps must be"),
+        ({"max_steps": -3}, "max_steps must be"),
+        ({"max_steps": "abc"}, "max_steps must be .* got 'abc'"),
+        ({"max_steps": True}, "max_steps must be"),
+        ({"n_sentences": 0}, "n_sentences must be a whole number of at least 1, got 0"),
+        ({"n_sentences": 10.0}, "n_sentences must be"),
+        ({"n_sentences": 65}, "65 sentences asked for, .* 64"),
+        ({"seed": -1}, "seed must be"),
+        ({"seed": 2**32}, "seed must be"),
+        ({"seed": "1"}, "seed must be"),
+        ({"seed": None}, "seed must be"),
+        ({"profile_name": ["tiny"]}, r"profile must be a name or a path, got \['tiny'\]"),
+        ({"profile_name": "large"}, "unknown profile 'large'"),
+        ({"method": None}, "method must be"),
+        ({"model": 7}, "model must be"),
+        ({"corpus": 7}, "corpus must be"),
+        ({"corpus": "nowhere.txt"}, "no corpus 'nowhere.txt'"),
+        ({"model": "no/such-model"}, "cannot load the model 'no/such-model'"),
+        ({"backbone": "x"}, "backbone is no parameter of a run: .* model"),
+        ({"name": "x"}, "name is no parameter"),
+        ({"precision": "fp16"}, "precision must be"),
+        ({"scoring": "fp16"}, "precision must be"),
+        ({"positive": "file"}, "needs positive_file"),
+        ({"positive": "file", "positive_file": "nowhere.txt"}, "no file nowhere.txt"),
+        ({"temprature": 1.0}, "did you mean 'temperature'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_parameter_is_one_sentence(tiny, parameters, message):
+    given = {"method": "simcse", "profile_name": "tiny", "device": "cpu"} | parameters
+    with pytest.raises((ValueError, FileNotFoundError), match=message) as error:
+        run("nb", **given)
+    assert "\n" not in str(error.value)
+    assert not list(tiny.glob("*/*/params.json")), "nothing was begun"

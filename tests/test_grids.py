@@ -1,12 +1,17 @@
 """The grid files: complete against the papers' tables, valid for the notebook, and read back from results."""
 
+import statistics
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from scipy import stats
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from lib import data, evaluate, paths, runs
+from lib.augment import sda
 from workflow import baselines, course, experiment, grids
 
 FILES = sorted(paths.GRIDS.glob("*.yaml"))
@@ -200,8 +205,66 @@ def test_runs_on_another_training_text_stay_apart() -> None:
 def test_beside_paper_is_the_mean_over_seeds_and_the_printed_figure() -> None:
     grid = grids.read("una_table_1")
     table = grids.beside_paper(grid, recorded(grid, {"bert_una": {42: 75.0}})).set_index("row")
-    assert table.loc["bert_una", ["paper", "n", "mean"]].tolist() == [76.14, 1, 75.0]
+    assert table.loc["bert_una", ["paper", "n", "collapsed", "mean"]].tolist() == [76.14, 1, 0, 75.0]
+    assert np.isnan(table.loc["bert_una", "sd"])
     assert table.loc["bert_simcse", "n"] == 0 and np.isnan(table.loc["bert_simcse", "mean"])
+
+
+def test_the_sd_is_that_of_a_sample_and_the_paper_in_our_unit() -> None:
+    grid = replace(grids.read("una_table_1").at(seeds=(42, 0, 1)), factor=10.0)
+    table = grids.beside_paper(grid, recorded(grid, {"bert_una": {42: 70.0, 0: 72.0, 1: 77.0}})).set_index("row")
+    line = table.loc["bert_una"]
+    assert (line["paper"], line["n"], line["mean"]) == (7.61, 3, 73.0)
+    assert line["sd"] == pytest.approx(statistics.stdev([70.0, 72.0, 77.0]))
+
+
+def test_a_collapsed_seed_is_counted_and_never_left_out_of_a_mean() -> None:
+    grid = grids.read("una_table_1").at(seeds=(42, 0, 1))
+    scores = {"bert_una": {42: 70.0, 0: 72.0, 1: np.nan}, "bert_simcse": {42: 69.0, 0: 69.0, 1: 69.0}}
+    results = recorded(grid, scores)
+    results["collapsed"] = ["" if value == value else f"loss_last {grid.metric}" for value in results[grid.metric]]
+    line = grids.beside_paper(grid, results).set_index("row").loc["bert_una"]
+    assert (line["n"], line["collapsed"]) == (3, 1) and np.isnan([line["mean"], line["sd"]]).all()
+    found = grids.paired_differences(grids.collect(grid, results), grid.metric, "bert_simcse")
+    assert found.loc["bert_una", "seeds"] == 3 and np.isnan(found.loc["bert_una", ["mean", "95 % ±"]].tolist()).all()
+    without = results.assign(collapsed="")
+    line = grids.beside_paper(grid, without).set_index("row").loc["bert_una"]
+    assert (line["n"], line["collapsed"], line["mean"]) == (2, 0, 71.0), "a run that has no such metric is no collapse"
+    alone = results[results["seed"] == 1].drop(columns=grid.metric)
+    line = grids.beside_paper(grid, alone).set_index("row").loc["bert_una"]
+    assert (line["n"], line["collapsed"]) == (1, 1)
+
+
+def test_runs_of_two_versions_of_the_rules_are_not_mixed() -> None:
+    grid = grids.read("sda_small")
+    row = next(cell.row for cell in grid.cells if cell.set["method"] == "sda")
+    old, new = (
+        recorded(grid, {row: {seed: score for seed in seeds}}) for seeds, score in (((42, 0), 1.0), ((42,), 2.0))
+    )
+    for frame, rules in ((old, sda.VERSION - 1), (new, sda.VERSION)):
+        frame["rules"] = rules
+    both = grids.collect(grid, pd.concat([new, old], ignore_index=True))
+    assert both[grid.metric].tolist() == [2.0] and grids.note(both) == ""
+    found = grids.collect(grid, old)
+    assert set(found["seed"]) == {42, 0} and grids.note(found).startswith("2 of these 2 runs were made under an older")
+    assert grids.note(found.drop(columns="rules")) == ""
+
+
+def test_of_two_runs_of_one_seed_the_later_is_taken() -> None:
+    grid = grids.read("una_small")
+    first, second = (
+        recorded(grid, {"SimCSE": {42: score}}).assign(precision=name) for score, name in ((1.0, "bf16"), (2.0, "fp32"))
+    )
+    found = grids.collect(grid, pd.concat([first, second], ignore_index=True))
+    assert found[grid.metric].tolist() == [2.0]
+
+
+def test_committed_rows_of_the_rules_say_their_version() -> None:
+    results = pd.read_csv(paths.RESULTS / "05_sda.csv")
+    found = grids.collect(grids.read("sda_small"), results)
+    old = int((found["rules"] == 2).sum())
+    expected = f"{old} of these {len(found)} runs were made under an older version of SDA's rules (2; today's is "
+    assert old > 40 and grids.note(found) == f"{expected}{sda.VERSION})."
 
 
 def test_beside_paper_without_any_result() -> None:
@@ -244,7 +307,7 @@ def test_rows_without_training_are_one_run_each() -> None:
     assert table.groupby("row").size()[["TF-IDF", "SimCSE"]].tolist() == [1, 5]
 
 
-def test_a_method_without_training_is_a_run_done_once(outputs) -> None:
+def test_a_method_without_training_is_a_run_done_once(little) -> None:
     record = baselines.run("02_simcse", "tfidf", "mini")
     vectorizer = TfidfVectorizer().fit(data.corpus("mini"))
     for split in ("dev", "test"):
@@ -266,19 +329,100 @@ def test_list_prints_the_runs_and_trains_nothing(capsys, tmp_path, monkeypatch) 
         grids.main(["una_table_c7"])
 
 
-def test_a_grid_trains_what_is_missing_and_writes_results(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path / "outputs"))
+@pytest.fixture
+def little(tmp_path, monkeypatch, outputs):
+    """The mini profile on 60 sentences and 60 pairs; gives the outputs folder."""
+    folder = tmp_path / "mini"
+    folder.mkdir()
+    for name in ("corpus.txt", "sts_dev.tsv", "sts_test.tsv"):
+        lines = (paths.MINI / name).read_text(encoding="utf-8").splitlines()[:61]
+        (folder / name).write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setattr(paths, "MINI", folder)
+    return outputs
+
+
+def tiny_grid(folder, name="tiny", **changes) -> str:
+    """A grid file of two rows and one run."""
+    cell = {"method": "una"}
+    content = {
+        "source": "s",
+        "notebook": "04_una",
+        "profile": "mini",
+        "metric": "mini_test_spearman_last",
+        "seeds": [3],
+    }
+    content |= {"common": {"max_steps": 1, "batch_size": 4}}
+    content |= {"cells": [{"row": "a", "set": cell}, {"row": "b", "set": cell}]} | changes
+    (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    return str(folder / f"{name}.yaml")
+
+
+def test_a_grid_trains_what_is_missing_and_writes_results(tmp_path, little, monkeypatch, capsys) -> None:
     monkeypatch.setattr(runs, "save_results", lambda notebook, only: tmp_path / notebook)
-    text = "source: s\nnotebook: 04_una\nprofile: mini\nmetric: mini_test_spearman_last\nseeds: [3]\n"
-    text += (
-        "common: {max_steps: 1, batch_size: 4}\ncells: [{row: a, set: {method: una}}, {row: b, set: {method: una}}]\n"
-    )
-    (tmp_path / "tiny.yaml").write_text(text)
-    grids.main([str(tmp_path / "tiny.yaml")])
-    (finished,) = (tmp_path / "outputs").glob("04_una/*/metrics.json")
+    grid = tiny_grid(tmp_path)
+    grids.main([grid])
+    (finished,) = little.glob("04_una/*/metrics.json")
     before = finished.stat().st_mtime_ns
-    grids.main([str(tmp_path / "tiny.yaml")])
+    grids.main([grid])
     assert finished.stat().st_mtime_ns == before
-    grids.main([str(tmp_path / "tiny.yaml"), "--rows", "b"])
+    grids.main([grid, "--rows", "b"])
     printed = capsys.readouterr().out
     assert printed.count("a, seed 3: mini_test_spearman_last") == 2 and printed.count("b, seed 3: mini_test") == 1
+
+
+def test_every_failure_is_one_line_and_the_others_go_on(tmp_path, little, monkeypatch, capsys) -> None:
+    broken = {"row": "c", "set": {"method": "una", "model": "no/such"}}
+    grid = tiny_grid(
+        tmp_path, cells=[broken, {"row": "d", "set": {"method": "una"}}, {"row": "e", "set": {"method": "simcse"}}]
+    )
+    done = experiment.run
+
+    def run(notebook, method, *arguments, **options):
+        if method == "simcse":
+            raise KeyError("inside\nsomething")
+        return done(notebook, method, *arguments, **options)
+
+    monkeypatch.setattr(experiment, "run", run)
+    with pytest.raises(SystemExit, match="2 of 3 runs failed"):
+        grids.main([grid])
+    lines = [line for line in capsys.readouterr().out.splitlines() if "seed 3" in line]
+    assert lines[0].startswith("FAILED c, seed 3: cannot load the model 'no/such'")
+    assert lines[1].startswith("d, seed 3: mini_test_spearman_last") and lines[2].startswith(
+        "FAILED e, seed 3: KeyError: "
+    )
+
+
+def test_a_metric_that_no_run_has_is_told_before_the_training(tmp_path, outputs) -> None:
+    with pytest.raises(
+        SystemExit, match="row 'a' has no metric 'mini_tset_spearman_last': did you mean 'mini_test_spe"
+    ):
+        grids.main([tiny_grid(tmp_path, metric="mini_tset_spearman_last")])
+    assert not outputs.exists()
+    for grid in map(grids.read, FILES):
+        grids.check(grid)
+
+
+def test_the_text_at_hand_is_that_of_the_grid(tmp_path, monkeypatch) -> None:
+    grid = grids.read("consert_small")
+    monkeypatch.setattr(data, "at_hand", lambda name, data_dir=None: "wiki1m" if name == "wikipedia" else name)
+    with pytest.warns(UserWarning, match="wiki1m"):
+        found = grids.on_text_at_hand(grid)
+    texts = {cell.row: cell.set for cell in found.cells}
+    assert texts["ConSERT-unsup, Wikipedia"]["corpus"] == "wiki1m"
+    assert texts["ConSERT-unsup, Wikipedia"]["n_sentences"] == 50_000
+    assert texts["ConSERT-unsup, STS sentences"]["corpus"] == "sts_unlabelled"
+    assert "n_sentences" not in texts["ConSERT-unsup, STS sentences"]
+
+
+def test_a_damaged_run_is_named_by_the_table(tmp_path, outputs) -> None:
+    folder = outputs / "04_una" / "a-0-s1"
+    folder.mkdir(parents=True)
+    (folder / "metrics.json").write_text("{}")
+    with pytest.raises(SystemExit, match=r"a-0-s1/params\.json is damaged"):
+        grids.main([tiny_grid(tmp_path), "--table", str(tmp_path / "t.csv")])
+
+
+def test_a_table_names_the_rows_without_a_run(tmp_path, outputs, capsys) -> None:
+    with pytest.raises(SystemExit, match="no finished run of a, b"):
+        grids.main([tiny_grid(tmp_path), "--table", str(tmp_path / "t.csv")])
+    assert (tmp_path / "t.csv").read_text().startswith("row,column,paper,n,collapsed,mean,sd\n")

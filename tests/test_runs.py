@@ -2,6 +2,7 @@
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from filelock import FileLock, Timeout
 from nbformat.v4 import new_code_cell, new_notebook
 
 from lib import files, paths, runs
@@ -125,7 +128,8 @@ def test_run_folder(tmp_path, monkeypatch):
     run.start()
     assert run.metrics is None
     saved = json.loads((run.folder / "params.json").read_text())
-    assert saved == {"run_id": run.id, "recipe": "rec", "seed": 3, "lr": 0.1, "steps_": None, "data": {"corpus": "aa"}}
+    known = {"run_id": run.id, "recipe": "rec", "seed": 3, "results_version": runs.RESULTS_VERSION}
+    assert saved == {**known, "lr": 0.1, "steps_": None, "data": {"corpus": "aa"}}
     run.finish({"score": np.float32(0.5), "steps": np.int64(4)}, [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}])
     assert run.metrics == {"score": 0.5, "steps": 4}
     assert run.history()["loss"].tolist() == [2.0, 1.0]
@@ -138,13 +142,43 @@ def test_metrics_come_last(tmp_path, monkeypatch):
     run = Run("nb", "rec", 3, {}, {}, tmp_path)
     run.start()
 
-    def fail():
-        raise KeyboardInterrupt
+    def fail(path, *_):
+        if path.name == "metrics.json":
+            raise KeyboardInterrupt
+        return write_json(path, *_)
 
-    monkeypatch.setattr(runs, "environment", fail)
+    monkeypatch.setattr(runs, "write_json", fail)
     with pytest.raises(KeyboardInterrupt):
         run.finish({"score": 1.0}, [{"step": 1}])
+    assert (run.folder / "history.csv").exists()
     assert run.metrics is None and collect(tmp_path).empty
+
+
+def test_a_metric_that_is_no_number_is_null_in_the_file_and_nan_in_tables(tmp_path):
+    run = Run("nb", "rec", 3, {}, {}, tmp_path)
+    run.start()
+    run.finish({"score": np.float32("nan"), "loss": float("inf"), "steps": 4})
+    text = (run.folder / "metrics.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail) == {"score": None, "loss": None, "steps": 4}
+    assert np.isnan(run.metrics["score"]) and run.metrics["steps"] == 4
+    (row,) = collect(tmp_path).to_dict("records")
+    assert np.isnan([row["score"], row["loss"]]).all() and row["collapsed"] == "score loss"
+
+
+@pytest.mark.parametrize("name", ["params.json", "env.json", "metrics.json"])
+@pytest.mark.parametrize("content", ["", '{"a"', "[1]", None])
+def test_a_damaged_file_is_named(tmp_path, name, content):
+    run = Run("nb", "rec", 3, {}, {}, tmp_path)
+    run.start()
+    run.finish({"score": 1.0})
+    (run.folder / name).unlink()
+    if content is not None:
+        (run.folder / name).write_text(content)
+    if content is None and name == "metrics.json":
+        assert collect(tmp_path).empty
+        return
+    with pytest.raises(ValueError, match=rf"{run.id}/{name.replace('.', '[.]')} is damaged .*: remove its folder"):
+        collect(tmp_path)
 
 
 def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path):
@@ -193,10 +227,38 @@ def test_collect_finished_runs_only(tmp_path):
 
 def test_environment_without_git(monkeypatch):
     found = environment()
-    assert found["versions"]["torch"] and found["python"] and found["cpu"]
+    assert found["versions"]["torch"] and found["python"] and found["cpu"] and found["threads"] > 0
     json.dumps(found)
     monkeypatch.setenv("PATH", "")
+    assert environment()["commit"] is None and environment()["dirty"] is None
+
+
+def test_environment_names_the_device_that_computes(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(
+        torch.cuda, "get_device_name", lambda device=None: f"GPU {torch.device(device or 'cuda:0').index}"
+    )
+    names = {name: environment(name)["machine"] for name in ("cpu", "cuda:0", "cuda:1")}
+    assert names == {"cpu": runs.cpu_name(), "cuda:0": "GPU 0", "cuda:1": "GPU 1"}
+    assert environment("cuda:1")["device"] == "cuda:1"
+
+
+def test_changes_that_are_not_committed_are_recorded(tmp_path, monkeypatch):
+    def git(*arguments):
+        name = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        subprocess.run(["git", *name, *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
     assert environment()["commit"] is None
+    git("init")
+    (tmp_path / "a.py").write_text("one\n")
+    git("add", ".")
+    git("commit", "-m", "one")
+    assert environment()["dirty"] is False and len(environment()["commit"]) == 40
+    (tmp_path / "new.txt").write_text("not part of it\n")
+    assert environment()["dirty"] is False
+    (tmp_path / "a.py").write_text("two\n")
+    assert environment()["dirty"] is True
 
 
 def test_peak_rss_is_in_gib():
@@ -224,6 +286,34 @@ def test_results_hold_runs_on_real_data_once(tmp_path: Path) -> None:
     assert table["run_id"].tolist() == [first.id, second.id]
     assert table["stsb_dev_spearman_last"].tolist() == [60.0, 70.0]
     assert {"seed", "profile", "machine", "commit"} <= set(table.columns)
+
+
+def test_rows_of_an_older_version_are_not_added(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(runs, "RESULTS_VERSION", runs.RESULTS_VERSION - 1)
+    finished(tmp_path / "a", "02_simcse", "mini_simcse", 1, "small", 60.0)
+    monkeypatch.undo()
+    with pytest.raises(FileNotFoundError, match="no finished run"):
+        runs.save_results("02_simcse", tmp_path / "a", tmp_path)
+
+
+def test_two_outputs_folders_share_the_lock_of_one_table(tmp_path: Path, monkeypatch) -> None:
+    finished(tmp_path / "a", "02_simcse", "mini_simcse", 1, "small", 60.0)
+    results = tmp_path / "results"
+    results.mkdir()
+    monkeypatch.setattr(files, "FileLock", lambda path, timeout: FileLock(path, timeout=0))
+    for outputs in ("one", "two"):
+        monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path / outputs))
+        with FileLock(results / ".02_simcse.csv.lock"), pytest.raises(Timeout):
+            runs.save_results("02_simcse", tmp_path / "a", results)
+        assert not (results / "02_simcse.csv").exists()
+    assert len(pd.read_csv(runs.save_results("02_simcse", tmp_path / "a", results))) == 1
+
+
+def test_mean_and_sd_count_what_collapsed() -> None:
+    values = [70.0, 72.0, 77.0]
+    assert table.mean_sd(pd.Series(values)) == f"73.00 ± {statistics.stdev(values):.2f}"
+    assert table.mean_sd(pd.Series([*values, np.nan])) == "– (1 of 4 collapsed)"
+    assert table.mean_sd(pd.Series([70.0])) == "70.00" and table.mean_sd(pd.Series(dtype=float)) == "–"
 
 
 def test_fill_replaces_between_the_markers_only(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from lib import evaluate, runs
+from lib import evaluate, files, runs
 from lib.encoder import Encoder
 from lib.profiles import Profile, profile
 from lib.recipes import recipe
-from workflow import experiment
+from workflow import experiment, identity
 
 METHODS = ("bag_of_words", "tfidf", "word_vectors", "sif")
 
@@ -21,11 +21,15 @@ def run(notebook: str, method: str, profile_name: str = "small", data_dir: str |
 
     Source: SIF is Arora et al. 2017.
     """
-    record, sentences = _begun(notebook, method, profile_name, data_dir)
-    chosen = profile(profile_name)
-    if record.metrics is not None:
-        return record
-    record.start()
+    record, chosen, sentences = _begun(notebook, method, profile_name, data_dir)
+    with files.locked(record.folder):
+        if record.metrics is None:
+            record.start("cpu")
+            record.finish(_scores(method, chosen, sentences, data_dir))
+    return record
+
+
+def _scores(method: str, chosen: Profile, sentences: list[str], data_dir: str | None) -> dict[str, float]:
     if method in ("word_vectors", "sif"):
         encoder = Encoder.load(_model(chosen))
         matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()
@@ -35,9 +39,8 @@ def run(notebook: str, method: str, profile_name: str = "small", data_dir: str |
         vectorizer = CountVectorizer() if method == "bag_of_words" else TfidfVectorizer().fit(sentences)
         encode = evaluate.bag_of_words_encode(vectorizer)
     scores = experiment.test_scores(encode, chosen, data_dir)
-    scores[f"{chosen.dev}_dev_spearman"] = evaluate.pairs_spearman(encode, experiment.dev_pairs(chosen, data_dir))
-    record.finish({f"{name}_last": value for name, value in scores.items()})
-    return record
+    scores[f"{chosen.dev}_dev_spearman"] = evaluate.pairs_spearman(encode, identity.dev_pairs(chosen, data_dir))
+    return {f"{name}_last": value for name, value in scores.items()}
 
 
 def record(notebook: str, method: str, profile_name: str = "small", data_dir: str | None = None) -> runs.Run:
@@ -50,15 +53,14 @@ def record(notebook: str, method: str, profile_name: str = "small", data_dir: st
 
 
 def _model(chosen: Profile) -> str:
-    return experiment.model_path(chosen.model or recipe(f"{chosen.recipes}_simcse").backbone)
+    return identity.model_path(chosen.model or recipe(f"{chosen.recipes}_simcse").backbone)
 
 
-def _begun(notebook: str, method: str, profile_name: str, data_dir: str | None) -> tuple[runs.Run, list[str]]:
+def _begun(notebook: str, method: str, profile_name: str, data_dir: str | None) -> tuple[runs.Run, Profile, list[str]]:
     if method not in METHODS:
         raise ValueError(f"unknown method without training {method!r}: choose one of {', '.join(METHODS)}")
-    chosen = profile(profile_name)
+    chosen = experiment.with_text_at_hand(profile(profile_name), data_dir)
     sentences = experiment.sentences_of(chosen, data_dir)
-    params = {"profile": chosen.name, "corpus": chosen.corpus, "n_sentences": len(sentences), "test": chosen.test}
-    model = experiment.model_hash(_model(chosen)) if method in ("word_vectors", "sif") else ""
-    hashes = {"corpus": experiment.text_hash(sentences), "model": model}
-    return runs.Run(notebook, f"{profile_name}_{method}", 0, params, hashes), sentences
+    model = _model(chosen) if method in ("word_vectors", "sif") else ""
+    params, hashes = identity.of_method(chosen, sentences, model, data_dir)
+    return runs.Run(notebook, f"{profile_name}_{method}", 0, params, hashes), chosen, sentences

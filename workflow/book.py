@@ -87,7 +87,7 @@ def side_by_side(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     A grid whose metric is the seven tasks' mean gives each task, too, where the paper prints it. Spearman × 100.
 
     Returns:
-        row, column, paper, n, mean, sd (over seeds, n − 1), difference.
+        Columns of `grids.beside_paper`, and difference: our mean minus the paper's figure.
     """
     parts = [grids.beside_paper(grid, results)]
     if grid.table and "sts7_test_avg" in grid.metric:
@@ -111,6 +111,8 @@ def _tasks() -> dict[str, str]:
 def page(table: pd.DataFrame) -> pd.DataFrame:
     """A side-by-side table as it is read: rows × columns, each cell `paper | mean ± sd (n)`.
 
+    Where a seed collapsed there is no mean: `paper | – (n, how many collapsed)`.
+
     Example:
         >>> line = {"row": "una", "column": "Avg.", "paper": 76.14, "n": 2, "mean": 75.5, "sd": 0.25}
         >>> page(pd.DataFrame([line])).loc["una", "Avg."]
@@ -126,6 +128,8 @@ def _cell(line) -> str:
     paper = "–" if np.isnan(line.paper) else f"{line.paper:.2f}"
     if not line.n:
         return f"{paper} | –"
+    if lost := int(getattr(line, "collapsed", 0)):
+        return f"{paper} | – ({line.n}, {lost} collapsed)"
     spread = f" ± {line.sd:.2f}" if line.n > 1 else ""
     return f"{paper} | {line.mean:.2f}{spread} ({line.n})"
 

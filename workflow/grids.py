@@ -6,11 +6,13 @@ by `accelerate launch --num_processes 4 -m workflow.grids una_table_1`, negative
 """
 
 import argparse
+import math
 import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +21,18 @@ import pandas as pd
 from scipy import stats
 
 from lib import paths, runs
+from lib.augment import sda
 from lib.distributed import is_main_process
 from lib.files import write_text
 from lib.profiles import profile
 from lib.recipes import Recipe, recipe
-from workflow import baselines, experiment, gridcheck
+from workflow import baselines, experiment, gridcheck, identity
 
 _PAPER_RECIPE = re.compile(r"paper_(.+?)(?:_bert|_roberta|_zh)?(?:_una)?")
 _OF_THE_PAPER = {"model", "positive_file", "epochs"}
 _REAL_DATA = {"corpus", "transfer_pooling"}
-_PARAMETERS = {f.name for f in fields(Recipe)} - {"name", "source"} | {"profile", "recipe", "max_steps", "corpus"}
+_PARAMETERS = {f.name for f in fields(Recipe)} - {"name", "source", "chunk_size"}
+_PARAMETERS |= {"profile", "recipe", "max_steps", "corpus"}
 
 
 @dataclass(frozen=True)
@@ -175,21 +179,28 @@ def _wanted(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
         return _key({"recipe": f"{grid.profile}_{cell.set['method']}"})
     chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
     run = {"profile": chosen.name, "recipe": wanted.name, "max_steps": steps, "corpus": chosen.corpus}
-    return _key(wanted.parameters() | run | {"backbone": experiment.portable(wanted.backbone)})
+    return _key(identity.parameters(wanted) | run)
 
 
 def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
-    """Finished runs of a grid, one row a run: those of `results` (`results/<notebook>.csv`), with row and column."""
-    found: dict[frozenset[tuple[str, object]], dict[int, int]] = defaultdict(dict)
+    """Finished runs of a grid, one row a run: those of `results` (`results/<notebook>.csv`), with row and column.
+
+    A cell holds runs of one version of SDA's rules, the newest it has; `note` says if that is not today's. Of two runs
+    of one cell and seed, which differ by precision, the later one in `results` is taken.
+    """
+    found: dict[frozenset[tuple[str, object]], list[int]] = defaultdict(list)
     names = [name for name in results if name in _PARAMETERS]
     seeds = results["seed"].to_list() if "seed" in results else []
-    for place, (seed, values) in enumerate(zip(seeds, results[names].astype(object).to_numpy(), strict=True)):
+    for place, values in enumerate(results[names].astype(object).to_numpy()):
         parameters = dict(zip(names, values, strict=True))
         untrained = str(parameters["recipe"]).partition("_")[2] in baselines.METHODS
-        found[_key({"recipe": parameters["recipe"]} if untrained else parameters)][seed] = place
+        found[_key({"recipe": parameters["recipe"]} if untrained else parameters)].append(place)
+    rules = results["rules"].fillna(0).to_list() if "rules" in results else [0] * len(seeds)
     places, rows, columns = [], [], []
     for cell in grid.cells:
-        for seed, place in found[_wanted(grid, cell)].items():
+        same = found[_wanted(grid, cell)]
+        newest = max((rules[place] for place in same), default=0)
+        for seed, place in {seeds[place]: place for place in same if rules[place] == newest}.items():
             if seed in grid.seeds:
                 places.append(place)
                 rows.append(cell.row.format(seed=seed))
@@ -197,13 +208,44 @@ def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     return results.iloc[places].reset_index(drop=True).assign(row=rows, column=columns)
 
 
+def note(collected: pd.DataFrame) -> str:
+    """One sentence on runs that were made under an older version of SDA's rules than today's; "" if there are none.
+
+    Example:
+        >>> note(pd.DataFrame({"rules": [1.0, np.nan]}))[:44]
+        '1 of these 2 runs was made under an older ve'
+    """
+    if "rules" not in collected:
+        return ""
+    old = sorted(collected["rules"].dropna()[lambda version: version != sda.VERSION].astype(int))
+    if not old:
+        return ""
+    runs_of = f"{len(old)} of these {len(collected)} runs {'was' if len(old) == 1 else 'were'} made"
+    versions = " and ".join(map(str, dict.fromkeys(old)))
+    return f"{runs_of} under an older version of SDA's rules ({versions}; today's is {sda.VERSION})."
+
+
+def _is_collapsed(collected: pd.DataFrame, metric: str) -> list[bool]:
+    """Whether the run of each row has this metric, and it is no number."""
+    if "collapsed" not in collected:
+        return [False] * len(collected)
+    return [metric in names.split() for names in collected["collapsed"].fillna("").astype(str)]
+
+
 def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
-    """Row, column, the paper's figure, and ours as n, mean and sd of the metric over seeds (Spearman ×100)."""
+    """The paper's figure and ours, one line a cell (Spearman ×100).
+
+    Returns:
+        row, column, paper; n, the seeds with this metric; collapsed, how many of them are no number; mean and sd
+        (n − 1) of the metric over all n, NaN where one collapsed.
+    """
     runs_of = collect(grid, results)
     scores: dict[tuple[str, str], list[float]] = defaultdict(list)
-    if grid.metric in runs_of:
-        for row, column, value in zip(runs_of["row"], runs_of["column"], runs_of[grid.metric], strict=True):
-            scores[row, column] += [value] if value == value else []
+    values = runs_of[grid.metric] if grid.metric in runs_of else [math.nan] * len(runs_of)
+    collapsed = _is_collapsed(runs_of, grid.metric)
+    for row, column, value, lost in zip(runs_of["row"], runs_of["column"], values, collapsed, strict=True):
+        if lost or value == value:
+            scores[row, column].append(math.nan if lost else float(value))
     printed = None
     if grid.table:
         printed = pd.read_csv(paths.PAPERS / f"{grid.table}.csv", dtype=str, keep_default_na=False).set_index("row_id")
@@ -220,11 +262,12 @@ def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
                     "column": cell.column,
                     "paper": round(paper, 2),
                     "n": len(ours),
+                    "collapsed": sum(map(math.isnan, ours)),
                     "mean": np.mean(ours) if ours else np.nan,
                     "sd": np.std(ours, ddof=1) if len(ours) > 1 else np.nan,
                 }
             )
-    return pd.DataFrame(rows, columns=["row", "column", "paper", "n", "mean", "sd"])
+    return pd.DataFrame(rows, columns=["row", "column", "paper", "n", "collapsed", "mean", "sd"])
 
 
 def paired_differences(collected: pd.DataFrame, metric: str, baseline: str | Mapping[str, str]) -> pd.DataFrame:
@@ -237,7 +280,8 @@ def paired_differences(collected: pd.DataFrame, metric: str, baseline: str | Map
 
     Returns:
         One line a row, indexed by it: `minus`, `seeds` that both have, `mean`, `95 % ±`, `p`; the last two are NaN
-        below two seeds or where all differences are equal.
+        below two seeds or where all differences are equal, all three where a seed has no number, such as one that
+        collapsed.
 
     Raises:
         ValueError: a baseline is not among the rows, or a row has two runs of one seed (choose a column first).
@@ -251,23 +295,22 @@ def paired_differences(collected: pd.DataFrame, metric: str, baseline: str | Map
         raise ValueError(
             f"two runs of one row and seed, {collected.loc[twice, 'row'].iloc[0]!r}: choose a column first"
         )
-    scores = collected.pivot_table(index="seed", columns="row", values=metric, sort=False)
-    pairs = (
-        dict(baseline)
-        if isinstance(baseline, Mapping)
-        else {row: baseline for row in scores.columns if row != baseline}
-    )
-    if unknown := {*pairs, *pairs.values()} - set(scores.columns):
-        raise ValueError(f"no finished run of {sorted(unknown)}: there are {list(scores.columns)}")
+    scores = {name: part.set_index("seed")[metric] for name, part in collected.groupby("row", sort=False)}
+    pairs = dict(baseline) if isinstance(baseline, Mapping) else {row: baseline for row in scores if row != baseline}
+    if unknown := {*pairs, *pairs.values()} - set(scores):
+        raise ValueError(f"no finished run of {sorted(unknown)}: there are {list(scores)}")
     lines: list[dict[str, object]] = []
     for row, base in pairs.items():
-        difference = (scores[row] - scores[base]).dropna()
+        both = scores[row].index.intersection(scores[base].index)
+        difference = scores[row][both] - scores[base][both]
         n = len(difference)
         half, p = np.nan, np.nan
-        if n > 1 and difference.std() > 0:
+        if n > 1 and difference.std(skipna=False) > 0:
             half = float(stats.sem(difference) * stats.t.ppf(0.975, n - 1))
             p = float(stats.ttest_1samp(difference, 0).pvalue)
-        lines.append({"row": row, "minus": base, "seeds": n, "mean": difference.mean(), "95 % ±": half, "p": p})
+        lines.append(
+            {"row": row, "minus": base, "seeds": n, "mean": difference.mean(skipna=False), "95 % ±": half, "p": p}
+        )
     return pd.DataFrame(lines, columns=["row", "minus", "seeds", "mean", "95 % ±", "p"]).set_index("row")
 
 
@@ -277,6 +320,74 @@ def _train(grid: Grid, cell: Cell, seed: int, options: dict[str, Any]) -> runs.R
     if method in baselines.METHODS:
         return baselines.run(grid.notebook, method, grid.profile, options["data_dir"])
     return experiment.run(grid.notebook, method, grid.profile, seed=seed, **options, **given)
+
+
+def on_text_at_hand(grid: Grid, data_dir: str | None = None) -> Grid:
+    """The grid whose cells name the training text that takes the place of the profile's where that is not here."""
+    usual = profile(grid.profile)
+    found = experiment.with_text_at_hand(usual, data_dir)
+    if found == usual:
+        return grid
+    text = {"corpus": found.corpus, "n_sentences": found.n_sentences}
+    cells = [cell if "corpus" in cell.set else replace(cell, set={**text, **cell.set}) for cell in grid.cells]
+    return replace(grid, cells=tuple(cells))
+
+
+def check(grid: Grid) -> None:
+    """Refuse, before anything is trained, a cell that is no run and a metric that its run will not have.
+
+    Raises:
+        ValueError: there is such a cell; the message names its row.
+    """
+    for cell in grid.cells:
+        if cell.set["method"] in baselines.METHODS:
+            continue
+        try:
+            chosen, wanted, _ = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"row {cell.row!r}: {error}") from error
+        if grid.metric not in (known := experiment.scores_of(chosen, wanted)):
+            close = get_close_matches(grid.metric, known, 1)
+            hint = f": did you mean {close[0]!r}?" if close else f": it has {', '.join(known)}"
+            raise ValueError(f"the run of row {cell.row!r} has no metric {grid.metric!r}{hint}")
+
+
+def train(grid: Grid, options: dict[str, Any]) -> tuple[set[str], list[str]]:
+    """Train what is missing and print one line a run.
+
+    Returns:
+        The ids of the finished runs, and one line for each that failed.
+    """
+    done, failed = set(), []
+    for cell, seed in grid.runs():
+        name = f"{cell.row}, seed {seed}"
+        try:
+            record = _train(grid, cell, seed, options)
+            score = (record.metrics or {}).get(grid.metric)
+        except Exception as error:
+            kind = "" if isinstance(error, ValueError | OSError | ImportError) else f"{type(error).__name__}: "
+            failed.append(f"FAILED {name}: {kind}{' '.join(str(error).split()) or type(error).__name__}")
+            print(failed[-1], flush=True)
+            continue
+        done.add(record.id)
+        if is_main_process():
+            print(f"{name}: {grid.metric} {'–' if score is None else f'{score:.2f}'}", flush=True)
+    return done, failed
+
+
+def write_table(grid: Grid, path: Path, options: dict[str, Any]) -> None:
+    """Write the finished runs of a grid beside the paper's figures and print them; exit 1 if a row has none."""
+    for cell, seed in grid.runs():
+        if cell.set["method"] in baselines.METHODS:
+            _train(grid, cell, seed, options)
+    finished = runs.collect()
+    table = beside_paper(grid, finished)
+    write_text(path, table.to_csv(index=False, float_format="%.4f"))
+    print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}", na_rep="–"))
+    if older := note(collect(grid, finished)):
+        print(older)
+    if len(empty := table[table["n"] == 0]):
+        sys.exit(f"no finished run of {', '.join(empty['row'])}")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -297,36 +408,33 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         steps = {} if chosen.max_steps is None else {"max_steps": chosen.max_steps}
         grid = read(chosen.grid).at(chosen.profile, tuple(chosen.seeds), **steps)
-    except (FileNotFoundError, ValueError) as error:
+        _run(grid, chosen)
+    except (OSError, ValueError) as error:
         sys.exit(f"error: {error}")
+
+
+def _run(grid: Grid, chosen: argparse.Namespace) -> None:
     if not grid.cells:
-        sys.exit(f"error: {chosen.grid} has no rows at the profile {grid.profile}")
-    options = {"data_dir": chosen.data_dir, "device": chosen.device}
-    if chosen.table:
-        for cell, seed in grid.runs():
-            if cell.set["method"] in baselines.METHODS:
-                _train(grid, cell, seed, options)
-        table = beside_paper(grid, runs.collect())
-        write_text(chosen.table, table.to_csv(index=False, float_format="%.4f"))
-        print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}", na_rep="–"))
-        if len(empty := table[table["n"] == 0]):
-            sys.exit(f"no finished run of {', '.join(empty['row'])}")
-        return
+        raise ValueError(f"{chosen.grid} has no rows at the profile {grid.profile}")
     if unknown := set(chosen.rows) - {cell.row for cell in grid.cells}:
-        sys.exit(f"error: {chosen.grid} has no rows {sorted(unknown)}")
+        raise ValueError(f"{chosen.grid} has no rows {sorted(unknown)}")
     if chosen.rows:
         grid = replace(grid, cells=tuple(cell for cell in grid.cells if cell.row in chosen.rows))
-    done = set()
-    for cell, seed in grid.runs():
-        if chosen.list:
+    if chosen.list:
+        for cell, seed in grid.runs():
             print(f"{cell.row} · {cell.column} · seed {seed} · {dict(cell.set)}")
-            continue
-        record = _train(grid, cell, seed, options)
-        done.add(record.id)
-        if is_main_process():
-            print(f"{cell.row}, seed {seed}: {grid.metric} {(record.metrics or {}).get(grid.metric):.2f}", flush=True)
+        return
+    check(grid)
+    grid = on_text_at_hand(grid, chosen.data_dir)
+    options = {"data_dir": chosen.data_dir, "device": chosen.device}
+    if chosen.table:
+        write_table(grid, chosen.table, options)
+        return
+    done, failed = train(grid, options)
     if done and grid.profile != "mini" and chosen.max_steps is None and is_main_process():
         print(f"wrote {runs.save_results(grid.notebook, only=done)}")
+    if failed:
+        sys.exit(f"{len(failed)} of {len(done) + len(failed)} runs failed")
 
 
 if __name__ == "__main__":

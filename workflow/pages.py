@@ -125,8 +125,9 @@ def results_table(names: Sequence[str]) -> pd.DataFrame:
     """Finished runs of these notebooks, one row for each set of parameters: mean over its seeds.
 
     Returns:
-        Columns notebook, run (recipe and hash), profile, seeds (how many), then those of
-        `RESULT_COLUMNS` that any run has: scores are Spearman ×100 of the best checkpoint.
+        Columns notebook, run (recipe and hash), profile, seeds (how many, and how many of them collapsed), then those
+        of `RESULT_COLUMNS` that any run has: scores are Spearman ×100 of the best checkpoint. A mean over a seed that
+        collapsed, so that its score is no number, is none either.
     """
     found = runs.collect()
     if found.empty:
@@ -135,13 +136,19 @@ def results_table(names: Sequence[str]) -> pd.DataFrame:
     table = found[["notebook", "profile"]].copy() if "profile" in found else found[["notebook"]].copy()
     table.insert(1, "run", found["run_id"].str.replace(r"-s\d+$", "", regex=True))
     keys = list(table.columns)
-    table["seeds"] = 1
-    for column, metrics in RESULT_COLUMNS.items():
-        present = [metric for metric in metrics if metric in found]
+    shown = {column: [metric for metric in metrics if metric in found] for column, metrics in RESULT_COLUMNS.items()}
+    for column, present in shown.items():
         if present:
             table[column] = found[present].bfill(axis=1).iloc[:, 0].astype(float)
-    aggregation = {column: "count" if column == "seeds" else "mean" for column in table.columns if column not in keys}
-    return table.groupby(keys, sort=False, as_index=False).agg(aggregation)
+    names_of = {metric for metrics in shown.values() for metric in metrics}
+    table["collapsed"] = [bool(names_of & set(lost.split())) for lost in found["collapsed"]]
+    lines = []
+    for key, group in table.groupby(keys, sort=False):
+        lost = int(group["collapsed"].sum())
+        seeds = str(len(group)) + (f", {lost} collapsed" if lost else "")
+        means = group.drop(columns=[*keys, "collapsed"]).mean(skipna=False)
+        lines.append({**dict(zip(keys, key, strict=True)), "seeds": seeds, **means})
+    return pd.DataFrame(lines, columns=[*keys, "seeds", *(column for column in shown if shown[column])])
 
 
 def _mathml(latex: str, display: str) -> str:
