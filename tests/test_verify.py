@@ -2,59 +2,92 @@
 
 import datetime
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from lib import paths
+from lib import paths, runs
+from lib.augment import sda
 from workflow import verify
+
+DAY = datetime.date(2026, 1, 1)
+
+
+@pytest.fixture(scope="module")
+def every() -> list:
+    """All committed cells with their rows, read once."""
+    return list(verify.committed())
+
+
+@pytest.fixture
+def committed(every, monkeypatch) -> list:
+    monkeypatch.setattr(verify, "committed", lambda: iter(every))
+    return every
 
 
 @pytest.mark.real_data
-def test_every_run_id_is_that_of_its_row() -> None:
+def test_every_run_id_is_that_of_its_row(every) -> None:
     rest = {path.stem: set(pd.read_csv(path)["run_id"]) for path in paths.RESULTS.glob("*.csv")}
     assert sum(map(len, rest.values())) > 250
-    for grid, cell, rows in verify.committed():
-        for row in rows.itertuples():
-            assert verify.run_id(grid, cell, row.seed) == row.run_id, (grid.source, cell.row)
-            rest[grid.notebook].discard(row.run_id)
+    for grid, cell, rows in every:
+        for _, row in rows.iterrows():
+            assert verify.run_id(grid, cell, row) == row["run_id"], (grid.source, cell.row)
+            rest[grid.notebook].discard(row["run_id"])
     assert not any(rest.values()), rest
 
 
-def test_the_rows_are_drawn_by_the_date() -> None:
+def test_every_committed_row_says_what_it_was_made_under() -> None:
+    rows = pd.concat([pd.read_csv(path) for path in paths.RESULTS.glob("*.csv")])
+    trained = rows[rows["backbone"].notna()]
+    assert rows["results_version"].isin(range(1, runs.RESULTS_VERSION + 1)).all() and rows["run_id"].is_unique
+    assert trained["precision"].isin(["fp32", "bf16"]).all() and trained["scoring"].isin(["fp32", "bf16"]).all()
+    assert (trained["rules"].notna() == trained["parser"].notna()).all()
+
+
+def test_the_rows_are_drawn_by_the_date(committed) -> None:
     one, same, other = (verify.draw(datetime.date(2026, 1, day)) for day in (1, 1, 2))
     ids = [[row["run_id"] for _, _, row, _ in drawn] for drawn in (one, same, other)]
     assert ids[0] == ids[1] != ids[2] and len(ids[0]) == 2
     assert all(sd > 0 and row[grid.metric] > 0 for grid, _, row, sd in one)
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.9, 1.1])
-def test_a_row_is_within_its_sd_or_told(monkeypatch, capsys, shift) -> None:
-    day = datetime.date(2026, 1, 1)
-    drawn = iter(verify.draw(day))
+def test_only_rows_that_can_come_out_again_are_drawn(committed, auto_precision) -> None:
+    rows = [row for _, _, row, _ in verify.draw(DAY, n=10_000)]
+    assert rows and not any(row.get("synonyms") == "wordnet" for row in rows)
+    assert {row["precision"] for row in rows} == {"fp32", auto_precision}
+    assert all(pd.isna(row.get("rules")) or row["rules"] == sda.VERSION for row in rows)
+    row = {"results_version": runs.RESULTS_VERSION, "rules": sda.VERSION, "precision": "fp32"}
+    assert verify.can_be_drawn(pd.Series(row))
+    assert not verify.can_be_drawn(pd.Series(row | {"rules": sda.VERSION - 1}))
+
+
+def recorded(monkeypatch, one_id, shift=0.0, n=2):
+    """`experiment.run` gives the drawn rows again, their metric moved by a share of the sd, under this id or theirs."""
+    drawn, asked = iter(verify.draw(DAY, n)), []
 
     def run(notebook, method, profile, *, seed, **given):
         grid, _, row, sd = next(drawn)
+        asked.append((seed, given["precision"], given["scoring"]) == (row["seed"], row["precision"], row["scoring"]))
         metrics = {grid.metric: row[grid.metric] + shift * sd}
-        return type("Again", (), {"id": row["run_id"], "metrics": metrics})
+        return type("Again", (), {"id": one_id or row["run_id"], "metrics": metrics})
 
     monkeypatch.setattr(verify.experiment, "run", run)
+    return asked
+
+
+@pytest.mark.parametrize("shift", [-1.1, 0.0, 0.9, 1.1, np.nan])
+def test_a_row_is_within_its_sd_or_told(committed, monkeypatch, capsys, shift) -> None:
+    asked = recorded(monkeypatch, None, shift)
     with pytest.raises(SystemExit) as end:
-        verify.main(["--date", str(day)])
-    assert (end.value.code == 0) == (shift < 1)
+        verify.main(["--date", str(DAY)])
+    assert (end.value.code == 0) == (abs(shift) < 1) and asked == [True, True]
     assert "recorded" in capsys.readouterr().out
 
 
-def test_a_row_with_another_id_is_told(monkeypatch) -> None:
-    day = datetime.date(2026, 1, 1)
-    drawn = iter(verify.draw(day))
-
-    def run(notebook, method, profile, *, seed, **given):
-        grid, _, row, _ = next(drawn)
-        return type("Again", (), {"id": "another", "metrics": {grid.metric: row[grid.metric]}})
-
-    monkeypatch.setattr(verify.experiment, "run", run)
+def test_a_row_with_another_id_is_told(committed, monkeypatch) -> None:
+    recorded(monkeypatch, "another")
     with pytest.raises(SystemExit, match="does not come out"):
-        verify.main(["--date", str(day)])
+        verify.main(["--date", str(DAY)])
 
 
 def test_nothing_to_verify_is_said(tmp_path, monkeypatch) -> None:

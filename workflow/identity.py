@@ -11,6 +11,7 @@ from transformers.utils import cached_file
 from lib import data, files, paths
 from lib.augment import english, parse, sda
 from lib.data import Pairs
+from lib.pretrained import explained
 from lib.profiles import Profile
 from lib.recipes import Recipe
 
@@ -106,14 +107,8 @@ def model_hash(name: str) -> str:
 
 def _revision(name: str) -> str:
     """The commit of a Hub model that `transformers` loads now; its cache has a folder of that name."""
-    try:
+    with explained(name):
         config = cached_file(name, "config.json")
-    except (OSError, ValueError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise FileNotFoundError(
-            f"cannot load the model {name!r}: it is no folder with config.json and weights here, and the Hub "
-            f"did not give it ({reason})"
-        ) from error
     return Path(str(config)).parent.name
 
 

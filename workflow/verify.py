@@ -13,8 +13,13 @@ import numpy as np
 import pandas as pd
 
 from lib import paths, runs
-from workflow import baselines, experiment, grids
+from lib.augment import sda
+from lib.encoder import resolve_precision
+from workflow import baselines, experiment, grids, identity
 from workflow.grids import Cell, Grid
+
+# Hashes that are in today's ids and that the runs of results version 1 did not take.
+NOT_RECORDED = ("synonyms", "english")
 
 
 def committed() -> Iterator[tuple[Grid, Cell, pd.DataFrame]]:
@@ -34,26 +39,56 @@ def committed() -> Iterator[tuple[Grid, Cell, pd.DataFrame]]:
     yield from sorted(found, key=lambda one: str(one[2]["corpus"].iloc[0]))
 
 
-def run_id(grid: Grid, cell: Cell, seed: int, data_dir: str | None = None) -> str:
-    """The id that a run of the cell has with the data, the encoder and the rules as they are here."""
+def run_id(grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None) -> str:
+    """The id that the run of a row has with the data and the encoder as they are here.
+
+    Of a row that was made under other rules than today's, the id is that of its own rules.
+    """
     method = str(cell.set["method"])
     if method in baselines.METHODS:
         return baselines.record(grid.notebook, method, grid.profile, data_dir).id
     chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
     sentences = experiment.sentences_of(chosen, data_dir) if steps != 0 else []
-    params, hashes = experiment.identity(chosen, wanted, steps, sentences)
-    return runs.run_id(wanted.name, {"params": params, "data": hashes}, seed)
+    lacking = NOT_RECORDED if row.get("results_version") == 1 else ()
+    params, hashes = identity.of_run(
+        chosen, wanted, steps, sentences, data_dir, row["precision"], row["scoring"], lacking
+    )
+    if "rules" in hashes:
+        hashes["rules"] = str(int(row["rules"]))
+    return runs.run_id(wanted.name, {"params": params, "data": hashes}, int(row["seed"]))
+
+
+def is_of_today(row: pd.Series) -> bool:
+    """Whether a run made now with the row's parameters has the row's id.
+
+    Not so for rows of results version 1, whose runs did not record WordNet's files nor the lists of English words, if
+    they depend on them; and for rows of other rules of SDA.
+    """
+    if row.get("results_version") == runs.RESULTS_VERSION:
+        return pd.isna(row.get("rules")) or int(row["rules"]) == sda.VERSION
+    return pd.isna(row.get("rules")) and row.get("synonyms") != "wordnet"
+
+
+def can_be_drawn(row: pd.Series) -> bool:
+    """Whether a row is of today, and of a precision that this processor has: bf16 without its units takes hours."""
+    return is_of_today(row) and row["precision"] in ("fp32", resolve_precision("auto", "cpu"))
 
 
 def draw(day: datetime.date, n: int = 2, seeds: int = 3) -> list[tuple[Grid, Cell, pd.Series, float]]:
     """`n` committed rows of trained runs, drawn by the date, each with the sd of its cell's metric over its seeds.
 
+    Rows that cannot come out again are left out: those of other rules than today's, those of a precision that this
+    processor does not have, and cells in which a seed collapsed.
+
     Args:
         seeds: fewest seeds of a cell whose spread is worth comparing with.
     """
-    cells = [one for one in committed() if one[2][one[0].metric].count() >= seeds]
+    cells = [one for one in committed() if len(one[2]) >= seeds and one[2][one[0].metric].notna().all()]
     pairs = [
-        (grid, cell, row, rows[grid.metric].std(ddof=1)) for grid, cell, rows in cells for _, row in rows.iterrows()
+        (grid, cell, row, rows[grid.metric].std(ddof=1))
+        for grid, cell, rows in cells
+        for _, row in rows.iterrows()
+        if can_be_drawn(row)
     ]
     pairs = [pair for pair in pairs if pair[3] > 0]
     chosen = np.random.default_rng(day.toordinal()).choice(len(pairs), size=min(n, len(pairs)), replace=False)
@@ -77,6 +112,8 @@ def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Dat
                 grid.profile,
                 seed=int(row["seed"]),
                 device="cpu",
+                precision=row["precision"],
+                scoring=row["scoring"],
                 data_dir=data_dir,
                 output_dir=folder,
                 **given,  # type: ignore[arg-type]
@@ -107,7 +144,7 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     try:
         table = rerun(chosen.date, chosen.rows, chosen.data_dir)
-    except FileNotFoundError as error:
+    except (OSError, ValueError) as error:
         sys.exit(f"error: {error}")
     if not len(table):
         sys.exit(f"nothing to verify: no cell of a grid has three seeds in {paths.RESULTS}")
