@@ -1,17 +1,21 @@
-"""One process or many: negatives gathered across processes, with gradients.
+"""One process or many: embeddings and batch-norm statistics gathered with their gradients.
 
-Started by `torchrun` (or, on GPUs, by `accelerate launch`), every process takes its share of each batch; embeddings
-are gathered so that all of them see all candidates. Alone, everything here is the identity.
+Started by `torchrun` (or, on GPUs, by `accelerate launch`), every process takes its share of each
+batch; embeddings are gathered so that all of them see all candidates. Alone, everything here is
+the identity.
 """
 
 import os
 from collections.abc import Sequence
+from datetime import timedelta
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from accelerate import Accelerator
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+LONGEST_WAIT = timedelta(days=7)
 
 
 def is_main_process() -> bool:
@@ -19,35 +23,75 @@ def is_main_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
+def _gathered(z: Tensor) -> Tensor:
+    z = z.contiguous()
+    parts = [torch.empty_like(z) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, z)
+    return torch.cat(parts)
+
+
+def _own_rows(whole: Tensor) -> Tensor:
+    return whole.chunk(dist.get_world_size())[dist.get_rank()]
+
+
 class _Gather(torch.autograd.Function):
-    """All-gather along the batch whose backward hands every process the gradient of its own rows."""
+    """All-gather along the batch whose backward hands every process the gradient of its own rows.
+
+    Right where all processes compute the same from the whole batch, as they do the loss.
+    """
 
     @staticmethod
     def forward(ctx, z: Tensor) -> Tensor:
-        ctx.rows = len(z)
-        parts = [torch.empty_like(z) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, z.contiguous())
-        return torch.cat(parts)
+        return _gathered(z)
 
     @staticmethod
     def backward(ctx, *gradients: Tensor) -> Tensor:
-        start = dist.get_rank() * ctx.rows
-        return gradients[0][start : start + ctx.rows]
+        return _own_rows(gradients[0])
+
+
+class _GatherAndSum(_Gather):
+    """All-gather whose backward sums what all processes have to say about a row.
+
+    Right where each process goes on with its own rows, as after a batch norm.
+    """
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> Tensor:
+        total = gradients[0].contiguous()
+        dist.all_reduce(total)
+        return _own_rows(total)
+
+
+class WholeBatchNorm(nn.BatchNorm1d):
+    """Batch norm whose statistics in training are those of all processes' rows together."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Own rows (n / processes, d) of the normalised whole batch (n, d)."""
+        if not self.training:
+            return super().forward(x)
+        return _own_rows(super().forward(_GatherAndSum.apply(x)))
 
 
 class Group:
     """The processes that train together.
 
-    The loss of the gathered batch is the same in every process. Each one back-propagates through its own rows;
-    DDP averages, so the loss is scaled by the number of processes, which makes the average the gradient of the
-    whole batch.
+    The loss of the gathered batch is the same in every process. Each one back-propagates through
+    its own rows; DDP averages, so the loss is scaled by the number of processes, which makes the
+    average the gradient of the whole batch. While the main process evaluates, the others wait for
+    it, for days if need be.
     """
 
     def __init__(self, device: torch.device):
-        self.size = self.processes()
-        self.accelerator = Accelerator(cpu=device.type == "cpu") if self.size > 1 else None
-        self.rank = self.accelerator.process_index if self.accelerator else 0
-        self.device = self.accelerator.device if self.accelerator else device
+        self.size, self.rank, self.device = self.processes(), 0, device
+        if self.size == 1:
+            return
+        self.rank = int(os.environ["RANK"])
+        on_gpu = device.type == "cuda"
+        if on_gpu:
+            self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+            torch.cuda.set_device(self.device)
+        if not dist.is_initialized():
+            dist.init_process_group("nccl" if on_gpu else "gloo", timeout=LONGEST_WAIT)
 
     @staticmethod
     def processes() -> int:
@@ -60,10 +104,17 @@ class Group:
         return self.rank == 0
 
     def prepare(self, model: nn.Module) -> nn.Module:
-        """The model on this process's device, wrapped for gradient averaging where there are several."""
-        if self.accelerator is None:
-            return model.to(self.device)
-        return self.accelerator.prepare_model(model)
+        """The model on this process's device.
+
+        Among several, gradients are averaged and batch norm is synchronised.
+        """
+        model = model.to(self.device)
+        if self.size == 1:
+            return model
+        for module in model.modules():
+            if type(module) is nn.BatchNorm1d:
+                module.__class__ = WholeBatchNorm
+        return DistributedDataParallel(model, [self.device] if self.device.type == "cuda" else None)
 
     def share(self, rows: np.ndarray) -> np.ndarray:
         """This process's part of a batch.
@@ -71,20 +122,36 @@ class Group:
         Raises:
             ValueError: the batch does not divide among the processes.
         """
-        if len(rows) % self.size:
-            raise ValueError(f"a batch of {len(rows)} does not divide among {self.size} processes")
+        self.check_share(len(rows))
         part = len(rows) // self.size
         return rows[self.rank * part : (self.rank + 1) * part]
 
+    def check_share(self, rows: int) -> None:
+        """Refuse a batch of `rows` sentences that does not divide among the processes.
+
+        Raises:
+            ValueError: it does not.
+        """
+        if rows % self.size:
+            raise ValueError(f"a batch of {rows} does not divide among {self.size} processes")
+
     def gather(self, views: Sequence[Tensor]) -> list[Tensor]:
         """The whole batch's embeddings (n, d) of each view, with gradients to this process's rows."""
-        return list(views) if self.accelerator is None else [_Gather.apply(z) for z in views]
+        return list(views) if self.size == 1 else [_Gather.apply(z) for z in views]
 
     def backward(self, loss: Tensor) -> None:
         """Back-propagate so that the averaged gradient is the gradient of `loss` over the whole batch."""
         (loss * self.size).backward()
 
+    def agree(self, flag: bool) -> bool:
+        """The main process's `flag`, in every process."""
+        if self.size == 1:
+            return flag
+        sent = torch.tensor([int(flag)], device=self.device)
+        dist.broadcast(sent, 0)
+        return bool(sent.item())
+
     def wait(self) -> None:
         """Meet the other processes here."""
-        if self.accelerator is not None:
-            self.accelerator.wait_for_everyone()
+        if self.size > 1:
+            dist.barrier()

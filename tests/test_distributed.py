@@ -13,6 +13,7 @@ from safetensors.torch import load_file
 
 from lib.distributed import Group
 
+HEADS = ["bn_mlp", "simclr:16:8", "simsiam:16:8", "linear", "none"]
 SCRIPT = """
 import json, os, sys
 from pathlib import Path
@@ -32,7 +33,8 @@ sentences = tiny_sentences(48)
 out.mkdir(parents=True, exist_ok=True)
 
 def load(recipe):
-    return Encoder.load(base, pooling="cls", head="tanh", eval_pooling="mean", dropout=0.0)
+    view = {"head_per_view": recipe.head_per_view}
+    return Encoder.load(base, pooling="cls", head=recipe.head, eval_pooling="mean", dropout=0.0, **view)
 
 def gradients(name, objective, **changes):
     recipe = tiny_recipe(dropout=0.0, **changes)
@@ -41,16 +43,23 @@ def gradients(name, objective, **changes):
     group = Group(torch.device("cpu"))
     model = group.prepare(encoder)
     z1, z2 = group.gather(encode_views(model, views, group.share(torch.arange(12).numpy()), group.device))
-    assert z1.shape == z2.shape == (12, 32), z1.shape
+    assert len(z1) == len(z2) == 12, z1.shape
     loss = objective(z1, z2)
     group.backward(loss)
     found = {f"{name}.{k}": p.grad.clone() for k, p in encoder.named_parameters() if p.grad is not None}
+    found |= {f"{name}.{k}": b.float() for k, b in encoder.head.named_buffers()}
     return {**found, f"{name}.loss": loss.detach()[None], f"{name}.size": torch.tensor([group.size])}
 
 text = {"positive": "delete", "positive_rate": 0.4}
 tensors = gradients("info_nce", lambda a, b: losses.info_nce(a, b, 0.3), **text)
 tensors |= gradients("nt_xent", lambda a, b: losses.nt_xent(a, b, 0.3), **text)
 tensors |= gradients("identical", lambda a, b: losses.info_nce(a, b, 0.3), positive="identical")
+for head in HEADS:
+    loss = losses.simsiam_of_both if head.startswith("simsiam") else lambda a, b: losses.info_nce(a, b, 0.3)
+    both = {"loss": "simsiam"} if head.startswith("simsiam") else {}
+    tensors |= gradients(head, loss, head=head, **both, **text)
+    if head == "simclr:16:8":
+        tensors |= gradients("per view", loss, head=head, head_per_view=True, **text)
 
 recipe = tiny_recipe(dropout=0.0, temperature=0.3, grad_clip=0.5, patience=2, lr=1e-4, **text)
 encoder = load(recipe)
@@ -61,6 +70,20 @@ result = fit(encoder, make_views(sentences, recipe, encoder.tokenizer), recipe, 
 tensors |= {f"trained.{k}": v for k, v in encoder.state_dict().items()}
 save_file({k: v.contiguous() for k, v in tensors.items()}, out / f"{rank}.safetensors")
 (out / f"{rank}.json").write_text(json.dumps([result.history, result.steps, result.stopped_early, len(calls)]))
+
+def refused(**changes):
+    recipe = tiny_recipe(**changes)
+    try:
+        views = make_views(sentences[:47], recipe, encoder.tokenizer)
+        fit(load(recipe), views, recipe, max_steps=1, device="cpu")
+    except ValueError as error:
+        return str(error)
+
+notes = {"batch": refused(batch_size=7), "last": refused(batch_size=6, drop_last=False), "seed": torch.initial_seed()}
+if dist.is_initialized():
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    notes["hours"] = backend.options._timeout.total_seconds() / 3600
+(out / f"notes-{rank}.json").write_text(json.dumps(notes))
 if dist.is_initialized():
     dist.destroy_process_group()
 """
@@ -75,9 +98,10 @@ def outcome(tmp_path_factory):
     tiny_bert(base / "bert")
     here = Path(__file__).parent
     script = base / "script.py"
-    script.write_text(f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n" + SCRIPT)
+    begin = f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\nHEADS = {HEADS}\n"
+    script.write_text(begin + SCRIPT)
     environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
-    environment.update(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
+    environment.update(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", ACCELERATE_MIXED_PRECISION="bf16")
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     for name, launch in (("one", []), ("two", launcher)):
         command = [sys.executable, *launch, str(script), str(base / "bert"), str(base / name)]
@@ -90,8 +114,9 @@ def tensors(folder: Path, rank: int = 0) -> dict[str, torch.Tensor]:
     return load_file(folder / f"{rank}.safetensors")
 
 
-@pytest.mark.parametrize("name", ["info_nce", "nt_xent", "identical"])
+@pytest.mark.parametrize("name", ["info_nce", "nt_xent", "identical", "per view", *HEADS])
 def test_loss_and_gradients_are_those_of_the_whole_batch(outcome, name):
+    """Also with batch norm over the batch, and whatever precision accelerate is set to."""
     one = tensors(outcome / "one")
     for rank in (0, 1):
         two = tensors(outcome / "two", rank)
@@ -122,6 +147,28 @@ def test_only_the_first_process_scores_and_writes(outcome):
     second = json.loads((outcome / "two" / "1.json").read_text())
     assert second[1:] == [9, True, 0] and not any("dev_score" in h for h in second[0])
     assert sorted(p.name for p in (outcome / "two" / "run").iterdir()) == ["best", "checkpoint.safetensors", "last"]
+
+
+def notes(folder: Path, rank: int = 0) -> dict:
+    return json.loads((folder / f"notes-{rank}.json").read_text())
+
+
+def test_batches_that_do_not_divide_are_refused_before_the_first_step(outcome):
+    one, *both = notes(outcome / "one"), notes(outcome / "two"), notes(outcome / "two", 1)
+    assert one["batch"] is None and one["last"] is None
+    for found in both:
+        assert found["batch"] == "a batch of 7 does not divide among 2 processes"
+        assert found["last"] == "a batch of 5 does not divide among 2 processes"
+
+
+def test_processes_wait_for_a_long_evaluation_of_the_first(outcome):
+    assert min(notes(outcome / "two", rank)["hours"] for rank in (0, 1)) >= 24
+
+
+def test_each_process_has_a_seed_of_its_own(outcome):
+    one, first, second = notes(outcome / "one"), notes(outcome / "two"), notes(outcome / "two", 1)
+    assert one["seed"] == first["seed"] == 42
+    assert abs(second["seed"] - 42) > 1000
 
 
 def test_alone_everything_is_the_identity(monkeypatch):
