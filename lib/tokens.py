@@ -1,14 +1,10 @@
-"""Token ids of a corpus on disk, and the batches drawn from them.
+"""Token ids of a corpus, and the batches drawn from them.
 
-A corpus is one long array of token ids plus row boundaries. The array is memory-mapped, so
-a million sentences cost no resident memory beyond the pages in use.
+A corpus is one long array of token ids plus row boundaries: two bytes a token for a vocabulary of
+at most 65,535 pieces, about 50 MB for a million sentences.
 """
 
-import json
-import os
-import shutil
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -19,7 +15,7 @@ class TokenRows:
     """Ragged rows of token ids: `ids[offsets[i]:offsets[i + 1]]` is sentence i, special tokens included.
 
     Args:
-        ids: all rows end to end, uint16 or uint32, in memory or memory-mapped.
+        ids: all rows end to end, uint16 or uint32.
         offsets: row boundaries, int64 (n + 1,).
         pad_id: id that `__getitem__` fills short rows with.
 
@@ -48,45 +44,15 @@ class TokenRows:
         ids = np.where(mask, self.ids[where].astype(np.int64), self.pad_id)
         return torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
 
-    def save(self, folder: Path) -> None:
-        """Write `ids.npy`, `offsets.npy` and `meta.json` into `folder`, which appears complete or not at all."""
-        temporary = folder.with_name(f"{folder.name}.tmp{os.getpid()}")
-        temporary.mkdir(parents=True, exist_ok=True)
-        np.save(temporary / "ids.npy", np.asarray(self.ids))
-        np.save(temporary / "offsets.npy", self.offsets)
-        (temporary / "meta.json").write_text(json.dumps({"pad_id": self.pad_id}))
-        if folder.exists():
-            shutil.rmtree(folder)
-        try:
-            temporary.rename(folder)
-        except OSError:
-            if not (folder / "meta.json").exists():
-                raise
-            shutil.rmtree(temporary)  # another process was faster
 
-    @classmethod
-    def load(cls, folder: Path) -> "TokenRows":
-        """Open what `save` wrote, memory-mapped."""
-        pad_id = json.loads((folder / "meta.json").read_text())["pad_id"]
-        return cls(np.load(folder / "ids.npy", mmap_mode="r"), np.load(folder / "offsets.npy"), pad_id)
-
-
-def tokenise(
-    sentences: Sequence[str], tokenizer, max_length: int = 32, cache: Path | None = None, progress: bool = True
-) -> TokenRows:
+def tokenise(sentences: Sequence[str], tokenizer, max_length: int = 32, progress: bool = True) -> TokenRows:
     """Token ids of `sentences`, cut at `max_length` tokens with the special tokens counted.
-
-    Args:
-        cache: folder to keep the rows in and to read them from the next time; the caller names it by
-            what the rows depend on. With it, the rows come back memory-mapped.
 
     Raises:
         ValueError: there is no sentence.
     """
     if not len(sentences):
         raise ValueError("no sentences to tokenise")
-    if cache is not None and (cache / "meta.json").exists():
-        return TokenRows.load(cache)
     dtype = np.uint16 if len(tokenizer) <= np.iinfo(np.uint16).max else np.uint32
     lean = {"return_attention_mask": False, "return_token_type_ids": False}
     parts: list[np.ndarray] = []
@@ -99,12 +65,7 @@ def tokenise(
         parts.append(np.fromiter((i for r in rows for i in r), dtype))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    rows = TokenRows(np.concatenate(parts), offsets, pad_id)
-    if cache is None:
-        return rows
-    if not cache.exists():
-        rows.save(cache)
-    return TokenRows.load(cache)
+    return TokenRows(np.concatenate(parts), offsets, pad_id)
 
 
 class BucketBatches:
@@ -117,7 +78,8 @@ class BucketBatches:
     Args:
         lengths: length of every row, (n,).
         batch_size: rows in a batch.
-        drop_last: leave out the rows that do not fill a batch (contrastive losses depend on the batch size).
+        drop_last: leave out the rows that do not fill a batch (contrastive losses depend on the batch
+            size); else they make one batch more, at the end of the epoch, with `bucket` anywhere.
 
     Example:
         >>> batches = BucketBatches(np.array([3, 9, 3, 9]), batch_size=2, seed=0)
@@ -143,6 +105,17 @@ class BucketBatches:
         self.lengths, self.batch_size, self.seed = np.asarray(lengths), batch_size, seed
         self.bucket, self.drop_last, self.pool = bucket, drop_last, pool
 
+    @property
+    def rows(self) -> int:
+        """Rows in one epoch."""
+        return len(self) * self.batch_size if self.drop_last else len(self.lengths)
+
+    @property
+    def sizes(self) -> set[int]:
+        """Rows in the batches of an epoch: `batch_size`, and the rest if that is not left out."""
+        full, rest = divmod(len(self.lengths), self.batch_size)
+        return ({self.batch_size} if full else set()) | ({rest} if rest and not self.drop_last else set())
+
     def __len__(self) -> int:
         """Batches in one epoch."""
         full, rest = divmod(len(self.lengths), self.batch_size)
@@ -152,8 +125,7 @@ class BucketBatches:
         """All batches of epoch `number`, in training order."""
         rng = np.random.default_rng((self.seed, number))
         order = rng.permutation(len(self.lengths))
-        if self.drop_last:
-            order = order[: len(self) * self.batch_size]
+        order = order[: self.rows]
         if self.bucket:
             size = self.pool * self.batch_size
             pools = [order[i : i + size] for i in range(0, len(order), size)]

@@ -1,4 +1,4 @@
-"""Token rows on disk and the batches drawn from them."""
+"""Token rows and the batches drawn from them."""
 
 import subprocess
 import sys
@@ -52,22 +52,6 @@ def test_offsets_must_cover_the_ids(offsets):
         TokenRows(np.array([1, 2, 3], np.uint16), np.array(offsets), 0)
 
 
-def test_save_and_load_round_trip(tmp_path):
-    rows = rows_of([[5, 6], [], [65535, 1, 2]], pad_id=3)
-    rows.save(tmp_path / "a" / "rows")
-    loaded = TokenRows.load(tmp_path / "a" / "rows")
-    assert isinstance(loaded.ids, np.memmap) and loaded.ids.dtype == np.uint16 and loaded.pad_id == 3
-    assert all(torch.equal(x, y) for x, y in zip(rows[[2, 0, 1]], loaded[[2, 0, 1]], strict=True))
-    assert [p.name for p in (tmp_path / "a").iterdir()] == ["rows"]
-
-
-def test_saving_again_replaces(tmp_path):
-    rows_of([[1, 2]]).save(tmp_path / "rows")
-    rows_of([[7], [8]]).save(tmp_path / "rows")
-    assert TokenRows.load(tmp_path / "rows").ids.tolist() == [7, 8]
-    assert [p.name for p in tmp_path.iterdir()] == ["rows"]
-
-
 def test_tokenise_is_the_tokenizer_row_by_row(tokenizer):
     sentences = tiny_sentences(30, seed=3)
     rows = tokenise(sentences, tokenizer, max_length=8, progress=False)
@@ -88,30 +72,6 @@ def test_tokenise_does_not_depend_on_its_chunks(tokenizer):
         ids, mask = rows[np.arange(start, start + 40)]
         expected = first[np.arange(40)]
         assert torch.equal(ids, expected[0]) and torch.equal(mask, expected[1])
-
-
-def test_tokenise_caches(tokenizer, tmp_path, monkeypatch):
-    cache = tmp_path / "cache" / "rows"
-    rows = tokenise(["a dog .", "the old house ."], tokenizer, 8, cache, progress=False)
-    assert isinstance(rows.ids, np.memmap)
-    again = tokenise(["anything"], None, 8, cache, progress=False)
-    assert torch.equal(again[[0, 1]][0], rows[[0, 1]][0])
-
-
-def test_a_cache_that_another_process_wrote_meanwhile_is_used(tokenizer, tmp_path):
-    class Slow:
-        pad_token_id = 0
-
-        def __len__(self):
-            return len(tokenizer)
-
-        def __call__(self, batch, **options):
-            tokenise(batch, tokenizer, 8, tmp_path / "rows", progress=False)
-            return tokenizer(batch, **options)
-
-    rows = tokenise(["a dog ."], Slow(), 8, tmp_path / "rows", progress=False)
-    assert rows.lengths.tolist() == [5]
-    assert [p.name for p in tmp_path.iterdir()] == ["rows"]
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(100, np.uint16), (65_535, np.uint16), (65_536, np.uint32)])
@@ -153,6 +113,7 @@ def test_each_row_comes_once_an_epoch(lengths, batch_size, seed, bucket, pool):
         assert sorted(np.concatenate(epoch).tolist()) == list(range(len(lengths)))
         assert len(epoch) == len(batches)
         assert sorted(len(b) for b in epoch)[1:] == [batch_size] * (len(epoch) - 1)
+        assert batches.sizes == {len(b) for b in epoch} and batches.rows == len(lengths)
 
 
 @few
@@ -166,6 +127,7 @@ def test_dropping_the_rest_leaves_full_batches_of_distinct_rows(lengths, batch_s
     rows = np.concatenate(batches.epoch(0))
     assert all(len(b) == batch_size for b in batches.epoch(0))
     assert len(set(rows.tolist())) == len(rows) == len(lengths) // batch_size * batch_size
+    assert batches.sizes == {batch_size} and batches.rows == len(rows)
 
 
 @few
@@ -247,8 +209,8 @@ def peak():
 def measure(n):
     words = [WORDS[i] for i in rng.integers(len(WORDS), size=n + 12)]
     sentences = [" ".join(words[i : i + 2 + i % 10]) for i in range(n)]
-    rows = tokenise(sentences, tokenizer, 32, folder / str(n), progress=False)
-    assert len(rows) == n and isinstance(rows.ids, np.memmap)
+    rows = tokenise(sentences, tokenizer, 32, progress=False)
+    assert len(rows) == n
     return rows, peak()
 
 folder, rng = Path(sys.argv[1]), np.random.default_rng(0)
