@@ -151,7 +151,7 @@ def synchronise(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
-def train_ours(task: Task, seed: int, device: torch.device, **options) -> Sample:
+def train_ours(task: Task, seed: int, device: torch.device, bucket: bool = True, **options) -> Sample:
     """`lib.train.fit`; the tokenisation of the timed sentences is counted, as the trainer's is.
 
     The callable for dev scores reads the clock and scores nothing; it is called at half the warm-up (where `fit` keeps
@@ -159,8 +159,9 @@ def train_ours(task: Task, seed: int, device: torch.device, **options) -> Sample
     """
     encoder = Encoder.load(task.model, pooling="cls", device=str(device))
     sentences, ticks = task.sample(), list[float]()
+    chosen = task.recipe().changed(bucket=bucket)
     start = time.perf_counter()
-    views = make_views(sentences, task.recipe(), encoder.tokenizer, seed)
+    views = make_views(sentences, chosen, encoder.tokenizer, seed)
     tokenising = (time.perf_counter() - start) * task.steps / (task.steps + task.warmup)
 
     def clock(_: Encoder) -> float:
@@ -171,7 +172,7 @@ def train_ours(task: Task, seed: int, device: torch.device, **options) -> Sample
     result = fit(
         encoder,
         views,
-        task.recipe(),
+        chosen,
         seed=seed,
         dev=clock,
         eval_every=task.warmup // 2,

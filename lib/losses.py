@@ -186,6 +186,10 @@ def simsiam(p1: Tensor, z2: Tensor, p2: Tensor, z1: Tensor) -> Tensor:
     Raises:
         ValueError: shapes differ or the batch is empty.
 
+    Relations:
+        The code of ConSERT's extension adds the two directions without the half: its loss is twice
+        this one, which a recipe writes as `loss_weight=2`.
+
     Example:
         >>> z = torch.eye(2)
         >>> simsiam(z, z, z, z).item()

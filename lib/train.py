@@ -1,10 +1,8 @@
 """The training loop: views → one forward pass → loss → step → dev score → best and last checkpoint."""
 
-import json
 import math
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -14,13 +12,11 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors import safe_open
-from safetensors.torch import save_file
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import checkpoint as recomputed
 from tqdm import tqdm
 
-from lib import losses
+from lib import checkpoint, losses
 from lib.augment import augment
 from lib.augment.discrete import MASK_TOKEN
 from lib.augment.embeddings import EmbeddingViews
@@ -30,9 +26,11 @@ from lib.augment.una import UNA
 from lib.distributed import Group
 from lib.encoder import Encoder, resolve_device, resolve_precision
 from lib.files import sweep
+from lib.optimizer import learning_rate, make_optimizer
 from lib.recipes import Recipe
 from lib.tokens import BucketBatches, TokenRows, tokenise
 
+Negative = Callable[[np.ndarray, int], tuple[Tensor, Tensor]]
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "info_nce": losses.info_nce,
     "nt_xent": losses.nt_xent,
@@ -51,7 +49,8 @@ class Result:
             `in_batch_accuracy` in [0, 1], `lr`, and on
             evaluated steps `dev_score`.
         best_step, best_score: where the dev score was highest; None without `dev`.
-        best_state: the encoder's weights at that step, on the CPU; the encoder itself is left at the last step.
+        best_state: what the training had changed by that step (`Encoder.trained_state`), on the CPU;
+            the encoder itself is left at the last step.
         steps, seconds, sentences_per_second: totals, evaluation not counted in the seconds.
         stopped_early: True if patience ran out.
     """
@@ -71,7 +70,6 @@ def make_views(
     recipe: Recipe,
     tokenizer,
     seed: int = 0,
-    cache: Path | None = None,
     progress: bool = False,
     aligned: Sequence[str] | None = None,
 ) -> list[TokenRows]:
@@ -84,14 +82,16 @@ def make_views(
         aligned: the positives of `positive="file"` and "sda", line i belonging to sentence i.
 
     Raises:
-        ValueError: `aligned` is missing or has another number of lines.
+        ValueError: `aligned` is missing or has another number of lines; or `positive="mask"` and the
+            tokenizer has no mask token.
     """
-
-    def rows_of(text: Sequence[str], name: str) -> TokenRows:
-        folder = None if cache is None else cache / f"{name}-{recipe.max_length}"
-        return tokenise(text, tokenizer, recipe.max_length, folder, progress)
-
-    first = rows_of(sentences, "text")
+    if recipe.positive == "mask" and tokenizer.mask_token is None:
+        raise ValueError(
+            "positive='mask' needs a tokenizer with a mask token, which this model's does not have: "
+            "choose another augmentation, e.g. 'delete'"
+        )
+    rows_of = partial(tokenise, tokenizer=tokenizer, max_length=recipe.max_length, progress=progress)
+    first = rows_of(sentences)
     if recipe.positive == "identical":
         return [first]
     if recipe.positive == "dropout":
@@ -101,11 +101,11 @@ def make_views(
             found = "none was given" if aligned is None else f"{len(aligned):,} lines"
             need = f"positive={recipe.positive!r} needs one line for each of {len(sentences):,} sentences"
             raise ValueError(f"{need}: {found}")
-        return [first, rows_of(aligned, "positives")]
+        return [first, rows_of(aligned)]
     changed = augment(recipe.positive, sentences, recipe.positive_rate, seed, recipe.synonyms)
-    if tokenizer.mask_token not in (None, MASK_TOKEN):
+    if recipe.positive == "mask":
         changed = [s.replace(MASK_TOKEN, tokenizer.mask_token) for s in changed]
-    return [first, rows_of(changed, f"{recipe.positive}-{recipe.positive_rate}-s{seed}")]
+    return [first, rows_of(changed)]
 
 
 class Negatives:
@@ -151,53 +151,23 @@ def make_negatives(
     seed: int = 0,
     more: Sequence[str] = (),
     negated: Sequence[str] | None = None,
-) -> Callable[[np.ndarray, int], tuple[Tensor, Tensor]] | None:
+) -> Negative | None:
     """The hard negatives that `recipe` asks for, or None.
 
     Args:
         negated: the negatives of `negative="sda"`, line i belonging to sentence i.
 
     Raises:
-        ValueError: unknown kind of negative, or `negated` is missing or has another number of lines.
+        ValueError: `negated` is missing or has another number of lines.
     """
     if recipe.negative == "none":
         return None
     if recipe.negative == "una":
         return Negatives(sentences, recipe, tokenizer, seed, more)
-    if recipe.negative != "sda":
-        raise ValueError(f"negative must be 'none', 'una' or 'sda', got {recipe.negative!r}")
     if negated is None or len(negated) != len(sentences):
         raise ValueError(f"negative='sda' needs one negation for each of {len(sentences):,} sentences")
     table = tokenise(negated, tokenizer, recipe.max_length, progress=False)
     return lambda rows, step: table[rows]
-
-
-def learning_rate(recipe: Recipe, step: int, total: int) -> float:
-    """Learning rate of step `step` (from 0) of `total`: linear warm-up, then linear decay to 0 or constant.
-
-    Example:
-        >>> from lib.recipes import recipe
-        >>> [round(learning_rate(recipe("mini_simcse", lr=1.0), s, 4), 2) for s in range(4)]
-        [1.0, 0.75, 0.5, 0.25]
-    """
-    warm = math.ceil(recipe.warmup * total)
-    if step < warm:
-        return recipe.lr * (step + 1) / warm
-    if recipe.schedule == "constant":
-        return recipe.lr
-    if recipe.schedule != "linear":
-        raise ValueError(f"schedule must be 'linear' or 'constant', got {recipe.schedule!r}")
-    return recipe.lr * (total - step) / max(1, total - warm)
-
-
-def make_optimizer(model: torch.nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    """Fused AdamW; biases and LayerNorm weights are not decayed."""
-    trained = [p for p in model.parameters() if p.requires_grad]
-    groups = [
-        {"params": [p for p in trained if p.ndim > 1], "weight_decay": recipe.weight_decay},
-        {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=recipe.lr, eps=recipe.adam_eps, fused=True)
 
 
 def encode_views(
@@ -229,7 +199,7 @@ def encode_views(
     with nullcontext() if embedding_views is None else embedding_views.drawn(mask, sizes, generator):
         if chunk_size:
             chunks = zip(ids.split(chunk_size), mask.split(chunk_size), strict=True)
-            z = torch.cat([checkpoint(model, *chunk, use_reentrant=False).float() for chunk in chunks])
+            z = torch.cat([recomputed(model, *chunk, use_reentrant=False).float() for chunk in chunks])
         else:
             z = model(ids, mask, sizes).float()
     parts = list(z.split(sizes))
@@ -241,7 +211,7 @@ def fit(
     views: Sequence[TokenRows],
     recipe: Recipe,
     *,
-    negatives: Callable[[np.ndarray, int], tuple[Tensor, Tensor]] | None = None,
+    negatives: Negative | None = None,
     seed: int = 42,
     max_steps: int | None = None,
     dev: Callable[[Encoder], float] | None = None,
@@ -250,7 +220,6 @@ def fit(
     resume: bool = True,
     device: str = "auto",
     precision: str = "auto",
-    bucket: bool = True,
     compile: bool = False,
     progress: bool = False,
 ) -> Result:
@@ -258,101 +227,154 @@ def fit(
 
     Args:
         views: as `make_views`.
-        negatives: as `make_negatives`; called with the rows of a batch and the step, on every `recipe.every`-th.
-        seed: of batches and dropout.
+        negatives: as `make_negatives`; called with the rows of a batch and the step, on every
+            `recipe.every`-th.
+        seed: of batches and dropout, a whole number from 0.
         max_steps: optimiser steps; None is the recipe's epochs.
-        dev: score of an encoder, higher is better; called every `eval_every` steps and at the end.
-        out: folder for `checkpoint.safetensors`, `best/` and `last/`; None keeps all in memory.
-        resume: continue from `out`'s checkpoint; the result equals an uninterrupted run's bit for bit on a CPU. A
-            finished training is not done again: its result comes back, until `discard_checkpoint(out)`.
-        device, precision: as `lib.encoder`; bucket: batches of similar length; compile: `torch.compile`.
+        dev: score of an encoder, higher is better; called in evaluation mode, every `eval_every`
+            steps (None: the recipe's) and at the end.
+        out: folder for `checkpoint.safetensors`, written at every dev score, and at the end for
+            `best/` and `last/`; None keeps all in memory.
+        resume: continue from `out`'s checkpoint; the result equals an uninterrupted run's bit for
+            bit on a CPU in one process. Whatever decides the numbers must be the same: text, hard
+            negatives, initial weights, recipe, seed, precision. A damaged checkpoint is set aside
+            with a warning, and the training begins anew. A finished training is not done again: its
+            result comes back, until `discard_checkpoint(out)`.
+        device, precision: as `lib.encoder`.
+        compile: `torch.compile`.
 
     Raises:
         FloatingPointError: the loss is not finite; the message names the step.
-        ValueError: views of different lengths, or a recipe field without meaning here.
+        ValueError: views of different lengths, a recipe field without meaning here, a batch that
+            holds one sentence or does not divide among the processes, or a checkpoint of another
+            training; the message names what differs.
 
     Source: the loop of SimCSE (Gao et al. 2021); checkpoint selection by dev score as in their §6.
     """
+    eval_every = recipe.eval_every if eval_every is None else eval_every
     _check(views, recipe, negatives)
+    _check_whole_number("seed", seed, 0)
+    _check_whole_number("eval_every", eval_every, 1)
+    if max_steps is not None:
+        _check_whole_number("max_steps", max_steps, 0)
     group = Group(resolve_device(device))
-    torch.manual_seed(seed + group.rank)
-    loop = _Loop(encoder, views, recipe, group, seed, bucket, max_steps, compile)
-    loop.bf16 = resolve_precision(precision, group.device) == "bf16"
-    loop.negatives = negatives
-    loop.dev, loop.eval_every = dev, eval_every or recipe.eval_every
-    loop.out = out
+    torch.manual_seed(dropout_seed(seed, group.rank))
+    loop = _Loop(encoder, views, recipe, group, seed, max_steps, negatives)
+    loop.precision = resolve_precision(precision, group.device)
+    loop.dev, loop.eval_every = dev, eval_every
+    if compile:
+        loop.compile()
     try:
         if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            if resume:
-                loop.restore()
+            loop.keep_in(out, resume)
         loop.run(progress)
     finally:
-        if loop.embedding_views is not None:
-            loop.embedding_views.remove()
+        loop.close()
     if out is not None and group.is_main:
-        encoder.save(out / "last")
+        _write_models(encoder, loop.result, out)
     group.wait()
     return loop.result
 
 
 def discard_checkpoint(out: Path) -> None:
     """Remove what `fit` needs to go on in `out`; `best/` and `last/` stay."""
-    (out / "checkpoint.safetensors").unlink(missing_ok=True)
+    checkpoint.discard(out)
 
 
-def _check(views: Sequence[TokenRows], recipe: Recipe, negatives) -> None:
+def dropout_seed(seed: int, rank: int, step: int = 0) -> int:
+    """Seed of a process's dropout from `step` on: the run's own in the main process.
+
+    Those of the other processes are independent of it, of each other and of other runs'.
+
+    Example:
+        >>> dropout_seed(42, 0), dropout_seed(42, 1) == dropout_seed(43, 0)
+        (42, False)
+    """
+    if rank == 0:
+        return seed
+    return int(np.random.SeedSequence([seed, rank, step], spawn_key=(1,)).generate_state(1)[0])
+
+
+def _write_models(encoder: Encoder, result: Result, out: Path) -> None:
+    encoder.save(out / "last")
+    if result.best_state is None:
+        return
+    last = _on_cpu(encoder.trained_state())
+    encoder.load_trained_state(result.best_state)
+    try:
+        encoder.save(out / "best")
+    finally:
+        encoder.load_trained_state(last)
+
+
+def _on_cpu(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: weight.detach().to("cpu", copy=True) for name, weight in state.items()}
+
+
+def _check_whole_number(name: str, value: object, least: int) -> None:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
+def _check(views: Sequence[TokenRows], recipe: Recipe, negatives: Negative | None) -> None:
     if len({len(v) for v in views}) != 1:
         raise ValueError(f"views must be aligned row by row, got {[len(v) for v in views]} rows")
-    if recipe.loss not in LOSSES:
-        raise ValueError(f"unknown loss {recipe.loss!r}: choose one of {', '.join(LOSSES)}")
-    if recipe.head.startswith("simsiam") != (recipe.loss == "simsiam"):
-        raise ValueError(f"head and loss 'simsiam' need each other, got head {recipe.head!r} and loss {recipe.loss!r}")
-    if recipe.loss == "simsiam" and negatives is not None:
-        raise ValueError("the loss 'simsiam' has no negatives: set negative='none'")
-    if recipe.positive == "identical" and (recipe.view1, recipe.view2) != ("none", "none"):
-        raise ValueError(
-            "positive='identical' encodes once: views in embedding space need 'dropout', which encodes twice"
-        )
     if (recipe.negative != "none") != (negatives is not None):
         raise ValueError(f"the recipe's negative is {recipe.negative!r}: pass negatives=make_negatives(…) accordingly")
-    if recipe.negative_mode not in ("doubled", "extra", "margin"):
-        raise ValueError(f"negative_mode must be 'doubled', 'extra' or 'margin', got {recipe.negative_mode!r}")
-    if recipe.negative != "none" and recipe.negative_mode == "margin" and recipe.loss != "info_nce":
-        raise ValueError(f"negative_mode='margin' is a form of the loss 'info_nce', got {recipe.loss!r}")
-    if recipe.chunk_size and ((recipe.view1, recipe.view2) != ("none", "none") or Group.processes() > 1):
-        raise ValueError("chunk_size works in one process and without view1 and view2: set chunk_size=0")
-    if recipe.chunk_size and recipe.head.partition(":")[0] in ("bn_mlp", "simclr", "simsiam"):
-        raise ValueError(f"the batch norm of head {recipe.head!r} would see a chunk and not the batch: chunk_size=0")
-    if recipe.representation not in ("none", *REPRESENTATIONS):
-        known = ", ".join(REPRESENTATIONS)
-        raise ValueError(f"representation must be none or one of {known}, got {recipe.representation!r}")
+    if recipe.chunk_size and Group.processes() > 1:
+        raise ValueError("chunk_size works in one process only: set chunk_size=0")
 
 
 class _Loop:
-    """State of one training; `run` is the loop."""
+    """State of one training; `run` is the loop, `step` what happens to one batch."""
 
     dev: Callable[[Encoder], float] | None = None
-    negatives: Callable[[np.ndarray, int], tuple[Tensor, Tensor]] | None = None
+    eval_every = 1
+    precision = "fp32"
+    compiled = False
     out: Path | None = None
-    eval_every = 0
-    bf16 = False
+    identity: dict | None = None
 
-    def __init__(self, encoder, views, recipe, group, seed, bucket, max_steps, compile):
-        self.encoder, self.views, self.recipe, self.group, self.seed = encoder, views, recipe, group, seed
+    def __init__(
+        self,
+        encoder: Encoder,
+        views: Sequence[TokenRows],
+        recipe: Recipe,
+        group: Group,
+        seed: int,
+        max_steps: int | None,
+        negatives: Negative | None,
+    ):
+        self.encoder, self.views, self.recipe = encoder, views, recipe
+        self.group, self.seed, self.negatives = group, seed, negatives
         lengths = np.max([v.lengths for v in views], axis=0)
+        self.batches = BucketBatches(lengths, recipe.batch_size, seed, recipe.bucket, recipe.drop_last)
+        for size in self.batches.sizes:
+            if size == 1:
+                raise ValueError(
+                    "a batch of one sentence has no other to be told from: "
+                    f"batch_size={recipe.batch_size} with {len(lengths):,} sentences leaves one, change it or drop_last"
+                )
+            group.check_share(size)
+        self.total = max_steps if max_steps is not None else recipe.epochs * len(self.batches)
         named = ((recipe.view1, recipe.rate1), (recipe.view2, recipe.rate2))
         in_use = any(name != "none" for name, _ in named)
         self.embedding_views = EmbeddingViews(encoder.backbone, named) if in_use else None
-        self.batches = BucketBatches(lengths, recipe.batch_size, seed, bucket)
-        self.total = max_steps if max_steps is not None else recipe.epochs * len(self.batches)
-        model = group.prepare(encoder)
-        self.model = torch.compile(model, dynamic=True) if compile else model
+        self.model: Callable[..., Tensor] = group.prepare(encoder)
         self.optimizer = make_optimizer(encoder, recipe)
         self.objective = LOSSES[recipe.loss]
         self.result = Result()
         self.pending: list[tuple[int, Tensor, Tensor, float]] = []
         self.stale = 0
+
+    def compile(self) -> None:
+        """Let `torch.compile` make one program of the forward pass."""
+        self.model, self.compiled = torch.compile(self.model, dynamic=True), True
+
+    def close(self) -> None:
+        """Take the views' hooks off the encoder."""
+        if self.embedding_views is not None:
+            self.embedding_views.remove()
 
     def run(self, progress: bool) -> None:
         """Take steps until the total is reached or patience runs out."""
@@ -368,23 +390,30 @@ class _Loop:
             bar.update()
             if len(self.pending) >= FLUSH_EVERY:
                 self.flush(bar)
-            epoch_ends = self.recipe.eval_at_epoch_ends and result.steps % len(self.batches) == 0
-            if result.steps % self.eval_every == 0 or result.steps == self.total or epoch_ends:
+            if self.evaluates_after(result.steps):
                 self.flush(bar)
                 result.seconds += time.perf_counter() - clock
                 self.evaluate()
                 clock = time.perf_counter()
         bar.close()
-        result.sentences_per_second = result.steps * self.recipe.batch_size / max(result.seconds, 1e-9)
+        sentences = result.steps * self.batches.rows / len(self.batches)
+        result.sentences_per_second = sentences / max(result.seconds, 1e-9)
         self.encoder.eval()
 
+    def evaluates_after(self, steps: int) -> bool:
+        """Whether a dev score follows when `steps` steps have been taken."""
+        recipe, epoch = self.recipe, len(self.batches)
+        counted = (steps - 1) % epoch + 1 if recipe.eval_restarts else steps
+        epoch_ends = recipe.eval_at_epoch_ends and steps % epoch == 0
+        return counted % self.eval_every == 0 or epoch_ends or steps == self.total
+
     def step(self, step: int, rows: np.ndarray) -> None:
-        """One optimiser step on the sentences `rows`."""
+        """One optimiser step on the sentences `rows`, of which each process encodes its share."""
         lr = learning_rate(self.recipe, step, self.total)
         for parameters in self.optimizer.param_groups:
             parameters["lr"] = lr
-        with torch.autocast(self.group.device.type, torch.bfloat16, enabled=self.bf16):
-            z1, z2, *negatives = self.group.gather(self.encode(step, self.group.share(rows)))
+        with torch.autocast(self.group.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+            z1, z2, *negatives = self.group.gather(self.encode(step, self.group.share(rows)))  # (n, d) each
         loss = self.loss(step, z1, z2, negatives)
         self.group.backward(loss)
         if self.recipe.grad_clip:
@@ -439,96 +468,114 @@ class _Loop:
         """Score on dev, keep the best weights, write the checkpoint."""
         result = self.result
         if self.dev is not None and self.group.is_main:
+            self.encoder.eval()
             score = self.dev(self.encoder)
             self.encoder.train()
             result.history[-1]["dev_score"] = score
             if result.best_score is None or math.isnan(result.best_score) or score > result.best_score:
                 result.best_score, result.best_step, self.stale = score, result.steps, 0
-                result.best_state = {k: v.detach().cpu().clone() for k, v in self.encoder.state_dict().items()}
-                if self.out is not None:
-                    self.encoder.save(self.out / "best")
+                result.best_state = _on_cpu(self.encoder.trained_state())
             else:
                 self.stale += 1
-        result.stopped_early = self._agree(bool(self.recipe.patience) and self.stale >= self.recipe.patience)
+        result.stopped_early = self.group.agree(self.out_of_patience())
         if self.out is not None and self.group.is_main:
-            self.save()
+            self.save(self.out)
 
-    def _agree(self, stop: bool) -> bool:
-        if self.group.size == 1:
-            return stop
-        flag = torch.tensor([int(stop)], device=self.group.device)
-        torch.distributed.broadcast(flag, 0)
-        return bool(flag.item())
+    def out_of_patience(self) -> bool:
+        """Whether the last `patience` dev scores were no new best."""
+        return bool(self.recipe.patience) and self.stale >= self.recipe.patience
 
-    def save(self) -> None:
-        """Write weights, optimiser moments, random state and history: complete or not at all."""
-        assert self.out is not None
-        tensors = {f"model.{k}": v.detach().cpu().contiguous() for k, v in self.encoder.state_dict().items()}
+    def keep_in(self, out: Path, resume: bool) -> None:
+        """Write checkpoints to the folder `out`; with `resume`, take up the one that is there."""
+        out.mkdir(parents=True, exist_ok=True)
+        self.out, self.identity = out, self.what_decides_the_numbers()
+        if resume:
+            self.restore(out)
+
+    def what_decides_the_numbers(self) -> dict:
+        """The identity of a training: a checkpoint of another one is not continued."""
+        recipe = asdict(self.recipe)
+        for name in ("name", "source", "chunk_size"):
+            del recipe[name]
+        text = [part for view in self.views for part in (view.ids, view.offsets, str(view.pad_id))]
+        some = np.arange(min(256, len(self.views[0])))
+        weights = [part for item in self.encoder.state_dict().items() for part in item]
+        return {
+            **recipe,
+            "steps": self.total,
+            "eval_every": self.eval_every,
+            "seed": self.seed,
+            "text": checkpoint.fingerprint(text),
+            "hard negatives": checkpoint.fingerprint(self.negatives(some, 0) if self.negatives else []),
+            "initial weights": checkpoint.fingerprint(weights),
+            "encoder": dict(self.encoder.settings),
+            "device": self.group.device.type,
+            "precision": self.precision,
+            "compile": self.compiled,
+            "processes": self.group.size,
+        }
+
+    def save(self, out: Path) -> None:
+        """Write one file: weights, optimiser, random state, history and the best weights so far."""
+        result = self.result
+        tensors = {f"model.{k}": v for k, v in self.encoder.trained_state().items()}
+        if result.best_state is not None and result.best_step != result.steps:
+            tensors |= {f"best.{k}": v for k, v in result.best_state.items()}
         for index, moments in self.optimizer.state_dict()["state"].items():
-            for key, value in moments.items():
-                tensors[f"optimizer.{index}.{key}"] = value.detach().cpu().contiguous()
+            tensors |= {f"optimizer.{index}.{key}": value for key, value in moments.items()}
         tensors["random.cpu"] = torch.get_rng_state()
         if self.group.device.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.group.device)
-        result = self.result
-        state = {
-            "history": result.history,
-            "best_step": result.best_step,
-            "best_score": result.best_score,
-            "steps": result.steps,
-            "seconds": result.seconds,
-            "stale": self.stale,
-            "identity": self.identity(),
-        }
-        temporary = self.out / f"checkpoint.tmp{os.getpid()}"
-        save_file(tensors, temporary, metadata={"state": json.dumps(state)})
-        os.replace(temporary, self.out / "checkpoint.safetensors")
+        kept = ("history", "best_step", "best_score", "steps", "seconds")
+        state = {name: getattr(result, name) for name in kept}
+        checkpoint.save(out, tensors, state | {"stale": self.stale, "identity": self.identity})
 
-    def identity(self) -> dict:
-        """What a checkpoint must agree with to be continued."""
-        return {"steps": self.total, "seed": self.seed, "sentences": len(self.views[0]), **asdict(self.recipe)}
-
-    def restore(self) -> None:
-        """Take up `out`'s checkpoint if there is one."""
-        assert self.out is not None
-        path = self.out / "checkpoint.safetensors"
+    def restore(self, out: Path) -> None:
+        """Take up `out`'s checkpoint if there is one; a damaged one is set aside."""
         if self.group.is_main:
-            sweep(self.out / "best")
-            sweep(self.out / "last")
-            for remains in self.out.glob("checkpoint.tmp*"):
-                remains.unlink()
+            for name in (checkpoint.NAME, "best", "last"):
+                sweep(out / name)
+        found, damage = None, None
+        try:
+            found = checkpoint.load(out)
+        except ValueError as error:
+            damage = error
         self.group.wait()
-        if not path.exists():
+        if damage is not None and self.group.is_main:
+            checkpoint.set_aside(out, damage)
+        if found is None:
             return
-        with safe_open(path, "pt") as f:
-            state = json.loads(f.metadata()["state"])
-            tensors = {k: f.get_tensor(k) for k in f.keys()}  # noqa: SIM118
-        saved, here = state.pop("identity"), self.identity()
-        if different := [f"{k}: {saved.get(k)} there, {v} here" for k, v in here.items() if saved.get(k) != v]:
+        tensors, state = found
+        assert self.identity is not None
+        if different := checkpoint.differences(state.pop("identity"), self.identity):
             raise ValueError(
-                f"{path} is of another training ({'; '.join(different)}): use resume=False or another folder"
+                f"{out / checkpoint.NAME} is of another training ({'; '.join(different)}): "
+                "use resume=False or another folder"
             )
-        self.encoder.load_state_dict({k[6:]: v for k, v in tensors.items() if k.startswith("model.")})
+        self.encoder.load_trained_state(_part(tensors, "model."))
         optimizer = self.optimizer.state_dict()
-        for key, value in tensors.items():
-            if key.startswith("optimizer."):
-                _, index, name = key.split(".")
-                optimizer["state"].setdefault(int(index), {})[name] = value
+        for key, value in _part(tensors, "optimizer.").items():
+            index, name = key.split(".")
+            optimizer["state"].setdefault(int(index), {})[name] = value
         self.optimizer.load_state_dict(optimizer)
         self.stale = state.pop("stale")
         for key, value in state.items():
             setattr(self.result, key, value)
-        self.result.stopped_early = bool(self.recipe.patience) and self.stale >= self.recipe.patience
+        self.result.stopped_early = self.out_of_patience()
         if self.result.best_step is not None and self.group.is_main:
-            best = Encoder.load(self.out / "best")
-            self.result.best_state = {k: v.clone() for k, v in best.state_dict().items()}
-        self._restore_random(tensors)
+            at_best = self.result.best_step == self.result.steps
+            self.result.best_state = _part(tensors, "model." if at_best else "best.")
+        self.restore_random(tensors)
 
-    def _restore_random(self, tensors: dict[str, Tensor]) -> None:
+    def restore_random(self, tensors: Mapping[str, Tensor]) -> None:
         """The main process goes on with its dropout masks; the others, which saved none, draw new ones."""
         if not self.group.is_main:
-            torch.manual_seed(hash((self.seed, self.group.rank, self.result.steps)))
+            torch.manual_seed(dropout_seed(self.seed, self.group.rank, self.result.steps))
             return
         torch.set_rng_state(tensors["random.cpu"])
         if "random.cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random.cuda"], self.group.device)
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -18,6 +18,7 @@ LAYERS = (
     {"paths", "files"},
     {"profiles", "recipes", "readers"},
     {"data", "tokens", "losses", "augment", "distributed", "dropout", "heads", "lora", "plots", "pretrained"},
+    {"checkpoint", "optimizer"},
     {"encoder"},
     {"evaluate", "runs", "transfer"},
     {"train"},

@@ -1,23 +1,28 @@
 """The training loop: against a hand-written step, and killed at every moment."""
 
+import itertools
 import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
+from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
-from lib import losses, train
-from lib.augment.embeddings import feature_cutoff, shuffle
-from lib.distributed import Group
+from lib import checkpoint, losses, train
+from lib.augment.embeddings import feature_cutoff, shuffle, token_cutoff
 from lib.encoder import Encoder
 from lib.losses import in_batch_accuracy, info_nce
+from lib.optimizer import learning_rate, make_optimizer
 from lib.tokens import BucketBatches, TokenRows, tokenise
-from lib.train import encode_views, fit, learning_rate, make_optimizer, make_views
+from lib.train import encode_views, fit, make_views
 
 SENTENCES = tiny_sentences(64)
 
@@ -27,21 +32,23 @@ def folder(tmp_path_factory):
     return tiny_bert(tmp_path_factory.mktemp("bert"))
 
 
-def load(folder, recipe, dropout=None) -> Encoder:
+def load(folder, recipe, seed=0) -> Encoder:
     return Encoder.load(
         folder,
         pooling=recipe.pooling,
         head=recipe.head,
         eval_pooling=recipe.eval_pooling,
-        dropout=recipe.dropout if dropout is None else dropout,
+        dropout=recipe.dropout,
+        seed=seed,
+        lora_rank=recipe.lora_rank,
     )
 
 
-def quick(folder, *, steps=8, seed=42, recipe=None, **options):
+def quick(folder, *, steps=8, seed=42, recipe=None, text=SENTENCES, aligned=None, head_seed=0, **options):
     """Train a tiny encoder; returns it and the result."""
     recipe = recipe or tiny_recipe()
-    encoder = load(folder, recipe)
-    views = make_views(SENTENCES, recipe, encoder.tokenizer)
+    encoder = load(folder, recipe, head_seed)
+    views = make_views(text, recipe, encoder.tokenizer, aligned=aligned)
     options.setdefault("device", "cpu")
     options.setdefault("precision", "fp32")
     return encoder, fit(encoder, views, recipe, seed=seed, max_steps=steps, **options)
@@ -110,7 +117,7 @@ def test_two_steps_of_the_loop_are_two_steps_by_hand(folder, clip):
         [{"params": decay, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}], lr=recipe.lr, foreach=False
     )
     lengths = np.maximum(views[0].lengths, views[1].lengths)
-    for step, rows in zip(range(2), BucketBatches(lengths, 8, 7).epoch(0), strict=False):
+    for step, rows in zip(range(2), BucketBatches(lengths, 8, 7, recipe.bucket).epoch(0), strict=False):
         for group in optimizer.param_groups:
             group["lr"] = recipe.lr * (1 - step / 2)
         z1, z2 = (hand(*view[rows]) for view in views)
@@ -149,18 +156,19 @@ def test_views_are_encoded_in_one_forward(folder):
         assert torch.allclose(z, encoder(*view[rows]), atol=1e-6)
 
 
-def test_make_views(folder, tmp_path):
+def test_make_views(folder):
     tokenizer = load(folder, tiny_recipe()).tokenizer
     first, second = make_views(SENTENCES, tiny_recipe(), tokenizer)
     assert first is second and len(first) == 64
     assert len(make_views(SENTENCES, tiny_recipe(positive="identical"), tokenizer)) == 1
     recipe = tiny_recipe(positive="delete", positive_rate=0.5)
-    text, changed = make_views(SENTENCES, recipe, tokenizer, seed=1, cache=tmp_path)
+    text, changed = make_views(SENTENCES, recipe, tokenizer, seed=1)
     assert len(text) == len(changed) == 64 and changed.lengths.sum() < 0.8 * text.lengths.sum()
-    assert isinstance(changed.ids, np.memmap)
-    other = make_views(SENTENCES, recipe, tokenizer, seed=2, cache=tmp_path)[1]
+    other = make_views(SENTENCES, recipe, tokenizer, seed=2)[1]
     assert not np.array_equal(other.lengths, changed.lengths)
     assert np.array_equal(make_views(SENTENCES, recipe, tokenizer, seed=1)[1].ids, changed.ids)
+    short = make_views(SENTENCES, recipe.changed(max_length=6), tokenizer)
+    assert [view.lengths.max() for view in short] == [6, 6]
 
 
 def test_the_mask_view_uses_the_tokenizers_own_mask(folder):
@@ -169,6 +177,14 @@ def test_the_mask_view_uses_the_tokenizers_own_mask(folder):
     assert set(make_views(["a dog"], recipe, tokenizer)[1].ids[1:-1].tolist()) == {tokenizer.mask_token_id}
     tokenizer.add_special_tokens({"mask_token": "<mask>"})
     assert set(make_views(["a dog"], recipe, tokenizer)[1].ids[1:-1].tolist()) == {tokenizer.mask_token_id}
+
+
+def test_the_mask_view_needs_a_mask_token(folder):
+    tokenizer = load(folder, tiny_recipe()).tokenizer
+    tokenizer.mask_token = None
+    with pytest.raises(ValueError, match="positive='mask' needs a tokenizer with a mask token"):
+        make_views(SENTENCES, tiny_recipe(positive="mask", positive_rate=0.3), tokenizer)
+    assert len(make_views(SENTENCES, tiny_recipe(positive="delete", positive_rate=0.3), tokenizer)) == 2
 
 
 def test_dropout_is_the_only_difference_between_the_views(folder):
@@ -195,7 +211,7 @@ def test_nt_xent_is_the_loss_the_recipe_names(folder):
     recipe = tiny_recipe(loss="nt_xent", dropout=0.0, positive="delete", positive_rate=0.4)
     encoder = load(folder, recipe)
     views = make_views(SENTENCES, recipe, encoder.tokenizer)
-    rows = BucketBatches(np.maximum(views[0].lengths, views[1].lengths), 8, 42).epoch(0)[0]
+    rows = BucketBatches(np.maximum(views[0].lengths, views[1].lengths), 8, 42, recipe.bucket).epoch(0)[0]
     with torch.no_grad():
         z = encode_views(encoder.train(), views, rows, torch.device("cpu"))
         expected = losses.nt_xent(*z, recipe.temperature).item()
@@ -211,8 +227,61 @@ def test_linear_and_constant_schedules_with_warm_up():
     constant = tiny_recipe(lr=2.0, warmup=0.25, schedule="constant")
     assert [learning_rate(constant, s, 8) for s in range(8)] == [1.0, 2.0, *[2.0] * 6]
     assert [learning_rate(tiny_recipe(lr=1.0, schedule="constant"), s, 3) for s in range(3)] == [1.0] * 3
-    with pytest.raises(ValueError, match="schedule must be"):
-        learning_rate(tiny_recipe(schedule="cosine"), 0, 3)
+
+
+@pytest.mark.parametrize(("warmup", "total"), [(0.0, 5), (0.1, 20), (0.25, 8), (0.33, 10), (1.0, 4)])
+def test_a_warm_up_from_zero_is_that_of_transformers(warmup, total):
+    makers = {"linear": get_linear_schedule_with_warmup, "constant": get_constant_schedule_with_warmup}
+    for schedule, maker in makers.items():
+        recipe = tiny_recipe(lr=2e-4, warmup=warmup, schedule=schedule, warmup_from_zero=True)
+        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=2e-4)
+        size = {"num_training_steps": total} if schedule == "linear" else {}
+        theirs = maker(optimizer, num_warmup_steps=math.ceil(warmup * total), **size)
+        for step in range(total):
+            assert learning_rate(recipe, step, total) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-12)
+            optimizer.step()
+            theirs.step()
+
+
+def uncorrected(p, gradients, lr, eps, decay, beta1=0.9, beta2=0.999):
+    """AdamW without bias correction in plain numbers; the decay follows the step."""
+    m = v = 0.0
+    for g in gradients:
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g * g
+        p -= lr * m / (math.sqrt(v) + eps)
+        p -= lr * decay * p
+    return p
+
+
+@pytest.mark.parametrize(("eps", "decay"), [(1e-6, 0.01), (0.3, 0.0), (0.3, 0.5)])
+def test_adamw_without_bias_correction_is_the_formula(eps, decay):
+    rng = np.random.default_rng(0)
+    start, gradients = rng.normal(size=(2, 3)), rng.normal(size=(7, 2, 3))
+    model = torch.nn.Linear(3, 2).double()
+    model.weight.data = torch.from_numpy(start.copy())
+    bias = model.bias.detach().clone()
+    recipe = tiny_recipe(lr=0.1, adam_eps=eps, weight_decay=decay, bias_correction=False)
+    optimizer = make_optimizer(model, recipe)
+    for gradient in gradients:
+        model.weight.grad = torch.from_numpy(gradient)
+        optimizer.step()
+    for row, column in np.ndindex(2, 3):
+        expected = uncorrected(start[row, column], gradients[:, row, column], 0.1, eps, decay)
+        assert model.weight[row, column].item() == pytest.approx(expected, rel=1e-12)
+    assert torch.equal(model.bias, bias), "a parameter without gradient stays"
+
+
+def test_a_training_without_bias_correction_takes_longer_first_steps(folder):
+    """Without decay and with a negligible ε the first step of either is lr times a constant."""
+    start = weights(load(folder, tiny_recipe(dropout=0.0)))
+    moved = {}
+    for correction in (True, False):
+        recipe = tiny_recipe(dropout=0.0, grad_clip=0.0, bias_correction=correction, adam_eps=1e-20)
+        moved[correction] = weights(quick(folder, steps=1, recipe=recipe)[0])
+    name = "backbone.encoder.layer.0.intermediate.dense.weight"
+    ratio = (moved[False][name] - start[name]) / (moved[True][name] - start[name])
+    assert torch.allclose(ratio, torch.tensor(0.1 / math.sqrt(0.001)), rtol=1e-2)
 
 
 def test_the_optimiser_uses_the_schedule(folder):
@@ -252,8 +321,15 @@ def test_best_and_last_weights_are_both_kept(folder, tmp_path):
 
 
 def test_a_score_that_is_not_a_number_is_no_best(folder):
-    _, result = quick(folder, steps=6, dev=scripted([math.nan, 2.0]), eval_every=3)
+    _, result = quick(folder, steps=9, dev=scripted([math.nan, 2.0, math.nan]), eval_every=3)
     assert result.best_step == 6 and result.best_score == 2.0
+
+
+def test_dev_scores_are_of_an_encoder_in_evaluation_mode(folder):
+    modes, losses_without = [], quick(folder, steps=5)[1].history
+    _, result = quick(folder, steps=5, dev=lambda e: float(modes.append(e.training) or 0), eval_every=2)
+    assert modes == [False] * 3
+    assert [h["loss"] for h in result.history] == [h["loss"] for h in losses_without], "dropout is on again"
 
 
 def test_the_dev_score_does_not_change_the_training(folder):
@@ -263,17 +339,67 @@ def test_the_dev_score_does_not_change_the_training(folder):
     assert [h["loss"] for h in a.history] == [h["loss"] for h in b.history]
 
 
+def test_the_seed_reaches_batches_and_dropout_each(folder):
+    """Batches: a training without dropout; dropout: one whose sentences are all the same."""
+    batches, dropout = {}, {}
+    for seed in (0, 1, 42):
+        still = tiny_recipe(lr=0.0, dropout=0.0, positive="crop", positive_rate=0.3)
+        batches[seed] = tuple(h["loss"] for h in quick(folder, steps=3, seed=seed, recipe=still)[1].history)
+        noisy = tiny_recipe(lr=0.0, dropout=0.3)
+        found = quick(folder, steps=3, seed=seed, recipe=noisy, text=["a dog sleeps ."] * 8)[1].history
+        dropout[seed] = tuple(h["loss"] for h in found)
+    assert len(set(batches.values())) == len(set(dropout.values())) == 3
+    assert all(len(set(found)) == 3 for found in dropout.values()), "each step has masks of its own"
+
+
+def test_processes_have_independent_dropout():
+    seeds = [train.dropout_seed(seed, rank, step) for seed in range(5) for rank in range(1, 5) for step in (0, 9)]
+    assert len(set(seeds)) == len(seeds) and min(seeds) > 1000
+    assert [train.dropout_seed(seed, 0) for seed in (0, 7)] == [0, 7]
+
+
 def test_the_seed_decides_everything(folder):
     first, again = (quick(folder, steps=4)[0] for _ in range(2))
     other = quick(folder, steps=4, seed=1)[0]
     assert same(weights(first), weights(again)) and not same(weights(first), weights(other))
 
 
-def test_buckets_can_be_switched_off(folder):
-    plain = quick(folder, steps=3, bucket=False)[1]
-    assert plain.steps == 3 and [h["loss"] for h in plain.history] != [
-        h["loss"] for h in quick(folder, steps=3)[1].history
-    ]
+@pytest.mark.parametrize("bucket", [False, True])
+def test_batches_are_those_of_the_recipe(folder, bucket):
+    """Of both views' lengths the larger one counts."""
+    recipe = tiny_recipe(bucket=bucket, dropout=0.0, lr=0.0, positive="file")
+    aligned = [" ".join([sentence, *["dog"] * (i % 5)]) for i, sentence in enumerate(SENTENCES)]
+    _, result = quick(folder, steps=3, recipe=recipe, aligned=aligned)
+    encoder = load(folder, recipe).train()
+    views = make_views(SENTENCES, recipe, encoder.tokenizer, aligned=aligned)
+    lengths = np.maximum(views[0].lengths, views[1].lengths)
+    for rows, row in zip(BucketBatches(lengths, 8, 42, bucket).epoch(0), result.history, strict=False):
+        loss = info_nce(*(encoder(*view[rows]) for view in views), recipe.temperature)
+        assert row["loss"] == pytest.approx(loss.item(), abs=1e-5)
+
+
+@pytest.mark.parametrize(("sentences", "steps"), [(64, 8), (61, 8), (5, 1)])
+def test_the_last_batch_may_be_smaller(folder, sentences, steps):
+    recipe = tiny_recipe(drop_last=False, epochs=2, negative="una", radius=5, every=1)
+    asked = []
+
+    def recorded(rows, step, negatives=None):
+        asked.append(rows)
+        return make_views([SENTENCES[i] for i in rows], recipe, tokenizer)[0][np.arange(len(rows))]
+
+    tokenizer = load(folder, recipe).tokenizer
+    _, result = quick(folder, steps=None, recipe=recipe, text=SENTENCES[:sentences], negatives=recorded)
+    assert result.steps == 2 * steps == len(asked)
+    for epoch in (asked[:steps], asked[steps:]):
+        assert sorted(np.concatenate(epoch)) == list(range(sentences))
+    assert result.sentences_per_second == pytest.approx(2 * sentences / result.seconds)
+
+
+@pytest.mark.parametrize(("size", "sentences"), [(8, 57), (3, 64), (8, 1)])
+def test_a_batch_of_one_sentence_is_an_error(folder, size, sentences):
+    recipe = tiny_recipe(batch_size=size, drop_last=False)
+    with pytest.raises(ValueError, match=f"a batch of one sentence .*batch_size={size} with {sentences}"):
+        quick(folder, steps=1, recipe=recipe, text=SENTENCES[:sentences])
 
 
 @pytest.mark.parametrize("at", [1, 13])
@@ -309,6 +435,18 @@ def test_bf16_trains_close_to_fp32(folder):
     assert np.allclose([h["loss"] for h in fp32], [h["loss"] for h in bf16], atol=0.15)
 
 
+@pytest.mark.parametrize(
+    ("argument", "value", "least"),
+    [("steps", v, 0) for v in (-3, 0.5, True, "4")]
+    + [("seed", v, 0) for v in (-1, 1.5, None)]
+    + [("eval_every", v, 1) for v in (0, -1, 2.5)],
+)
+def test_numbers_that_count_nothing_are_errors(folder, argument, value, least):
+    name = {"steps": "max_steps"}.get(argument, argument)
+    with pytest.raises(ValueError, match=f"^{name} must be a whole number of at least {least}, got {value!r}"):
+        quick(folder, **{"dev": lambda e: 0.0, argument: value})
+
+
 def test_errors_say_what_is_wrong(folder):
     recipe = tiny_recipe()
     encoder = load(folder, recipe)
@@ -339,8 +477,9 @@ def interrupted(folder, out, after, **options):
         calls.append(0)
         return float(encoder.encode(SENTENCES[:6]).std())
 
+    options.setdefault("eval_every", 3)
     try:
-        return quick(folder, dev=dev, eval_every=3, out=out, **options)
+        return quick(folder, dev=dev, out=out, **options)
     except Interrupted:
         return None
 
@@ -362,36 +501,163 @@ def test_resume_false_starts_again(folder, tmp_path):
     assert result.history == interrupted(folder, tmp_path / "new", 99, steps=12, seed=5)[1].history
 
 
+def changed_text(number):
+    return [*SENTENCES[:number], "a dog sleeps .", *SENTENCES[number + 1 :]]
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
-    [({"steps": 13}, "steps: 12 there, 13 here"), ({"seed": 1}, "seed: 42"), ({"recipe": tiny_recipe(lr=0.5)}, "lr: ")],
+    [
+        ({"steps": 13}, "steps: 12 there, 13 here"),
+        ({"seed": 1}, "seed: 42 there, 1 here"),
+        ({"lr": 0.5}, "lr: 0.001 there, 0.5 here"),
+        ({"bucket": "other"}, "bucket: "),
+        ({"drop_last": False}, "drop_last: True there, False here"),
+        ({"precision": "bf16"}, "precision: fp32 there, bf16 here"),
+        ({"eval_every": 4}, "eval_every: 3 there, 4 here"),
+        ({"head_seed": 1}, "initial weights: "),
+        ({"text": changed_text(60)}, "text: "),
+        ({"aligned": changed_text(60)}, "text: "),
+        ({"negatives": 1}, "hard negatives: "),
+    ],
+    ids=lambda value: value if isinstance(value, str) else next(iter(value)),
 )
 def test_a_checkpoint_of_another_training_is_refused(folder, tmp_path, change, named):
-    interrupted(folder, tmp_path / "cut", 2, steps=12)
-    with pytest.raises(ValueError, match=f"another training .*{named}.*resume=False"):
-        interrupted(folder, tmp_path / "cut", 99, **{"steps": 12, **change})
+    """The message names what differs and nothing else."""
+    recipe = tiny_recipe(positive="file", negative="una", radius=5)
+    tokenizer = load(folder, recipe).tokenizer
+
+    def run(after, change):
+        options = {"steps": 12, "aligned": SENTENCES, "eval_every": 3, **change}
+        fields = {name: options.pop(name) for name in list(options) if name in ("lr", "bucket", "drop_last")}
+        if "bucket" in fields:
+            fields["bucket"] = not recipe.bucket
+        seed = options.pop("negatives", 0)
+        options["negatives"] = train.make_negatives(SENTENCES, recipe, tokenizer, seed)
+        return interrupted(folder, tmp_path, after, recipe=recipe.changed(**fields), **options)
+
+    assert run(2, {}) is None
+    with pytest.raises(ValueError, match=f"another training \\({named}[^;]*\\): use resume=False or another"):
+        run(99, change)
+    assert run(99, {})[1].steps == 12
 
 
-def test_patience_survives_an_interruption(folder, tmp_path, monkeypatch):
-    recipe = tiny_recipe(patience=2)
+def test_what_only_saves_memory_may_change_on_the_way(folder, tmp_path):
+    assert interrupted(folder, tmp_path, 2, steps=12) is None
+    other = replace(tiny_recipe(chunk_size=5), name="another", source="elsewhere")
+    assert interrupted(folder, tmp_path, 99, steps=12, recipe=other)[1].steps == 12
 
-    def run(out):
-        return quick(folder, steps=30, recipe=recipe, dev=scripted([3.0, 2.0, 1.0]), eval_every=3, out=tmp_path / out)
 
-    expected = run("whole")[1]
-    with monkeypatch.context() as patch:
-        patch.setattr(Encoder, "save", lambda self, path: None if path.name == "best" else interrupt())
+class Unplugged(Exception):
+    pass
 
-        def interrupt():
-            raise Interrupted
 
-        with pytest.raises(Interrupted):
-            run("cut")
-    (tmp_path / "cut" / "best").mkdir()
-    Encoder.load(tmp_path / "whole" / "best").save(tmp_path / "cut" / "best")
-    result = run("cut")[1]
+CUT_AT: list[int] = []
+
+
+def unplug(event: str, arguments: tuple) -> None:
+    """An audit hook: a checkpoint gets no name when CUT_AT has counted down to 0."""
+    if CUT_AT and event == "os.rename" and str(arguments[1]).endswith("checkpoint.safetensors"):
+        CUT_AT[0] -= 1
+        if CUT_AT[0] == 0:
+            CUT_AT.clear()
+            raise Unplugged
+
+
+sys.addaudithook(unplug)
+
+
+@pytest.mark.parametrize("lora_rank", [0, 2])
+def test_the_best_score_and_the_best_weights_are_of_one_step(folder, tmp_path, lora_rank):
+    """Cut off after a new best and before its checkpoint; repeated, the steps have other scores."""
+    recipe = tiny_recipe(lora_rank=lora_rank)
+    seen: dict[int, dict] = {}
+
+    def run(scores):
+        steps = itertools.count(len(seen) * 3, 3)
+
+        def dev(encoder):
+            step = next(steps) + 3
+            seen[step] = {k: v.clone() for k, v in encoder.trained_state().items()}
+            return scores[step]
+
+        return quick(folder, steps=12, recipe=recipe, dev=dev, eval_every=3, out=tmp_path / "run")
+
+    CUT_AT.append(2)
+    with pytest.raises(Unplugged):
+        run({3: 1.0, 6: 5.0})
+    del seen[6]
+    encoder, result = run({6: 0.5, 9: 0.75, 12: 0.25})
+    assert (result.best_step, result.best_score) == (3, 1.0)
+    assert same(result.best_state, seen[3]) and not same(seen[3], seen[12])
+    at_best = load(folder, recipe)
+    at_best.load_trained_state(seen[3])
+    for name, expected in (("best", at_best), ("last", encoder)):
+        found = Encoder.load(tmp_path / "run" / name).encode(SENTENCES, precision="fp32")
+        assert np.allclose(found, expected.eval().encode(SENTENCES, precision="fp32"), atol=1e-5), name
+
+
+def test_a_training_with_lora_goes_on_bit_for_bit(folder, tmp_path):
+    """The best score lies before the interruption; frozen weights are not written."""
+    options = {"steps": 12, "recipe": tiny_recipe(lora_rank=2, dropout=0.2), "eval_every": 3}
+    whole, expected = quick(folder, dev=scripted([1.0, 5.0, 2.0, 3.0]), out=tmp_path / "whole", **options)
+    with pytest.raises(StopIteration):
+        quick(folder, dev=scripted([1.0, 5.0, 2.0]), out=tmp_path / "cut", **options)
+    again, result = quick(folder, dev=scripted([3.0]), out=tmp_path / "cut", **options)
+    assert result.history == expected.history and result.best_step == expected.best_step == 6
+    assert same(weights(again), weights(whole)) and same(result.best_state, expected.best_state)
+    for name in ("best", "last"):
+        ours, theirs = (Encoder.load(tmp_path / side / name) for side in ("cut", "whole"))
+        assert same(weights(ours), weights(theirs)), name
+    with safe_open(tmp_path / "cut" / "checkpoint.safetensors", "pt") as file:
+        names = list(file.keys())
+    assert any("lora_A" in name for name in names) and not any("word_embeddings" in name for name in names)
+
+
+def flip(path, place):
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-100]),
+        lambda path: path.write_bytes(path.read_bytes()[:50]),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"version https://git-lfs.github.com/spec/v1"),
+        lambda path: flip(path, 60),
+        lambda path: flip(path, -1),
+        lambda path: flip(path, -40_000),
+        lambda path: save_file({"model.x": torch.zeros(1)}, path),
+    ],
+    ids=["cut", "cut in the header", "empty", "no checkpoint", "header", "last byte", "a weight", "another file"],
+)
+def test_a_damaged_checkpoint_is_set_aside_and_the_training_begins_anew(folder, tmp_path, harm):
+    _, expected = interrupted(folder, tmp_path / "whole", 99, steps=6)
+    assert interrupted(folder, tmp_path / "cut", 1, steps=6) is None
+    path = tmp_path / "cut" / "checkpoint.safetensors"
+    harm(path)
+    harmed = path.read_bytes()
+    with pytest.warns(UserWarning, match=r"checkpoint\.safetensors is damaged: .*starts again from step 0"):
+        _, result = interrupted(folder, tmp_path / "cut", 99, steps=6)
+    assert result.history == expected.history and same(result.best_state, expected.best_state)
+    assert (tmp_path / "cut" / "checkpoint.damaged").read_bytes() == harmed
+    train.discard_checkpoint(tmp_path / "cut")
+    assert sorted(p.name for p in (tmp_path / "cut").iterdir()) == ["best", "last"]
+
+
+def test_patience_survives_an_interruption(folder, tmp_path):
+    options = {"steps": 30, "recipe": tiny_recipe(patience=2), "eval_every": 3}
+    expected = quick(folder, dev=scripted([3.0, 2.0, 1.0]), out=tmp_path / "whole", **options)[1]
+    with pytest.raises(StopIteration):
+        quick(folder, dev=scripted([3.0, 2.0]), out=tmp_path / "cut", **options)
+    result = quick(folder, dev=scripted([1.0]), out=tmp_path / "cut", **options)[1]
     assert result.stopped_early and result.steps == expected.steps == 9
     assert result.history == expected.history
+    again = quick(folder, dev=scripted([]), out=tmp_path / "cut", **options)[1]
+    assert again.stopped_early and again.history == expected.history
 
 
 def test_a_checkpoint_is_complete_or_absent(folder, tmp_path, monkeypatch):
@@ -402,10 +668,10 @@ def test_a_checkpoint_is_complete_or_absent(folder, tmp_path, monkeypatch):
         written.append(path)
         raise Interrupted
 
-    monkeypatch.setattr(train, "save_file", half)
+    monkeypatch.setattr(checkpoint, "save_file", half)
     with pytest.raises(Interrupted):
         quick(folder, steps=9, eval_every=3, out=tmp_path / "run")
-    assert len(written) == 1 and not (tmp_path / "run" / "checkpoint.safetensors").exists()
+    assert len(written) == 1 and list((tmp_path / "run").iterdir()) == []
     monkeypatch.undo()
     _, result = quick(folder, steps=9, eval_every=3, out=tmp_path / "run")
     assert result.steps == len(result.history) == 9
@@ -421,25 +687,25 @@ def test_a_finished_training_comes_back_until_its_checkpoint_is_discarded(folder
 
 
 KILLS = """
-import json, os, random, signal, sys, threading, time
+import json, os, signal, sys, threading
+from dataclasses import replace
 from pathlib import Path
-import numpy as np, torch
+import torch
 from safetensors.torch import save_file
 from tqdm import tqdm
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
-from lib import encoder as encoders, train
 from lib.encoder import Encoder
 from lib.train import fit, make_views
 
 torch.set_num_threads(1)
 tqdm.set_lock(threading.RLock())  # its own lock is shared by forked processes: one killed would block the others
 tqdm.monitor_interval = 0  # no thread that could hold the lock at a fork
-base, steps = Path(sys.argv[1]), 9
+base, steps = Path(sys.argv[1]), 6
 tiny_bert(base / "bert")
 sentences, recipe = tiny_sentences(48), tiny_recipe(lr=3e-3)
 
 def dev(encoder):
-    return float(encoder.encode(sentences[:6]).std())
+    return float(encoder.encode(sentences[:6], precision="fp32").std())
 
 def run(out):
     encoder = Encoder.load(base / "bert", pooling="cls", head="tanh", eval_pooling="mean")
@@ -450,10 +716,10 @@ def run(out):
     state = [result.history, result.best_step, result.best_score, result.steps, result.stopped_early]
     (out / "result.json").write_text(json.dumps(state))
 
-def child(out, prepare=lambda: None):
+def child(out, prepare=lambda out: None):
     pid = os.fork()
     if pid == 0:
-        prepare()
+        prepare(out)
         try:
             run(out)
         except BaseException:
@@ -469,33 +735,22 @@ def killed(pid):
     return os.WIFSIGNALED(status)
 
 def kill_at(number):
-    # SIGKILL at the number-th file operation: before it, half-way through it, or after it
-    count = [0]
-    def wrap(owner, name, partial=None):
-        original = getattr(owner, name)
-        def wrapped(*args, **kwargs):
-            for when in ("before", "half", "after"):
+    # SIGKILL before the number-th time that a file is opened for writing, renamed or removed
+    def prepare(out):
+        count = [0]
+        def hook(event, arguments):
+            if event not in ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree"):
+                return
+            if event == "open" and not set(str(arguments[1])) & set("wxa+"):
+                return
+            if str(out) in str(arguments[0]) and not str(arguments[0]).endswith(("result.json", "weights.safetensors")):
                 count[0] += 1
                 if count[0] == number:
-                    if when == "half" and partial:
-                        partial(*args)
-                    if when == "after":
-                        original(*args, **kwargs)
                     os.kill(os.getpid(), signal.SIGKILL)
-            return original(*args, **kwargs)
-        setattr(owner, name, wrapped)
-    def prepare():
-        wrap(Path, "rename")
-        wrap(os, "replace")
-        wrap(train, "save_file", lambda tensors, path, *_: Path(path).write_bytes(b"half"))
-        wrap(encoders, "save_file", lambda tensors, path, *_: Path(path).write_bytes(b"half"))
+        sys.addaudithook(hook)
     return prepare
 
 assert not killed(child(base / "whole"))
-started = time.perf_counter()
-assert not killed(child(base / "timed"))
-seconds = time.perf_counter() - started
-
 def finish(out):
     assert not killed(child(out))
 
@@ -507,36 +762,22 @@ while True:
     kills += 1
     finish(out)
     number += int(sys.argv[2])
-rng = random.Random(0)
-for i in range(int(sys.argv[3])):
-    out = base / f"moment-{i}"
-    for _ in range(3):
-        pid = child(out)
-        time.sleep(rng.uniform(0.1, 0.9) * seconds)
-        os.kill(pid, signal.SIGKILL)
-        if not killed(pid):
-            break
-        kills += 1
-    else:
-        finish(out)
 print(kills)
 """
 
 
 def test_a_killed_process_ends_with_the_same_bits(tmp_path):
-    """SIGKILL at file operations (before, half-way, after) and at random moments; then resumed to the end."""
+    """SIGKILL at every third file operation; then resumed, and nothing is left over."""
     here = Path(__file__).parent
     script = f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n" + KILLS
-    command = [sys.executable, "-c", script, str(tmp_path), "4", "2"]
+    command = [sys.executable, "-c", script, str(tmp_path), "3"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert int(done.stdout.split()[-1]) >= 8
     expected = (tmp_path / "whole" / "result.json").read_text()
     bits = (tmp_path / "whole" / "weights.safetensors").read_bytes()
-    assert len(json.loads(expected)[0]) == 9
-    found = [p for p in tmp_path.iterdir() if p.name.startswith(("operation", "moment", "timed"))]
-    assert len(found) >= 8
-    for out in found:
+    assert len(json.loads(expected)[0]) == 6
+    for out in tmp_path.glob("operation-*"):
         assert (out / "result.json").read_text() == expected, out.name
         assert (out / "weights.safetensors").read_bytes() == bits, out.name
         names = {"best", "last", "checkpoint.safetensors", "result.json", "weights.safetensors"}
@@ -597,10 +838,40 @@ def test_every_names_the_steps(folder):
     assert [s for s, _ in with_negatives(folder, 4, every=1)[3]] == [0, 1, 2, 3]
 
 
-def test_negatives_are_drawn_afresh(folder):
-    negatives = with_negatives(folder)[2]
-    rows = np.arange(8)
-    assert negatives.strings(rows, 0) == negatives.strings(rows, 0) != negatives.strings(rows, 5)
+def test_negatives_are_drawn_afresh_in_every_step_and_by_the_seed(folder):
+    """What the training is given are the ids of the negatives' text, cut as the recipe says."""
+    recipe = tiny_recipe(negative="una", radius=5, max_length=9)
+    tokenizer, rows = load(folder, recipe).tokenizer, np.arange(8)
+    drawn = {}
+    for seed, step in ((0, 0), (0, 5), (1, 0)):
+        negatives = train.make_negatives(SENTENCES, recipe, tokenizer, seed)
+        text = negatives.strings(rows, step)
+        expected = tokenizer(text, padding=True, truncation=True, max_length=9, return_tensors="pt")
+        for _ in range(2):
+            ids, mask = negatives(rows, step)
+            assert torch.equal(ids, expected["input_ids"]) and torch.equal(mask, expected["attention_mask"])
+        drawn[seed, step] = tuple(text)
+    assert len(set(drawn.values())) == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"beta": 0.9}, {"radius": 40}, {"negative_select": "random"}, {"negative_replace": "uniform"}],
+    ids=lambda change: next(iter(change)),
+)
+def test_each_field_of_the_recipe_reaches_the_negatives(folder, change):
+    recipe, rows = tiny_recipe(negative="una", radius=5), np.arange(64)
+    tokenizer = load(folder, recipe).tokenizer
+    plain, other = (train.make_negatives(SENTENCES, r, tokenizer) for r in (recipe, recipe.changed(**change)))
+    assert plain.strings(rows, 0) != other.strings(rows, 0)
+
+
+def test_further_text_is_counted_with_the_sentences(folder):
+    recipe = tiny_recipe(negative="una", radius=5)
+    tokenizer = load(folder, recipe).tokenizer
+    terms = set(train.make_negatives(SENTENCES, recipe, tokenizer).model.terms)
+    more = set(train.make_negatives(SENTENCES, recipe, tokenizer, more=["a zebra runs ."]).model.terms)
+    assert more - terms == {"zebra"}
 
 
 def test_a_recipe_and_its_negatives_must_agree(folder):
@@ -626,7 +897,9 @@ def test_negations_are_relaxed_negatives_of_their_own_sentence(folder):
     views = make_views(SENTENCES, recipe, encoder.tokenizer, aligned=aligned)
     negatives = train.make_negatives(SENTENCES, recipe, encoder.tokenizer, negated=negated)
     result = fit(encoder, views, recipe, negatives=negatives, max_steps=1, device="cpu", precision="fp32")
-    rows = next(iter(train.BucketBatches(np.maximum(*(v.lengths for v in views)), recipe.batch_size, 42).epoch(0)))
+    rows = next(
+        iter(BucketBatches(np.maximum(*(v.lengths for v in views)), recipe.batch_size, 42, recipe.bucket).epoch(0))
+    )
     texts = [[text[i] for i in rows] for text in (SENTENCES, aligned, negated)]
     encoder.train()
     z1, z2, zn = (
@@ -661,7 +934,7 @@ def test_augmented_embeddings_enter_the_loss(folder):
     encoder = Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean", dropout=0.0)
     views = make_views(SENTENCES, recipe, encoder.tokenizer)
     loss = fit(encoder, views, recipe, max_steps=1, device="cpu", precision="fp32").history[0]["loss"]
-    rows = next(iter(train.BucketBatches(views[0].lengths, recipe.batch_size, 42).epoch(0)))
+    rows = next(iter(BucketBatches(views[0].lengths, recipe.batch_size, 42, recipe.bucket).epoch(0)))
     z, _ = train.encode_views(encoder.train(), views, rows, torch.device("cpu"))
     assert loss == pytest.approx(losses.info_nce(z, z + 0.5 * (z - z.mean(0)), 0.3).item(), abs=1e-5)
 
@@ -675,17 +948,17 @@ def test_positives_of_a_file_must_be_aligned(folder):
             make_views(SENTENCES, recipe, encoder.tokenizer, aligned=wrong)
 
 
-def test_noise_on_embeddings_depends_on_the_seed_and_the_step(folder):
-    recipe = tiny_recipe(representation="add_gaussian")
-    encoder = load(folder, recipe)
-    views = make_views(SENTENCES, recipe, encoder.tokenizer)
+def test_noise_on_embeddings_depends_on_the_seed_and_the_step(folder, monkeypatch):
+    drawn = []
 
-    def draws(seed: int, step: int, rank: int = 0) -> list[float]:
-        loop = train._Loop(encoder, views, recipe, Group(torch.device("cpu")), seed, True, 1, False)
-        return torch.rand(3, generator=loop.generator(step, rank)).tolist()
+    def recorder(z, strength, generator):
+        drawn.append(tuple(torch.rand(3, generator=generator).tolist()))
+        return z
 
-    assert draws(42, 7) == draws(42, 7)
-    assert len({tuple(draws(*key)) for key in [(42, 7), (43, 7), (42, 8), (42, 7, 1), (0, 7)]}) == 5
+    monkeypatch.setitem(train.REPRESENTATIONS, "add_gaussian", recorder)
+    for seed in (42, 42, 43):
+        quick(folder, steps=3, seed=seed, recipe=tiny_recipe(representation="add_gaussian"))
+    assert drawn[:3] == drawn[3:6] and len(set(drawn)) == 6
 
 
 # --- views in embedding space ------------------------------------------------------------------------
@@ -698,7 +971,7 @@ def test_the_first_step_with_views_by_hand(folder):
     _, result = quick(folder, steps=1, recipe=recipe)
     encoder = load(folder, recipe).train()
     rows_of = make_views(SENTENCES, recipe, encoder.tokenizer)[0]
-    ids, mask = rows_of[next(iter(BucketBatches(rows_of.lengths, 8, 42).epoch(0)))]
+    ids, mask = rows_of[next(iter(BucketBatches(rows_of.lengths, 8, 42, recipe.bucket).epoch(0)))]
     generator = torch.Generator().manual_seed(int(np.random.SeedSequence([42, 0, 0]).generate_state(1)[0]))
     positions = torch.arange(ids.shape[1]).repeat(len(ids), 1)
     shuffled = shuffle(positions, mask, generator)
@@ -712,6 +985,22 @@ def test_the_first_step_with_views_by_hand(folder):
     z2 = encoder(ids, mask)
     handle.remove()
     assert result.history[0]["loss"] == pytest.approx(info_nce(z1, z2, recipe.temperature).item(), rel=1e-4)
+
+
+def test_each_view_has_its_own_rate(folder):
+    recipe = tiny_recipe(lr=0.0, dropout=0.0, view1="token_cutoff", rate1=0.2, view2="feature_cutoff", rate2=0.6)
+    _, result = quick(folder, steps=1, recipe=recipe)
+    encoder = load(folder, recipe).train()
+    rows_of = make_views(SENTENCES, recipe, encoder.tokenizer)[0]
+    ids, mask = rows_of[next(iter(BucketBatches(rows_of.lengths, 8, 42, recipe.bucket).epoch(0)))]
+    generator = torch.Generator().manual_seed(int(np.random.SeedSequence([42, 0, 0]).generate_state(1)[0]))
+    words, z = encoder.backbone.embeddings(input_ids=ids), []
+    for view, rate in ((token_cutoff, 0.2), (feature_cutoff, 0.6)):
+        changed = view(words.clone(), mask, rate, generator)
+        handle = encoder.backbone.embeddings.register_forward_hook(lambda *_, changed=changed: changed)
+        z.append(encoder(ids, mask))
+        handle.remove()
+    assert result.history[0]["loss"] == pytest.approx(info_nce(*z, recipe.temperature).item(), rel=1e-4)
 
 
 def test_views_in_embedding_space_are_drawn_by_seed_and_step(folder):
@@ -762,6 +1051,22 @@ def test_scores_at_the_ends_of_epochs(folder):
     recipe = tiny_recipe(eval_at_epoch_ends=True)
     _, result = quick(folder, steps=18, recipe=recipe, dev=lambda e: 1.0, eval_every=5)
     assert [h["step"] for h in result.history if "dev_score" in h] == [5, 8, 10, 15, 16, 18]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, [4, 8, 12, 14]),
+        ({"eval_restarts": True}, [4, 9, 14]),
+        ({"eval_restarts": True, "eval_at_epoch_ends": True}, [4, 5, 9, 10, 14]),
+        ({"eval_at_epoch_ends": True}, [4, 5, 8, 10, 12, 14]),
+    ],
+)
+def test_steps_to_the_next_dev_score_may_be_counted_anew_in_each_epoch(folder, changes, expected):
+    """Epochs of five steps; the last step of all always has a score."""
+    options = {"steps": 14, "text": SENTENCES[:40], "dev": lambda e: 1.0, "eval_every": 4}
+    _, result = quick(folder, recipe=tiny_recipe(**changes), **options)
+    assert [h["step"] for h in result.history if "dev_score" in h] == expected
 
 
 def test_one_encoding_has_no_two_views(folder):
