@@ -133,6 +133,7 @@ def test_a_killed_table_finishes_with_the_numbers_of_one_that_was_not(tmp_path) 
     assert first["n"].tolist() == [2] and first["mean"].between(1, 100).all()
 
 
+@pytest.mark.slow
 def test_a_failed_run_is_tried_again_and_reported(tmp_path) -> None:
     words = ("una_table_2_step_3_random", "--config", "profile=mini", "max_steps=1", "device=tpu")
     process = snakemake(*words, outputs=tmp_path / "outputs")
