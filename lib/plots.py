@@ -1,11 +1,12 @@
 """Figures of the notebooks: each function draws one and returns it, not shown.
 
 A cell that ends with the call displays the figure once. Colours are Okabe and Ito's, which readers with a colour
-vision deficiency can tell apart; line styles, markers or labels say the same again.
+vision deficiency can tell apart; line styles, markers or labels say the same again. A score that is not a number, as
+of a training that has collapsed, is a cross at the edge of its axis and makes the mean of its seeds not a number too.
 """
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -66,6 +67,39 @@ def with_palette(picture: bytes, colours: int) -> bytes:
     return small.getvalue()
 
 
+def colour(i: int) -> str:
+    """Colour of the i-th group; from the eighth on they come again, with other markers and lines."""
+    return COLOURS[i % len(COLOURS)]
+
+
+def marker(i: int) -> str:
+    """Marker of the i-th group: 49 groups differ in colour or marker.
+
+    Example:
+        >>> len({(colour(i), marker(i)) for i in range(49)})
+        49
+    """
+    return MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]
+
+
+def line(i: int) -> str:
+    """Line style of the i-th group: 28 groups differ in colour or line."""
+    return LINES[i % len(LINES)]
+
+
+def _cross(axis: Axes, where: Iterable[float], scores: Iterable[float], i: int, edge: str = "bottom") -> None:
+    """A cross of the i-th group's colour at the edge of the axis for each of `scores` that is not a number."""
+    lost = [w for w, score in zip(where, scores, strict=True) if np.isnan(score)]
+    if not lost:
+        return
+    inside = [0.03] * len(lost)
+    style: Any = {"color": colour(i), "ms": 7, "mew": 2, "clip_on": False, "gid": "collapsed"}
+    if edge == "bottom":
+        axis.plot(lost, inside, "x", transform=axis.get_xaxis_transform(), **style)
+    else:
+        axis.plot(inside, lost, "x", transform=axis.get_yaxis_transform(), **style)
+
+
 def _column(rows: Sequence[Mapping], key: str) -> tuple[np.ndarray, np.ndarray]:
     found = [(row["step"], row[key]) for row in rows if row.get(key) is not None and not np.isnan(row[key])]
     steps, values = zip(*found, strict=True) if found else ((), ())
@@ -91,16 +125,15 @@ def circles(
     for axis, (title, (anchors, positives)) in zip(axes, panels.items(), strict=True):
         axis.plot(np.cos(turn), np.sin(turn), color="0.8", lw=1, zorder=0)
         for i, (a, p) in enumerate(zip(anchors, positives, strict=True)):
-            colour, marker = COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]
-            axis.plot(*a, marker, color=colour, ms=8)
-            axis.plot(*p, marker, color=colour, ms=8, fillstyle="none", mew=1.5)
-            axis.annotate(labels[i], 1.26 * a, ha="center", va="center", color=colour)
+            axis.plot(*a, marker(i), color=colour(i), ms=8)
+            axis.plot(*p, marker(i), color=colour(i), ms=8, fillstyle="none", mew=1.5)
+            axis.annotate(labels[i], 1.26 * a, ha="center", va="center", color=colour(i))
         axis.set(title=title, xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), xticks=[], yticks=[])
         axis.spines[:].set_visible(False)
     if arrows is not None:
         anchors = list(panels.values())[-1][0]
         for i, (start, arrow) in enumerate(zip(anchors, arrows, strict=True)):
-            style = {"arrowstyle": "-|>", "color": COLOURS[i % len(COLOURS)], "lw": 1.8}
+            style = {"arrowstyle": "-|>", "color": colour(i), "lw": 1.8}
             axes[-1].annotate("", xy=start + arrow, xytext=start, arrowprops=style)
         seen = np.concatenate([anchors, anchors + arrows, 1.26 * anchors])
         (left, low), (right, high) = seen.min(0) - 0.12, seen.max(0) + 0.12
@@ -140,13 +173,11 @@ def curves(
     log: bool = False,
     marks: Mapping[str, float] | None = None,
 ) -> Figure:
-    """Named lines over `x`, told apart by colour and dash; `marks` are named vertical lines."""
+    """Named lines over `x`, told apart by colour and dash, with a gap at NaN; `marks` are named vertical lines."""
     figure, (axis,) = new_figure(width=5.6)
     for i, (name, y) in enumerate(lines.items()):
-        points = MARKERS[i % len(MARKERS)] if len(x) <= 10 else None
-        axis.plot(
-            x, y, color=COLOURS[i % len(COLOURS)], ls=LINES[i % len(LINES)], marker=points, ms=5, lw=1.8, label=name
-        )
+        points = marker(i) if len(x) <= 10 else None
+        axis.plot(x, y, color=colour(i), ls=line(i), marker=points, ms=5, lw=1.8, label=name)
     for name, place in (marks or {}).items():
         axis.axvline(place, color="0.5", lw=1, ls=":")
         where: Any = {"transform": axis.get_xaxis_transform(), "ha": "right", "va": "center", "rotation": 90}
@@ -200,7 +231,7 @@ def spectra(values: Mapping[str, np.ndarray], title: str = "") -> Figure:
     figure, (axis,) = new_figure(width=5.6)
     for i, (name, s) in enumerate(values.items()):
         rank = np.arange(1, len(s) + 1)
-        axis.loglog(rank, s / s[0], color=COLOURS[i % len(COLOURS)], ls=LINES[i % len(LINES)], lw=1.8, label=name)
+        axis.loglog(rank, s / s[0], color=colour(i), ls=line(i), lw=1.8, label=name)
     axis.set(xlabel="rank of the singular value", ylabel="value / largest value", title=title)
     axis.legend()
     return figure
@@ -222,7 +253,7 @@ def training(history: Sequence[Mapping], chance: float, title: str = "", score: 
     figure, axes = new_figure(3, 8.4, 2.5)
     keys = {"loss": "loss (nats)", "in_batch_accuracy": "in-batch accuracy", "dev_score": score}
     for i, (axis, (key, label)) in enumerate(zip(axes, keys.items(), strict=True)):
-        axis.plot(*_column(history, key), marker=MARKERS[i], ms=4, lw=1, color=COLOURS[i])
+        axis.plot(*_column(history, key), marker=marker(i), ms=4, lw=1, color=colour(i))
         axis.set(xlabel="step", ylabel=label)
     axes[0].axhline(chance, color="0.4", ls="--", lw=1)
     axes[0].text(0.98, chance, "chance", color="0.3", ha="right", va="bottom", transform=axes[0].get_yaxis_transform())
@@ -242,7 +273,7 @@ def geometry_path(paths: Mapping[str, Sequence[tuple[float, float]]], steps: Seq
     figure, (axis,) = new_figure(width=5.0, height=3.2)
     for i, (name, points) in enumerate(paths.items()):
         x, y = zip(*points, strict=True)
-        axis.plot(x, y, marker=MARKERS[i % len(MARKERS)], color=COLOURS[i % len(COLOURS)], lw=1, label=name)
+        axis.plot(x, y, marker=marker(i), color=colour(i), lw=1, label=name)
         for step, point in zip(steps, points, strict=True):
             axis.annotate(str(step), point, xytext=(5, 4), textcoords="offset points", fontsize=8)
     axis.set(xlabel="alignment (lower: positives closer)", ylabel="uniformity (lower: more spread)", title=title)
@@ -259,7 +290,7 @@ def by_layer(
     figure, (left, right) = new_figure(2, 7.2, 2.6)
     for axis, lines in ((left, loss), (right, accuracy)):
         for i, (name, y) in enumerate(lines.items()):
-            axis.plot(range(len(y)), y, marker=MARKERS[i], color=COLOURS[i], ls=LINES[i], lw=1.5, label=name)
+            axis.plot(range(len(y)), y, marker=marker(i), color=colour(i), ls=line(i), lw=1.5, label=name)
         axis.set_xticks(range(len(next(iter(lines.values())))))
     left.axhline(chance, color="0.4", ls=":", lw=1)
     left.text(0.98, chance, "chance", color="0.3", ha="right", va="bottom", transform=left.get_yaxis_transform())
@@ -271,15 +302,21 @@ def by_layer(
 
 @mpl.rc_context(STYLE)
 def seeds(columns: Mapping[str, Sequence[float]], names: Sequence[object], ylabel: str, title: str = "") -> Figure:
-    """Scores of several seeds under several conditions: a line joins the points of one seed, a bar is the mean."""
+    """Scores of several seeds under several conditions: a line joins the points of one seed, a bar is the mean.
+
+    A seed without a score under a condition is a cross, counted in the condition's label, which then has no mean.
+    """
     labels = 0.08 * len(columns) * max(map(len, columns))  # inches that they need side by side
     figure, (axis,) = new_figure(width=max(5.0, 1.1 + labels), height=3.0)
-    for i, (name, scores) in enumerate(zip(names, zip(*columns.values(), strict=True), strict=True)):
-        line = LINES[i % len(LINES)] + MARKERS[i % len(MARKERS)]
-        axis.plot(range(len(scores)), scores, line, color=COLOURS[i % len(COLOURS)], lw=1, ms=5, label=f"seed {name}")
-    for i, values in enumerate(columns.values()):
+    for i, (seed, scores) in enumerate(zip(names, zip(*columns.values(), strict=True), strict=True)):
+        axis.plot(range(len(scores)), scores, line(i) + marker(i), color=colour(i), lw=1, ms=5, label=f"seed {seed}")
+        _cross(axis, range(len(scores)), scores, i)
+    below = []
+    for i, (name, values) in enumerate(columns.items()):
         axis.hlines(np.mean(values), i - 0.16, i + 0.16, color="black", lw=2.5, zorder=3)
-    axis.set_xticks(range(len(columns)), list(columns))
+        collapsed = int(np.isnan(values).sum())
+        below.append(f"{name}\n{collapsed} of {len(values)} collapsed" if collapsed else name)
+    axis.set_xticks(range(len(columns)), below)
     axis.set(ylabel=ylabel, title=title, xlim=(-0.4, len(columns) - 0.6))
     axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
     return figure
@@ -287,13 +324,14 @@ def seeds(columns: Mapping[str, Sequence[float]], names: Sequence[object], ylabe
 
 @mpl.rc_context(STYLE)
 def kinds(names: Sequence[str], conditions: Mapping[str, Sequence[float]], xlabel: str, title: str = "") -> Figure:
-    """One line a kind of pair with a point a condition; the dotted line is a coin's 0.5."""
+    """One line a kind of pair with a point a condition; the dotted line is a coin's 0.5, a cross a score of NaN."""
     figure, (axis,) = new_figure(width=6.4, height=0.9 + 0.28 * len(names))
     place = np.arange(len(names))
     values = np.array(list(conditions.values()))
-    axis.hlines(place, values.min(0), values.max(0), color="0.7", lw=2, zorder=1)
+    axis.hlines(place, np.fmin.reduce(values), np.fmax.reduce(values), color="0.7", lw=2, zorder=1)
     for i, (name, scores) in enumerate(conditions.items()):
-        axis.plot(scores, place, MARKERS[i], color=COLOURS[i], ms=7, label=name)
+        axis.plot(scores, place, marker(i), color=colour(i), ms=7, label=name)
+        _cross(axis, place, scores, i, "left")
     axis.axvline(0.5, color="0.4", ls=":", lw=1)
     axis.set_yticks(place, names)
     axis.set(xlabel=xlabel, title=title)
@@ -315,9 +353,13 @@ def lengths(tokens: np.ndarray, cut: int, title: str = "") -> Figure:
 
 @mpl.rc_context(STYLE)
 def sweep(x: Sequence[float], y: Sequence[float], baseline: float, xlabel: str, ylabel: str, title: str = "") -> Figure:
-    """Scores over a hyper-parameter on a logarithmic axis, one point a training, beside the untrained encoder."""
+    """Scores over a hyper-parameter on a logarithmic axis, one point a training, beside the untrained encoder.
+
+    A training without a score is a cross.
+    """
     figure, (axis,) = new_figure(width=5.0, height=2.6)
-    axis.semilogx(x, y, "o-", lw=1, ms=6, label="trained")
+    axis.semilogx(x, y, "o-", lw=1, ms=6, color=colour(0), label="trained")
+    _cross(axis, x, y, 0)
     axis.axhline(baseline, color=COLOURS[1], ls="--", lw=1.2, label="untrained")
     axis.set_xticks(list(x), [f"{value:g}" for value in x])
     axis.minorticks_off()
@@ -350,7 +392,7 @@ def points(panels: Mapping[str, Mapping[str, tuple]], xlabel: str = "", ylabel: 
     figure, axes = new_figure(len(panels), 0.8 + 2.5 * len(panels), 3.0, sharex=True, sharey=True)
     for axis, (name, groups) in zip(axes, panels.items(), strict=True):
         for i, (group, (x, y)) in enumerate(groups.items()):
-            style: Any = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+            style: Any = {"color": colour(i), "marker": marker(i)}
             axis.scatter(x, y, s=9 if len(x) > 30 else 30, alpha=0.6, linewidths=0, label=group, **style)
         axis.set(title=name, xlabel=xlabel)
     axes[0].set_ylabel(ylabel)
@@ -368,7 +410,7 @@ def words(names: Sequence[str], panels: Mapping[str, Sequence[float]], title: st
     """Bars over the words of a sentence, one panel a quantity; the first word with the largest value is hatched."""
     figure, axes = new_figure(len(panels), 3.9 * len(panels), 0.9 + 0.21 * len(names), sharey=True)
     for i, (axis, (label, values)) in enumerate(zip(axes, panels.items(), strict=True)):
-        bars = axis.barh(range(len(names)), values, color=COLOURS[i % len(COLOURS)])
+        bars = axis.barh(range(len(names)), values, color=colour(i))
         bars[int(np.argmax(values))].set_hatch("//")
         axis.set(xlabel=label)
         for place, value in enumerate(values):
@@ -406,8 +448,8 @@ def histograms(groups: Mapping[str, np.ndarray], bins: Sequence[float], xlabel: 
     figure, (axis,) = new_figure(width=5.6, height=2.6)
     for i, (name, values) in enumerate(groups.items()):
         weights = np.full(len(values), 1 / max(len(values), 1))
-        colour, line = COLOURS[i % len(COLOURS)], LINES[i % len(LINES)]
-        axis.hist(values, bins=list(bins), weights=weights, histtype="step", color=colour, ls=line, lw=1.8, label=name)
+        style: Any = {"histtype": "step", "color": colour(i), "ls": line(i), "lw": 1.8}
+        axis.hist(values, bins=list(bins), weights=weights, label=name, **style)
     axis.set(xlabel=xlabel, ylabel="share of the sentences", title=title)
     axis.legend()
     return figure
@@ -429,8 +471,8 @@ def roles(panels: Mapping[str, tuple[Sequence[str], Sequence[str], Sequence[str]
     }
     figure, axes = new_figure(len(panels), 3.3 * len(panels), 3.4)
     for axis, (title, (rows, columns, letters)) in zip(axes, panels.items(), strict=True):
-        for i, line in enumerate(letters):
-            for j, letter in enumerate(line):
+        for i, row in enumerate(letters):
+            for j, letter in enumerate(row):
                 box = mpl.patches.Rectangle((j - 0.46, i - 0.46), 0.92, 0.92, fc=looks[letter][0], ec="0.6", lw=0.5)
                 axis.add_patch(box)
                 axis.text(j, i, letter.replace(".", "").replace("-", "–"), ha="center", va="center")
@@ -452,7 +494,7 @@ def dots(names: Sequence[str], groups: Mapping[str, tuple], xlabel: str, title: 
     figure, (axis,) = new_figure(width=7.0, height=0.9 + 0.24 * len(names))
     for i, (label, (values, half)) in enumerate(groups.items()):
         place = np.arange(len(names)) + 0.18 * (i - (len(groups) - 1) / 2)
-        axis.errorbar(values, place, xerr=half, fmt=MARKERS[i], color=COLOURS[i], ms=5, capsize=2, label=label)
+        axis.errorbar(values, place, xerr=half, fmt=marker(i), color=colour(i), ms=5, capsize=2, label=label)
     axis.axvline(0, color="0.4", ls=":", lw=1)
     axis.set_yticks(range(len(names)), names)
     axis.set(xlabel=xlabel, title=title)

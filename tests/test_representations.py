@@ -1,5 +1,7 @@
 """Augmentations of embeddings against closed forms and their moments."""
 
+import math
+
 import pytest
 import torch
 
@@ -41,19 +43,36 @@ def test_extrapolation_stretches_about_the_centre():
 
 
 def test_linear_sampling_adds_a_difference_of_two_samples():
-    shift = representations.sample_linearly(Z, 1.0, torch.Generator().manual_seed(0)) - Z
+    seeded = lambda: torch.Generator().manual_seed(0)  # noqa: E731
+    shift = representations.sample_linearly(Z, 1.0, seeded()) - Z
     differences = Z[:, None] - Z[None]
     assert all((differences - s).abs().amax(-1).min() < 1e-9 for s in shift)
+    assert torch.allclose(representations.sample_linearly(Z, 0.25, seeded()) - Z, 0.25 * shift)
+    many = Z.repeat(500, 1)
+    spread = (representations.sample_linearly(many, 1.0, seeded()) - many).square().mean(0)
+    assert torch.allclose(spread, 2 * Z.var(0, correction=0), rtol=0.05)  # two samples, drawn apart
 
 
 def test_gaussian_noise_has_each_features_size():
-    z = Z.repeat(500, 1)
-    shift = representations.add_gaussian(z, 0.2, torch.Generator().manual_seed(0)) - z
-    assert torch.allclose(shift.std(0), 0.2 * Z.std(0, correction=0), rtol=0.03)
+    noise = torch.randn(Z.shape, generator=torch.Generator().manual_seed(5), dtype=Z.dtype)
+    moved = representations.add_gaussian(Z, 0.2, torch.Generator().manual_seed(5))
+    for j in range(Z.shape[1]):
+        sigma = math.sqrt(sum((v - Z[:, j].mean()).item() ** 2 for v in Z[:, j]) / len(Z))
+        for i in range(len(Z)):
+            assert moved[i, j].item() == pytest.approx(Z[i, j].item() + 0.2 * noise[i, j].item() * sigma)
+
+
+@pytest.mark.parametrize("name", ["add_gaussian", "jitter_pca"])
+def test_noise_is_a_constant_of_the_step(name):
+    """Its size follows from the batch, but no gradient goes through that."""
+    z = Z.clone().requires_grad_()
+    (REPRESENTATIONS[name](z, 0.3, torch.Generator().manual_seed(0)) * Z).sum().backward()
+    assert torch.allclose(z.grad, Z)
 
 
 def test_pca_jitter_has_the_batchs_covariance():
-    z = Z.repeat(500, 1)
+    z = (Z + torch.tensor([9.0, 0, 0, 0, 0, -5])).repeat(500, 1)
     shift = representations.jitter_pca(z, 0.5, torch.Generator().manual_seed(0)) - z
     expected = 0.25 * torch.cov(Z.T, correction=0)
     assert (torch.cov(shift.T) - expected).abs().max() < 0.05 * expected.abs().max()
+    assert (shift.mean(0).abs() < 5 * (expected.diagonal() / len(z)).sqrt()).all()
