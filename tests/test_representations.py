@@ -49,8 +49,9 @@ def test_linear_sampling_adds_a_difference_of_two_samples():
     assert all((differences - s).abs().amax(-1).min() < 1e-9 for s in shift)
     assert torch.allclose(representations.sample_linearly(Z, 0.25, seeded()) - Z, 0.25 * shift)
     many = Z.repeat(500, 1)
-    spread = (representations.sample_linearly(many, 1.0, seeded()) - many).square().mean(0)
-    assert torch.allclose(spread, 2 * Z.var(0, correction=0), rtol=0.05)  # two samples, drawn apart
+    shifts, variance = representations.sample_linearly(many, 1.0, seeded()) - many, Z.var(0, correction=0)
+    assert torch.allclose(shifts.square().mean(0), 2 * variance, rtol=0.05)  # two samples, drawn apart
+    assert (((many - Z.mean(0)) * shifts).mean(0).abs() < 0.05 * variance).all()  # and apart from the sample itself
 
 
 def test_gaussian_noise_has_each_features_size():

@@ -81,6 +81,15 @@ def test_z_idf_and_s_by_hand():
     found = dict(zip(model.terms, model.s, strict=True))
     assert {k: found[k] for k in expected} == pytest.approx(expected) and found["a"] == 0
     assert found["bird"] == pytest.approx(math.log(1 + 1 / 6) * math.log(4))
+    assert [model.terms[i] for i in model.order] == [
+        "a",
+        "dog",
+        "bird",
+        "flew",
+        "over",
+        "cat",
+        "sat",
+    ]  # ties as they come
     assert model.s[model.order].tolist() == sorted(model.s) and (model.rank[model.order] == np.arange(7)).all()
 
 
