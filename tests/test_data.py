@@ -239,6 +239,14 @@ def test_malformed_sts_names_file_and_line(tmp_path, sentences, gold, message):
         data._sts_subset("STS13", "FNWN", tmp_path)
 
 
+def test_the_sizes_of_the_sets_add_up_to_the_published_ones():
+    scored = {task: sum(n for _, n in sets.values()) for task, sets in data.STS_SUBSETS.items()}
+    assert scored == {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186}
+    pairs = sum(n for sets in data.STS_SUBSETS.values() for n, _ in sets.values())
+    pairs += sum(n for name, n in data.SIZES.items() if name.startswith(("STS-B", "SICK-R")))
+    assert 2 * pairs == 89_192  # ConSERT, Table 1
+
+
 def test_missing_gold_file(tmp_path):
     write(tmp_path / "STS/STS13-en-test/STS.input.FNWN.txt", "a\tb\n")
     with pytest.raises(FileNotFoundError, match=r"STS\.gs\.FNWN\.txt is missing"):

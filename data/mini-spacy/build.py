@@ -8,7 +8,6 @@ model card.
 
 import argparse
 import json
-import os
 import random
 import shutil
 import tempfile
@@ -141,6 +140,7 @@ def read_conllu(path: Path) -> Iterator[Sentence]:
         ValueError: as `parse_sentence`.
 
     Example:
+        >>> import os
         >>> [sentence.text for sentence in read_conllu(Path(os.devnull))]
         []
     """
@@ -401,7 +401,8 @@ def ship(trained: Path, folder: Path) -> None:
         performance={},
     )
     folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".tmp{os.getpid()}"
+    files.sweep(folder / "pipeline")
+    temporary = files.temporary_name(folder / "pipeline")
     nlp.to_disk(temporary)
     files.write_json(temporary / "vocab" / "strings.json", needed_strings(nlp))
     for part in sorted(temporary.iterdir()):

