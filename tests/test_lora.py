@@ -38,6 +38,16 @@ def test_the_difference_is_the_formula(tmp_path) -> None:
     assert set(merged_state(encoder.backbone)) == set(tiny_encoder(tmp_path / "bert").backbone.state_dict())
 
 
+def test_the_random_part_depends_on_the_seed_alone(tmp_path) -> None:
+    found = []
+    for around, seed in ((5, 1), (6, 1), (5, 2)):
+        torch.manual_seed(around)
+        state = tiny_encoder(tmp_path / "bert", lora_rank=2, seed=seed).trained_state()
+        found.append(torch.cat([w.flatten() for name, w in sorted(state.items()) if "lora_A" in name]))
+    one, again, other = found
+    assert torch.equal(one, again) and not torch.isclose(one, other).any()
+
+
 @pytest.mark.parametrize("architecture", ["albert", "llama"])
 def test_every_architecture_gets_one(architecture) -> None:
     sizes = {
