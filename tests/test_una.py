@@ -144,6 +144,16 @@ def test_an_unseen_terms_window_is_r_below_and_r_above_its_score(radius):
     assert drawn[model.order[: max(0, 7 - radius)]].sum() == 0
 
 
+def test_an_unseen_term_between_others_is_replaced_by_its_neighbours():
+    model = TfidfModel.fit(CORPUS)
+    line = "zebra " + "a " * 8
+    terms = model.encode([line] * 200)
+    place = int(np.searchsorted(np.sort(model.s), model.scores(terms)[0]))
+    assert 0 < place < len(model.terms) - 1
+    drawn = UNA(model, beta=0.0, radius=1)(terms).ids[terms.offsets[:-1]]
+    assert set(drawn.tolist()) <= set(model.order[place - 1 : place + 1].tolist())
+
+
 @pytest.mark.parametrize("radius", [1, 3, 50])
 @pytest.mark.parametrize("include_self", [False, True])
 @pytest.mark.parametrize("replace", ["window", "uniform"])
@@ -164,6 +174,23 @@ def test_replacements_follow_the_exact_distribution(radius, include_self, replac
         assert observed[candidates[~possible]].sum() == 0
         if possible.sum() > 1:
             assert stats.chisquare(observed[candidates[possible]], n * p[possible]).pvalue > 1e-4
+
+
+def test_a_uniform_window_is_the_rest_of_the_vocabulary():
+    model = TfidfModel.fit(tiny_sentences(200))
+    candidates, p = UNA(model, radius=1, replace="uniform").window(5)
+    assert sorted(candidates) == list(range(len(model.terms)))
+    assert p == pytest.approx((candidates != 5) / (len(model.terms) - 1))
+
+
+@pytest.mark.parametrize("include_self", [False, True])
+def test_terms_without_weight_replace_each_other_alike(include_self):
+    """Three terms stand in every sentence, so that s is 0 in the whole window of each."""
+    model = TfidfModel.fit(["a b c x", "a b c y"])
+    terms = Terms(np.zeros(3000, np.int32), np.arange(3001))
+    drawn = np.bincount(UNA(model, radius=2, include_self=include_self)(terms).ids, minlength=5)
+    expected = [1000, 1000, 1000, 0, 0] if include_self else [0, 1500, 1500, 0, 0]
+    assert drawn == pytest.approx(expected, abs=150)
 
 
 def test_window_weights_are_proportional_to_s():
@@ -245,6 +272,15 @@ def test_random_selection_has_rate_beta():
     terms = model.encode(tiny_sentences(2000, shortest=8))
     changed = UNA(model, beta=0.5, select="random")(terms).ids != terms.ids
     assert changed.mean() == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_sentence_without_a_draw_changes_anywhere():
+    """Of ten tokens, none drawn at rate 0, each is the one that changes in a tenth of the sentences."""
+    model = TfidfModel.fit(["a b c d e f g h i j"])
+    terms = Terms(np.tile(np.arange(10, dtype=np.int32), 2000), np.arange(0, 20_001, 10))
+    changed = UNA(model, beta=0.0, select="random")(terms).ids != terms.ids
+    per_place = changed.reshape(2000, 10)
+    assert (per_place.sum(1) == 1).all() and per_place.sum(0) == pytest.approx(np.full(10, 200), abs=60)
 
 
 def test_save_and_load(tmp_path):
@@ -399,17 +435,23 @@ def test_the_recipe_reaches_the_draws(tmp_path):
         pairs = zip(sentences, negatives.strings(rows, 0), strict=True)
         return float(np.mean([x != y for a, b in pairs for x, y in zip(a.split(), b.split(), strict=True)]))
 
-    def distance(**changes) -> float:
-        """Mean difference of the places, in the order of s, of a replaced term and its replacement."""
+    def kept_periods(**changes) -> float:
+        """Share of the sentences that still end in a period, the one term that weighs nothing."""
+        negatives = train.make_negatives(sentences, tiny_recipe(negative="una", **changes), tokenizer)
+        return float(np.mean([s.endswith(" .") for s in negatives.strings(rows, 0)]))
+
+    def farthest(**changes) -> int:
+        """How many places, in the order of s, a term and its replacement are apart at most."""
         negatives = train.make_negatives(sentences, tiny_recipe(negative="una", beta=0.5, **changes), tokenizer)
         drawn, place = negatives.una(negatives.terms), negatives.model.rank
-        moved = drawn.ids != negatives.terms.ids
-        return float(np.abs(place[drawn.ids[moved]] - place[negatives.terms.ids[moved]]).mean())
+        return int(np.abs(place[drawn.ids] - place[negatives.terms.ids]).max())
 
+    terms = len(TfidfModel.fit(sentences).terms)
     assert changed(beta=0.1) + 0.2 < changed(beta=0.6) and changed(beta=0.0) > 0
-    assert changed(beta=0.0, negative_select="random") == pytest.approx(200 / sum(len(s.split()) for s in sentences))
-    assert distance(radius=2) <= 2 < distance(radius=15) <= 15
-    assert distance(radius=2, negative_replace="uniform") > 10
+    assert kept_periods(beta=0.6) == 1
+    assert kept_periods(beta=0.6, negative_select="random") == pytest.approx(0.4, abs=0.1)
+    assert farthest(radius=2) == 2 and farthest(radius=15) == 15 and farthest(radius=2.5 / terms) == 3
+    assert farthest(radius=2, negative_replace="uniform") > 15
 
 
 def test_paraphrases_are_counted_and_their_words_drawn(tmp_path):
