@@ -159,10 +159,13 @@ def locked(path: str | Path, timeout: float = -1) -> Iterator[None]:
 
     Raises:
         filelock.Timeout: another process has held it for `timeout` seconds.
+        OSError: nothing can be written beside `path`.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_name(f".{path.name}.lock"), timeout):
+    lock = path.with_name(f".{path.name}.lock")
+    lock.touch()
+    with FileLock(lock, timeout):
         yield
 
 

@@ -110,7 +110,8 @@ def tasks(names: Sequence[str], methods: Mapping[str, np.ndarray], ylabel: str, 
     for i, (name, scores) in enumerate(methods.items()):
         x = np.arange(len(names)) + spread[i]
         for j, row in enumerate(np.atleast_2d(scores)):
-            axis.plot(x, row, plots.MARKERS[i], color=plots.COLOURS[i], ms=4, alpha=0.8, label=name if j == 0 else None)
+            label = name if j == 0 else None
+            axis.plot(x, row, plots.marker(i), color=plots.colour(i), ms=4, alpha=0.8, label=label)
     axis.set_xticks(range(len(names)), list(names))
     for edge in range(len(names) - 1):
         axis.axvline(edge + 0.5, color="0.9", lw=0.8)

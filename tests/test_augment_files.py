@@ -301,3 +301,14 @@ def test_without_wordnet_the_default_thesaurus_says_what_to_do(tmp_path, monkeyp
     error = capsys.readouterr().err
     assert "nltk.downloader wordnet" in error and "--synonyms data/mini/thesaurus.tsv" in error
     assert error.count("\n") == 1
+
+
+def test_double_negation_with_nouns_is_asked_for_by_name(tmp_path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("The dogs are big animals.\nShe reads books.\n", encoding="utf-8")
+    written = {}
+    for name, options in (("without", []), ("with", ["--nouns"])):
+        call = ["sda", str(source), str(tmp_path / name), "--rule", "double_negation", "--quiet", *options]
+        assert main(call) == 0
+        written[name] = (tmp_path / name).read_text(encoding="utf-8")
+    assert " no " in written["with"] and " no " not in written["without"].replace("no ch", "").replace("no w", "")

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -95,6 +96,13 @@ def test_the_same_process_number_on_two_machines_is_no_clash(tmp_path, monkeypat
     here = files.temporary_name(tmp_path / "a")
     monkeypatch.setattr(files, "_RUN", "00000000")
     assert files.temporary_name(tmp_path / "a") != here
+
+
+def test_a_folder_that_takes_no_files_is_an_error_and_no_endless_wait() -> None:
+    if not Path("/proc/self").is_dir():
+        pytest.skip("no folder at hand in which even root cannot write")
+    with pytest.raises(OSError, match="/proc"), files.locked("/proc/x.csv"):
+        pass
 
 
 def test_a_lock_lets_one_in_and_stays(tmp_path) -> None:

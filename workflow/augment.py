@@ -9,7 +9,7 @@ import torch
 
 from lib import paths
 from lib.augment import AUGMENTATIONS, NEED_SYNONYMS, augment, eda, parse
-from lib.augment.sda import RULES, VERSION
+from lib.augment.sda import RULES, rules_digest
 from lib.augment.tfidf import TfidfModel
 from lib.augment.una import UNA
 from lib.encoder import resolve_device
@@ -46,6 +46,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
             verb.add_argument("--rule", choices=RULES, default="ensemble")
             verb.add_argument("--model", default="", help="spaCy pipeline (default: the shipped one)")
             verb.add_argument("--share", type=float, default=1.0, help="share of sentences that are tried")
+            verb.add_argument("--nouns", action="store_true", help='double negation may put "no" before a noun')
             verb.add_argument("--parses", type=Path, metavar="FOLDER", help="keep parses here, for other rules")
             verb.add_argument("--workers", type=int, default=1, help="processes that parse")
         elif name in CHAINS:
@@ -98,7 +99,8 @@ def _sda(chosen: argparse.Namespace) -> Change:
     parse.load(chosen.model)
 
     def change(part: list[str], first: int) -> list[str]:
-        options = {"model": chosen.model, "folder": chosen.parses, "workers": chosen.workers, "first": first}
+        options = {"model": chosen.model, "folder": chosen.parses, "workers": chosen.workers}
+        options |= {"first": first, "nouns": chosen.nouns}
         return parse.rewrite(part, chosen.rule, chosen.seed, chosen.share, **options)[chosen.rule]
 
     return change
@@ -147,7 +149,7 @@ def identity_of(chosen: argparse.Namespace) -> dict[str, object]:
         identity[f"files of {path}"] = _digest(path)
     if chosen.method == "sda":
         digest = parse.pipeline_digest(parse.load(chosen.model))
-        identity |= {"pipeline": digest, "rules": VERSION}
+        identity |= {"pipeline": digest, "rules": rules_digest()}
     return identity
 
 
