@@ -307,6 +307,16 @@ def test_results_are_averaged_over_seeds(outputs: Path) -> None:
     assert pages.results_table([]).empty
 
 
+def test_a_damaged_run_does_not_cost_the_pages(folder: Path, outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    damaged = outputs / "01_good" / "a-0-s1" / "metrics.json"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text('{"a"')
+    monkeypatch.setattr(course, "_all", lambda *_: iter(()))
+    lines: list[str] = []
+    assert course.course(folder, None, lines.append) == 0 and (outputs / "index.html").exists()
+    assert f"No table of results: {damaged.with_name('params.json')} is damaged" in "\n".join(lines)
+
+
 def test_empty_outputs_give_an_empty_table(outputs: Path) -> None:
     page = pages.index_page([], pages.results_table(["01_good"]), outputs)
     assert "No results yet." in page.read_text()

@@ -568,11 +568,11 @@ def test_dev_and_test_sentences_are_cut_as_the_recipe_says(tiny):
 
 
 @pytest.mark.real_data
-def test_unas_dev_score_is_cut_at_32_tokens(outputs):
-    common = {"model": "data/mini-bert", "max_steps": 0, "eval_pooling": "cls", "device": "cpu"}
-    cut, whole = (run("04_una", "simcse", "small", dev_max_length=n, **common).metrics for n in (32, 0))
-    assert cut["stsb_dev_spearman_last"] == pytest.approx(57.959, abs=0.05)
-    assert whole["stsb_dev_spearman_last"] == pytest.approx(58.694, abs=0.05)
+def test_unas_dev_score_is_cut_at_32_tokens():
+    encoder = Encoder.load(paths.MINI_BERT, eval_pooling="cls")
+    for length, score in ((32, 57.959), (0, 58.694)):
+        dev = experiment.DevScore(profile("small"), recipe("paper_una_bert", dev_max_length=length))
+        assert dev(encoder) == pytest.approx(score, abs=0.05)
 
 
 # --- what a run is known by ----------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from types import TracebackType
 from typing import Any, TextIO
 
 import nbformat
+import pandas as pd
 import papermill
 import psutil
 from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
@@ -431,7 +432,11 @@ def course(
         outcomes.append(outcome)
         log(f"{label}: {'FAILED' if outcome.error else 'done'} in {clock(outcome.seconds)}")
     outcomes.sort(key=lambda outcome: outcome.name)
-    results = results_table([notebook.stem for notebook in sources])
+    try:
+        results = results_table([notebook.stem for notebook in sources])
+    except ValueError as error:
+        results = pd.DataFrame()
+        log(f"\nNo table of results: {error}")
     page = index_page(outcomes, results, outputs)
     if not results.empty:
         log("\n" + results.head(40).to_string(index=False, float_format=two_decimals, na_rep="", max_colwidth=40))

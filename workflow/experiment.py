@@ -398,6 +398,8 @@ def _text(wanted, chosen, sentences, encoder, seed, data_dir, progress):
 
 
 def _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev) -> dict[str, object]:
+    """Metrics of a training, whose last weights `encoder` has; it is left with the best ones."""
+
     def score(which: str, dev_spearman: float) -> dict:
         geometry = dev.geometry(encoder, which, dev_spearman)
         return test_metrics(encoder, chosen, wanted, which, data_dir, scoring, geometry)
@@ -405,11 +407,9 @@ def _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev) -> dict[st
     last_score = result.history[-1]["dev_score"]
     at_last = score("last", last_score)
     metrics = {f"{chosen.dev}_dev_spearman_last": last_score} | at_last
-    last = None
     if result.best_state is None or result.best_step == result.steps:
         metrics.update({f"{name.removesuffix('last')}best": value for name, value in at_last.items()})
     else:
-        last = {k: v.cpu().clone() for k, v in encoder.trained_state().items()}
         encoder.load_trained_state(result.best_state)
         metrics.update(score("best", result.best_score))
     if wanted.transfer_pooling:
@@ -417,8 +417,6 @@ def _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev) -> dict[st
             encoder, replace(wanted, whiten=False), scoring, wanted.transfer_pooling, wanted.test_max_length
         )
         metrics.update({f"{k}_transfer_best": v for k, v in transfer.transfer7(encode, data_dir).items()})
-    if last is not None:
-        encoder.load_trained_state(last)
     if result.best_state is not None:
         tail = result.history[-min(10, len(result.history)) :]
         metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))

@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -159,7 +159,8 @@ def _lacking(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str |
 
 @lru_cache(maxsize=4)
 def _sentences(chosen: Profile, data_dir: str | None) -> tuple[str, ...]:
-    return tuple(experiment.sentences_of(chosen, data_dir))
+    text = replace(chosen, corpus=data.at_hand(chosen.corpus, data_dir))
+    return tuple(experiment.sentences_of(text, data_dir))
 
 
 def _without_network(name: str) -> bool:
