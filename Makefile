@@ -50,9 +50,9 @@ assignments: setup  ## release, collect and grade all assignments with made-up s
 book: setup  ## the course as a web site, into outputs/book/html
 	$(BIN)/python -m workflow.site
 
-test: test-fast test-notebooks  ## lint, types, tests, and each notebook once (PRECISION=fp32 or bf16: what auto means)
+test: test-fast test-real test-notebooks  ## lint, types, tests, each notebook once (PRECISION=fp32 or bf16: what auto means)
 
-test-fast: lint  ## all of `make test` but the notebooks, in JOBS=2 processes
+test-fast: lint  ## lint, types, units and doctests, in JOBS=2 processes
 	$(PYTEST) -n $(JOBS) --dist worksteal
 
 test-notebooks: setup  ## each notebook executed once and compared with its committed outputs
@@ -64,8 +64,8 @@ test-slow: setup  ## notebooks with other parameters and without lessons, killed
 test-browser: setup  ## JupyterLab and the web site in Chromium
 	$(PYTEST) -m browser tests
 
-test-real: setup  ## only the tests on real data (CSE_DATA=folder)
-	$(PYTEST) -m real_data tests
+test-real: setup  ## tests on real data, skipped where there is none (CSE_DATA=folder)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "real_data and not slow and not notebook and not browser" tests
 
 test-all: test test-slow test-browser assignments book  ## every check there is
 
