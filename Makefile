@@ -17,7 +17,7 @@ endif
 PYTEST := HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check course lab assignments book test test-fast test-notebooks test-slow test-browser test-real test-all verify-results table bench bench-gpu lint format notebooks strip clean
+.PHONY: help setup check course lab assignments book test test-fast test-notebooks test-slow test-browser test-real test-all verify-results table bench bench-gpu bench-robustness lint format notebooks strip clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -71,6 +71,9 @@ test-all: test test-slow test-browser assignments book  ## every check there is
 
 verify-results: setup  ## train two committed rows again, drawn by date (CSE_DATA=folder)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m workflow.verify
+
+bench-robustness: setup  ## kills, damaged input, races: half an hour or more
+	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks.robustness
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .

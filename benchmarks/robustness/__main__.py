@@ -19,7 +19,7 @@ from benchmarks.robustness.common import Count
 from lib import files, paths, runs
 
 TARGET = paths.BENCHMARKS / "results"
-USUAL = {"kills": 18, "fuzz": 700, "races": 100}
+USUAL = {"kills": 18, "fuzz": 760, "races": 100}
 COLUMNS = ("tries", "kills", "refused", "accepted", "wrong", "stuck", "leftovers", "tracebacks")
 
 

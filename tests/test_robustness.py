@@ -1,0 +1,88 @@
+"""The robustness benchmark: its instruments find planted faults, and find none where there is none."""
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from benchmarks.robustness import __main__ as report
+from benchmarks.robustness import fuzz, kills, races
+from benchmarks.robustness.common import Count
+from lib import files
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+
+
+def whole(folder: Path) -> None:
+    for name in ("a", "b", "c"):
+        files.write_text(folder / name, name * 100)
+
+
+def appended(folder: Path) -> None:
+    for name in ("a", "b"):
+        with open(folder / name, "a") as f:
+            f.write(name)
+    files.write_text(folder / "done", "")
+
+
+def littered(folder: Path) -> None:
+    scratch = folder / f"scratch-{os.getpid()}"
+    scratch.write_text("half")
+    files.write_text(folder / "a", "a")
+    scratch.unlink()
+
+
+def jammed(folder: Path) -> None:
+    (folder / "busy").mkdir()
+    files.write_text(folder / "a", "a")
+    (folder / "busy").rmdir()
+
+
+@pytest.mark.parametrize(
+    ("work", "fault"), [(whole, None), (appended, "wrong"), (littered, "leftovers"), (jammed, "stuck")]
+)
+def test_a_campaign_of_kills_finds_what_is_planted(work, fault, tmp_path, capfd) -> None:
+    count = kills.campaign(kills.Work("planted", work), 8, random.Random(0), tmp_path)
+    assert count.tries == 8 and count.kills > 3
+    assert (count.defects == 0) if fault is None else getattr(count, fault)
+
+
+def test_a_race_finds_a_lost_row(tmp_path) -> None:
+    def add(folder: Path, number: int, lock: bool) -> None:
+        def grown() -> None:
+            path = folder / "table"
+            rows = path.read_text() if path.exists() else ""
+            files.write_text(path, rows + f"{number}\n")
+
+        for _ in range(20):
+            if lock:
+                with files.locked(folder / "table"):
+                    grown()
+            else:
+                grown()
+
+    def complete(folder: Path) -> bool:
+        return len((folder / "table").read_text().split()) == 60
+
+    careless = races.Race("", 3, lambda f, n: add(f, n, False), complete)
+    careful = races.Race("", 3, lambda f, n: add(f, n, True), complete)
+    assert races.run(careless, 3, tmp_path / "careless").wrong
+    assert not races.run(careful, 3, tmp_path / "careful").defects
+
+
+def test_damaged_files_are_refused_or_read_and_a_silent_reader_is_found(tmp_path, monkeypatch) -> None:
+    counts = list(fuzz.fuzz_readers(12, random.Random(0), tmp_path))
+    assert sum(count.refused for count in counts) > 50
+    assert [count for count in counts if count.defects] == []
+    silent = fuzz.Format("silent", "a.txt", "a\n" * 9, lambda path: path.read_bytes())
+    loud = fuzz.Format("loud", "a.txt", "a\n" * 9, lambda path: {}["no sentence"])
+    monkeypatch.setattr(fuzz, "formats", lambda: [silent, loud])
+    found = list(fuzz.fuzz_readers(30, random.Random(0), tmp_path))
+    assert found[0].wrong and found[1].tracebacks == 30
+
+
+def test_the_table_adds_up() -> None:
+    rows = [Count("a", tries=2, kills=1, wrong=1).row(), Count("b", tries=3, tracebacks=2).row()]
+    content = {"date": "", "machine": "", "commit": "", "seed": 0, "rows": rows}
+    assert report.markdown(content).splitlines()[-1] == "| **all** | 5 | 1 | 0 | 0 | 1 | 0 | 0 | 2 |"
