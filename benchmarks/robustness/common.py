@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+from tqdm import tqdm
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from lib import data, paths
@@ -98,6 +100,7 @@ def child(work: Callable[[], object], before: Callable[[], None] | None = None) 
     pid = os.fork()
     if pid:
         return pid
+    tqdm.set_lock(threading.RLock())  # the parent's would stay held by a sibling that was killed
     status = 1
     try:
         if before is not None:
