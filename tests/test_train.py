@@ -104,7 +104,13 @@ def test_no_step_leaves_the_weights(folder):
 @pytest.mark.parametrize("clip", [0.0, 0.05])
 def test_two_steps_of_the_loop_are_two_steps_by_hand(folder, clip):
     recipe = tiny_recipe(
-        grad_clip=clip, dropout=0.0, temperature=0.3, weight_decay=0.1, positive="crop", positive_rate=0.3
+        grad_clip=clip,
+        dropout=0.0,
+        temperature=0.3,
+        weight_decay=0.1,
+        adam_eps=1e-3,
+        positive="crop",
+        positive_rate=0.3,
     )
     mine = load(folder, recipe)
     views = make_views(SENTENCES, recipe, mine.tokenizer)
@@ -114,7 +120,10 @@ def test_two_steps_of_the_loop_are_two_steps_by_hand(folder, clip):
     decay = [p for p in hand.parameters() if p.ndim > 1]
     plain = [p for p in hand.parameters() if p.ndim == 1]
     optimizer = torch.optim.AdamW(
-        [{"params": decay, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}], lr=recipe.lr, foreach=False
+        [{"params": decay, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}],
+        lr=recipe.lr,
+        eps=1e-3,
+        foreach=False,
     )
     lengths = np.maximum(views[0].lengths, views[1].lengths)
     for step, rows in zip(range(2), BucketBatches(lengths, 8, 7, recipe.bucket).epoch(0), strict=False):
@@ -890,7 +899,15 @@ def test_a_recipe_and_its_negatives_must_agree(folder):
 
 def test_negations_are_relaxed_negatives_of_their_own_sentence(folder):
     recipe = tiny_recipe(
-        positive="sda", negative="sda", negative_mode="margin", every=1, delta=0.4, lr=0.0, temperature=0.3, dropout=0.0
+        positive="sda",
+        negative="sda",
+        negative_mode="margin",
+        every=1,
+        delta=0.4,
+        lr=0.0,
+        temperature=0.3,
+        dropout=0.0,
+        loss_weight=3.0,
     )
     encoder = Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean", dropout=0.0)
     aligned, negated = [s.replace(".", "today .") for s in SENTENCES], ["not " + s for s in SENTENCES]
@@ -907,7 +924,7 @@ def test_negations_are_relaxed_negatives_of_their_own_sentence(folder):
     )
     cosine = torch.cosine_similarity(z1[:, None], z2[None], dim=2) / 0.3
     own = (torch.cosine_similarity(z1, zn) - 0.4) / 0.3
-    expected = (torch.cat([cosine, own[:, None]], 1).logsumexp(1) - cosine.diagonal()).mean()
+    expected = 3 * (torch.cat([cosine, own[:, None]], 1).logsumexp(1) - cosine.diagonal()).mean()
     assert result.history[0]["loss"] == pytest.approx(expected.item(), abs=1e-5)
 
 
@@ -916,6 +933,11 @@ def test_negations_must_be_aligned_and_fit_the_loss(folder):
     for wrong in (None, SENTENCES[1:]):
         with pytest.raises(ValueError, match="one negation for each"):
             train.make_negatives(SENTENCES, recipe, encoder.tokenizer, negated=wrong)
+    short = recipe.changed(max_length=5)
+    negatives = train.make_negatives(SENTENCES, short, encoder.tokenizer, negated=SENTENCES[::-1])
+    ids, mask = negatives(np.arange(64), 0)
+    expected = encoder.tokenizer(SENTENCES[::-1], padding=True, truncation=True, max_length=5)
+    assert ids.tolist() == expected["input_ids"] and mask.tolist() == expected["attention_mask"]
     with pytest.raises(ValueError, match="form of the loss 'info_nce'"):
         recipe.changed(loss="nt_xent")
 
