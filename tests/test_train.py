@@ -691,6 +691,7 @@ def test_a_finished_training_comes_back_until_its_checkpoint_is_discarded(folder
     first, expected = interrupted(folder, tmp_path / "run", 99, steps=9)
     again, result = interrupted(folder, tmp_path / "run", 0, steps=9)  # no dev score is asked for again
     assert result.history == expected.history and same(weights(again), weights(first))
+    assert result.seconds == expected.seconds > 0
     train.discard_checkpoint(tmp_path / "run")
     assert interrupted(folder, tmp_path / "run", 0, steps=9) is None
 
