@@ -4,6 +4,7 @@ The whole takes an hour or two on two cores: `python -m benchmarks.robustness ki
 """
 
 import argparse
+import json
 import os
 import sys
 from datetime import UTC, datetime
@@ -43,6 +44,14 @@ def markdown(content: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
+def with_others(rows: list[dict]) -> list[dict]:
+    """The new rows, and those of the kinds of campaign that were not run this time."""
+    path = TARGET / "robustness.json"
+    known = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
+    run = {row["campaign"].partition(":")[0] for row in rows}
+    return [*(row for row in known if row["campaign"].partition(":")[0] not in run), *rows]
+
+
 def order() -> list[str]:
     """The counted fields, in the order of `Count`."""
     return [name for name in Count.__dataclass_fields__ if name != "campaign"]
@@ -72,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
         "machine": environment["cpu"],
         "commit": str(environment["commit"])[:10],
         "seed": chosen.seed,
-        "rows": [count.row() for count in counts],
+        "rows": with_others([count.row() for count in counts]),
     }
     text = markdown(content)
     print(text)
