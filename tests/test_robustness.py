@@ -2,6 +2,7 @@
 
 import os
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -49,26 +50,26 @@ def test_a_campaign_of_kills_finds_what_is_planted(work, fault, tmp_path, capfd)
 
 
 def test_a_race_finds_a_lost_row(tmp_path) -> None:
-    def add(folder: Path, number: int, lock: bool) -> None:
-        def grown() -> None:
-            path = folder / "table"
-            rows = path.read_text() if path.exists() else ""
-            files.write_text(path, rows + f"{number}\n")
+    def add(folder: Path, number: int) -> None:
+        path = folder / "table"
+        rows = path.read_text() if path.exists() else ""
+        files.write_text(path, rows + f"{number}\n")
 
-        for _ in range(20):
-            if lock:
-                with files.locked(folder / "table"):
-                    grown()
-            else:
-                grown()
+    def careful(folder: Path, number: int) -> None:
+        with files.locked(folder / "table"):
+            add(folder, number)
+
+    def careless(folder: Path, number: int) -> None:
+        (folder / f"has-read-{number}").touch()
+        while len(list(folder.glob("has-read-*"))) < 3:
+            time.sleep(0.001)
+        files.write_text(folder / "table", f"{number}\n")
 
     def complete(folder: Path) -> bool:
-        return len((folder / "table").read_text().split()) == 60
+        return sorted((folder / "table").read_text().split()) == ["0", "1", "2"]
 
-    careless = races.Race("", 3, lambda f, n: add(f, n, False), complete)
-    careful = races.Race("", 3, lambda f, n: add(f, n, True), complete)
-    assert races.run(careless, 3, tmp_path / "careless").wrong
-    assert not races.run(careful, 3, tmp_path / "careful").defects
+    assert races.run(races.Race("", 3, careless, complete), 2, tmp_path / "careless").wrong == 2
+    assert races.run(races.Race("", 3, careful, complete), 2, tmp_path / "careful").defects == 0
 
 
 def test_damaged_files_are_refused_or_read_and_a_silent_reader_is_found(tmp_path, monkeypatch) -> None:
