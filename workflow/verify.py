@@ -69,16 +69,11 @@ def is_of_today(row: pd.Series) -> bool:
     return pd.isna(row.get("rules")) and row.get("synonyms") != "wordnet"
 
 
-def can_be_drawn(row: pd.Series) -> bool:
-    """Whether a row is of today, and of a precision that this processor has: bf16 without its units takes hours."""
-    return is_of_today(row) and row["precision"] in ("fp32", resolve_precision("auto", "cpu"))
-
-
 def draw(day: datetime.date, n: int = 2, seeds: int = 3) -> list[tuple[Grid, Cell, pd.Series, float]]:
     """`n` committed rows of trained runs, drawn by the date, each with the sd of its cell's metric over its seeds.
 
-    Rows that cannot come out again are left out: those of other rules than today's, those of a precision that this
-    processor does not have, and cells in which a seed collapsed.
+    Rows that cannot come out again are left out: those of other rules than today's, and cells in which a seed
+    collapsed.
 
     Args:
         seeds: fewest seeds of a cell whose spread is worth comparing with.
@@ -88,7 +83,7 @@ def draw(day: datetime.date, n: int = 2, seeds: int = 3) -> list[tuple[Grid, Cel
         (grid, cell, row, rows[grid.metric].std(ddof=1))
         for grid, cell, rows in cells
         for _, row in rows.iterrows()
-        if can_be_drawn(row)
+        if is_of_today(row)
     ]
     pairs = [pair for pair in pairs if pair[3] > 0]
     chosen = np.random.default_rng(day.toordinal()).choice(len(pairs), size=min(n, len(pairs)), replace=False)
@@ -98,9 +93,11 @@ def draw(day: datetime.date, n: int = 2, seeds: int = 3) -> list[tuple[Grid, Cel
 def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.DataFrame:
     """Train `n` rows again on the CPU, in a folder of their own, and compare: one line a row.
 
+    They are trained in the precision that this processor has units for, which may be another than the row's.
+
     Returns:
-        row, seed, run_id; `same id`, False where the data, the encoder or a rule has changed since; recorded, again,
-        seed sd, and `within`: whether they differ by no more than it.
+        row, seed, run_id; `same id`, False where the data, the encoder or a rule has changed since; the precisions of
+        both; recorded, again, seed sd, and `within`: whether they differ by no more than it.
     """
     lines = []
     for grid, cell, row, sd in draw(day, n):
@@ -112,20 +109,20 @@ def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Dat
                 grid.profile,
                 seed=int(row["seed"]),
                 device="cpu",
-                precision=row["precision"],
-                scoring=row["scoring"],
                 data_dir=data_dir,
                 output_dir=folder,
                 **given,  # type: ignore[arg-type]
             )
             value = float((again.metrics or {})[grid.metric])
         recorded = float(row[grid.metric])
+        found = run_id(grid, cell, row, data_dir)
         lines.append(
             {
                 "row": f"{grid.notebook}: {row['row']}",
                 "seed": int(row["seed"]),
-                "run_id": again.id,
-                "same id": again.id == row["run_id"],
+                "run_id": found,
+                "same id": found == row["run_id"],
+                "precision": f"{row['precision']}, {resolve_precision('auto', 'cpu')}",
                 "recorded": recorded,
                 "again": value,
                 "seed sd": sd,
