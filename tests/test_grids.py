@@ -392,6 +392,20 @@ def test_every_failure_is_one_line_and_the_others_go_on(tmp_path, little, monkey
     )
 
 
+def test_every_run_gets_its_seed_and_the_options(tmp_path, little, monkeypatch) -> None:
+    asked = []
+
+    def run(notebook, method, profile_name, **options):
+        asked.append((notebook, method, profile_name, options))
+        raise ValueError("enough")
+
+    monkeypatch.setattr(experiment, "run", run)
+    with pytest.raises(SystemExit, match="2 of 2 runs failed"):
+        grids.main([tiny_grid(tmp_path), "--seeds", "5", "6", "--device", "cpu", "--data-dir", "here"])
+    common = {"max_steps": 1, "batch_size": 4, "device": "cpu", "data_dir": "here"}
+    assert asked == [("04_una", "una", "mini", {"seed": seed, **common}) for seed in (5, 6)]
+
+
 def test_a_metric_that_no_run_has_is_told_before_the_training(tmp_path, outputs) -> None:
     with pytest.raises(
         SystemExit, match="row 'a' has no metric 'mini_tset_spearman_last': did you mean 'mini_test_spe"

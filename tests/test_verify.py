@@ -1,6 +1,7 @@
 """The committed results: every row has its grid and its id, and rows drawn by date come out again."""
 
 import datetime
+import statistics
 
 import numpy as np
 import pandas as pd
@@ -48,7 +49,9 @@ def test_the_rows_are_drawn_by_the_date(committed) -> None:
     one, same, other = (verify.draw(datetime.date(2026, 1, day)) for day in (1, 1, 2))
     ids = [[row["run_id"] for _, _, row, _ in drawn] for drawn in (one, same, other)]
     assert ids[0] == ids[1] != ids[2] and len(ids[0]) == 2
-    assert all(sd > 0 and row[grid.metric] > 0 for grid, _, row, sd in one)
+    for grid, cell, row, sd in one:
+        (scores,) = (rows[grid.metric] for g, c, rows in committed if g.notebook == grid.notebook and c == cell)
+        assert sd == pytest.approx(statistics.stdev(scores)) and row[grid.metric] in set(scores)
 
 
 def test_only_rows_that_can_come_out_again_are_drawn(committed) -> None:
