@@ -26,11 +26,6 @@ _MARK = re.compile(r"\.(?:tmp|old)-(?P<host>[A-Za-z0-9.]+)-(?P<process>\d+)-(?P<
 _RUN = uuid.uuid4().hex[:8]
 
 
-def _run() -> str:
-    """Eight digits of this process; a fork gets its own by its process number, which stands beside them."""
-    return _RUN
-
-
 def temporary_name(path: Path, kind: str = "tmp") -> Path:
     """A name beside `path` that no other process on any machine uses.
 
@@ -38,7 +33,23 @@ def temporary_name(path: Path, kind: str = "tmp") -> Path:
         >>> temporary_name(Path("a/metrics.json")).name.startswith(".metrics.json.tmp-")
         True
     """
-    return path.with_name(f".{path.name}.{kind}-{_HOST}-{os.getpid()}-{_run()}")
+    return path.with_name(f".{path.name}.{kind}-{_HOST}-{os.getpid()}-{_RUN}")
+
+
+def make_folder(folder: Path, other: str) -> None:
+    """Make a folder and those above it.
+
+    Args:
+        folder: may be there already.
+        other: where the user names another, such as "--out".
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"no folder {folder} can be made ({error.strerror}): name another with {other}") from error
 
 
 def sweep(path: Path) -> None:
@@ -52,6 +63,37 @@ def sweep(path: Path) -> None:
     for remains in path.parent.glob(f".{path.name}.tmp-*"):
         if _is_abandoned(remains):
             remove(remains)
+
+
+def with_remains(folder: Path) -> set[Path]:
+    """The files and folders in `folder` of which something is left, or being written just now."""
+    names = (path.name for path in folder.glob(".*"))
+    return {folder / _MARK.sub("", name)[1:] for name in names if _MARK.search(name)}
+
+
+def sweep_folder(folder: Path) -> None:
+    """`sweep` for whatever was to be written in `folder`."""
+    for path in with_remains(folder):
+        sweep(path)
+
+
+@contextmanager
+def scratch_folder(path: Path) -> Iterator[Path]:
+    """A folder beside `path` for this process alone, removed at the end; what killed ones left of `path` goes first.
+
+    Raises:
+        OSError: nothing can be written beside `path`.
+    """
+    folder = temporary_name(path)
+    try:
+        sweep(path)
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise OSError(f"nothing can be written to {path.parent} ({error.strerror}): name another place") from error
+    try:
+        yield folder
+    finally:
+        remove(folder)
 
 
 def _renamed(old: Path, new: Path) -> None:
@@ -73,7 +115,7 @@ def _is_abandoned(path: Path) -> bool:
         return age > FOREIGN_SECONDS
     process = int(mark["process"])
     if process == os.getpid():
-        return mark["run"] != _run()
+        return mark["run"] != _RUN
     if not psutil.pid_exists(process):
         return True
     try:

@@ -14,6 +14,7 @@ import re
 import sys
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
+from numbers import Integral
 from typing import Any
 
 POOLINGS = ("cls", "mean", "last2_mean", "first_last_mean_embeddings", "first_last_mean_layer_1", "last_token")
@@ -323,6 +324,18 @@ def value_of(name: str, text: str) -> Any:
     if kind in (int, float) and re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", word):
         return checked(name, int(word) if re.fullmatch(r"[-+]?\d+", word) else float(word))
     return checked(name, text)
+
+
+def check_whole_number(name: str, value: object, least: int, most: int | None = None) -> None:
+    """Refuse what is no whole number from `least` to `most`; for the parameters of a run that are no recipe fields.
+
+    Raises:
+        ValueError: it is none.
+    """
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+        highest = "" if most is None else f" and at most {most:,}"
+        raise ValueError(f"{name} must be a whole number of at least {least}{highest}, got {value!r}")
 
 
 def _known(name: str) -> None:

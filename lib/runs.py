@@ -27,7 +27,6 @@ from lib import files, paths
 from lib.files import write_bytes, write_json, write_text
 
 RESULTS_VERSION = 2
-_WRITTEN = ("params.json", "env.json", "history.csv", "metrics.json", "best", "last", "checkpoint.safetensors")
 _PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "scipy", "scikit-learn", "spacy", "nltk")
 
 
@@ -234,12 +233,11 @@ class Run:
 
     def remains(self) -> bool:
         """Whether processes that were killed left something in the folder."""
-        return any(next(self.folder.glob(f".*.{kind}-*"), None) for kind in ("tmp", "old"))
+        return bool(files.with_remains(self.folder))
 
     def sweep(self) -> None:
         """Remove what processes that were killed left in the folder."""
-        for name in _WRITTEN:
-            files.sweep(self.folder / name)
+        files.sweep_folder(self.folder)
 
     def history(self) -> pd.DataFrame:
         """The steps of the training."""

@@ -27,7 +27,7 @@ from lib.distributed import Group
 from lib.encoder import Encoder, resolve_device, resolve_precision
 from lib.files import sweep
 from lib.optimizer import learning_rate, make_optimizer
-from lib.recipes import Recipe
+from lib.recipes import Recipe, check_whole_number
 from lib.tokens import BucketBatches, TokenRows, tokenise
 
 Negative = Callable[[np.ndarray, int], tuple[Tensor, Tensor]]
@@ -253,10 +253,10 @@ def fit(
     """
     eval_every = recipe.eval_every if eval_every is None else eval_every
     _check(views, recipe, negatives)
-    _check_whole_number("seed", seed, 0)
-    _check_whole_number("eval_every", eval_every, 1)
+    check_whole_number("seed", seed, 0)
+    check_whole_number("eval_every", eval_every, 1)
     if max_steps is not None:
-        _check_whole_number("max_steps", max_steps, 0)
+        check_whole_number("max_steps", max_steps, 0)
     group = Group(resolve_device(device))
     torch.manual_seed(dropout_seed(seed, group.rank))
     loop = _Loop(encoder, views, recipe, group, seed, max_steps, negatives)
@@ -309,11 +309,6 @@ def _write_models(encoder: Encoder, result: Result, out: Path) -> None:
 
 def _on_cpu(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: weight.detach().to("cpu", copy=True) for name, weight in state.items()}
-
-
-def _check_whole_number(name: str, value: object, least: int) -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 def _check(views: Sequence[TokenRows], recipe: Recipe, negatives: Negative | None) -> None:
@@ -425,7 +420,7 @@ class _Loop:
     def encode(self, step: int, rows: np.ndarray) -> list[Tensor]:
         """Embeddings of both views and, on every `every`-th step, of the hard negatives (twice for `doubled`)."""
         more: list[tuple[Tensor, Tensor]] = []
-        if self.negatives is not None and self.recipe.every and step % self.recipe.every == 0:
+        if self.negatives is not None and step % self.recipe.every == 0:
             more = [self.negatives(rows, step)] * (2 if self.recipe.negative_mode == "doubled" else 1)
         generator = None if self.embedding_views is None else self.generator(step, self.group.rank)
         device, chunk_size = self.group.device, self.recipe.chunk_size

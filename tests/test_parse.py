@@ -134,6 +134,12 @@ def test_what_is_no_pipeline_is_refused(tmp_path):
             list(parse.parse(SENTENCES, **wrong))
 
 
+def test_parses_are_kept_in_a_folder_and_in_nothing_else(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match=r"no folder .*file can be made \(File exists\): name another with --parses"):
+        next(parse.parse(["Dogs bark."], folder=tmp_path / "file"))
+
+
 def test_rewriting_does_not_depend_on_the_cut_or_on_the_other_rules(monkeypatch):
     whole = parse.rewrite(SENTENCES, list(sda.RULES), seed=3)
     monkeypatch.setattr(parse, "CHUNK", 4)

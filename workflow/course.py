@@ -25,7 +25,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from types import TracebackType
@@ -350,7 +349,9 @@ def execute(
     failed = target.with_suffix(".failed.ipynb")
     start = time.monotonic()
     label = label or notebook.stem
-    with _workplace(target) as folder:
+    files.make_folder(target.parent, "--out or CSE_OUTPUTS")
+    files.sweep_folder(target.parent)
+    with files.scratch_folder(target) as folder:
         source, partial = folder / notebook.name, folder / f"executed-{target.name}"
         nbformat.write(node, source)
         with open(os.devnull, "w") as nowhere, Progress(label, cells, stream or nowhere, alone=alone) as progress:
@@ -361,24 +362,6 @@ def execute(
     if not error:
         failed.unlink(missing_ok=True)
     return Outcome(notebook.stem, final, time.monotonic() - start, cells, error)
-
-
-@contextmanager
-def _workplace(target: Path) -> Iterator[Path]:
-    """A folder beside `target` for this execution alone; what killed ones have left there goes."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = f"no folder {target.parent} can be made ({error.strerror})"
-        raise CourseError(f"{reason}: name another with --out or CSE_OUTPUTS.") from error
-    for remains in target.parent.glob(".*.tmp-*"):
-        files.sweep(target.with_name(remains.name[1:].partition(".tmp-")[0]))
-    folder = files.temporary_name(target)
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        files.remove(folder)
 
 
 def _papermill(source: Path, partial: Path, parameters: dict[str, Any], progress: Progress) -> str | None:

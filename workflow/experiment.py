@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
-from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from lib.augment import parse
 from lib.distributed import Group, is_main_process
 from lib.encoder import Encoder, resolve_device, resolve_precision
 from lib.profiles import Profile, profile
-from lib.recipes import RECIPES, Recipe, recipe
+from lib.recipes import RECIPES, Recipe, check_whole_number, recipe
 from workflow import identity
 from workflow.identity import dev_pairs, model_hash, model_path, portable, text_hash
 
@@ -52,8 +51,10 @@ def resolve(
         ValueError: a name that there is not, or a value outside its range.
     """
     _check_names(profile=profile_name, method=method, model=model, corpus=corpus)
-    _check_number("max_steps", max_steps, 0, MOST_STEPS)
-    _check_number("n_sentences", n_sentences, 1)
+    if max_steps is not None:
+        check_whole_number("max_steps", max_steps, 0, MOST_STEPS)
+    if n_sentences is not None:
+        check_whole_number("n_sentences", n_sentences, 1)
     model, corpus = model and str(model), corpus and str(corpus)
     chosen = profile(profile_name)
     if corpus is not None and corpus != chosen.corpus:
@@ -80,15 +81,6 @@ def _check_names(**names: object) -> None:
             continue
         if not isinstance(value, str) or not value:
             raise ValueError(f"{name} must be a name or a path, got {value!r}")
-
-
-def _check_number(name: str, value: object, least: int, most: int | None = None) -> None:
-    if value is None:
-        return
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
-        highest = "" if most is None else f" and at most {most:,}"
-        raise ValueError(f"{name} must be a whole number of at least {least}{highest}, got {value!r}")
 
 
 def with_text_at_hand(chosen: Profile, data_dir: str | None = None) -> Profile:
@@ -299,7 +291,7 @@ def run(
         FileNotFoundError: data, encoder or another file is not there.
     """
     _check_names(notebook=notebook, data_dir=data_dir, output_dir=output_dir)
-    _check_number("seed", -1 if seed is None else seed, 0, 2**32 - 1)
+    check_whole_number("seed", seed, 0, 2**32 - 1)
     chosen, wanted, steps = resolve(profile_name, method, model, max_steps, **changes)
     place = resolve_device(device)
     precision, scoring = (resolve_precision(name, place) for name in (precision, scoring))

@@ -11,8 +11,7 @@ import shutil
 import sys
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -209,7 +208,7 @@ def unpack(tar_path: str | Path, target: str | Path) -> Path:
     tar_path, final = Path(tar_path), Path(target) / "senteval"
     if final.exists():
         raise FileExistsError(f"{final} is there already: remove it first")
-    with _workplace(final) as unpacked:
+    with files.scratch_folder(final) as unpacked:
         _extract(tar_path, unpacked)
         marks = sorted(unpacked.rglob("STS/STS12-en-test"), key=lambda path: len(path.parts))
         if not marks:
@@ -219,18 +218,6 @@ def unpack(tar_path: str | Path, target: str | Path) -> Path:
             raise ValueError(f"{tar_path.name} is not the data expected: {'; '.join(wrong)}")
         root.rename(final)
     return final
-
-
-@contextmanager
-def _workplace(final: Path) -> Iterator[Path]:
-    """A folder beside `final` for this process alone; what a killed one has left there goes."""
-    files.sweep(final)
-    folder = files.temporary_name(final)
-    folder.mkdir(parents=True)
-    try:
-        yield folder
-    finally:
-        files.remove(folder)
 
 
 def fetch(
@@ -259,12 +246,9 @@ def fetch(
     Source: Gao et al. 2021 (SimCSE), dataset `princeton-nlp/datasets-for-simcse` on the Hugging Face Hub.
     """
     target = Path(target or paths.DATA)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OSError(f"no folder {target} can be made ({error.strerror}): name another with --target") from error
+    files.make_folder(target, "--target")
     final = {TAR: target / "senteval", WIKI1M: target / WIKI1M}
-    with files.locked(target / "fetch"), _workplace(target / "fetch") as folder:
+    with files.locked(target / "fetch"), files.scratch_folder(target / "fetch") as folder:
         for name in names:
             digest = _bring(name, final[name], target, partial(download, name, folder))
             if digest:

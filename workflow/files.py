@@ -101,8 +101,6 @@ def _alone(out: Path) -> Iterator[None]:
             reason = error.strerror or str(error)
             raise OSError(f"nothing can be written to {out.parent} ({reason}): name another output") from error
         except Timeout:
-            if not out.with_name(f".{out.name}.lock").exists():
-                raise PermissionError(f"nothing can be written to {out.parent}") from None
             print(f"waiting for another process that writes {out}", file=sys.stderr)
             stack.enter_context(locked(out))
         yield

@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 from lib import paths
 from lib.augment import sda, sda_zh
-from lib.files import sha256, write_bytes
+from lib.files import make_folder, sha256, write_bytes
 
 UNUSED = ("ner", "senter", "textcat", "entity_ruler", "entity_linker")
 CHUNK = 2000
@@ -90,6 +90,7 @@ def parse(
 
     Raises:
         ValueError: as `load`; `workers` or `chunk` below 1; the pipeline's files changed meanwhile.
+        OSError: `folder` cannot be made.
 
     Example:
         >>> [token.tag_ for token in next(parse(["She sings."]))]
@@ -97,6 +98,8 @@ def parse(
     """
     _at_least(1, workers=workers, chunk=chunk)
     nlp = load(model)
+    if folder is not None:
+        make_folder(Path(folder), "--parses")
     jobs = _jobs(sentences, nlp, str(model), folder, chunk)
     with tqdm(total=len(sentences), unit="sentence", unit_scale=True, disable=not progress) as bar:
         if _in_one(jobs, workers):
