@@ -473,7 +473,9 @@ class _Loop:
             else:
                 self.stale += 1
         result.stopped_early = self.group.agree(self.out_of_patience())
-        if self.out is not None and self.group.is_main:
+        if not self.group.is_main:
+            self.reseed()
+        elif self.out is not None:
             self.save(self.out)
 
     def out_of_patience(self) -> bool:
@@ -563,13 +565,16 @@ class _Loop:
         self.restore_random(tensors)
 
     def restore_random(self, tensors: Mapping[str, Tensor]) -> None:
-        """The main process goes on with its dropout masks; the others, which saved none, draw new ones."""
+        """Every process goes on with the dropout masks that it would have drawn."""
         if not self.group.is_main:
-            torch.manual_seed(dropout_seed(self.seed, self.group.rank, self.result.steps))
-            return
+            return self.reseed()
         torch.set_rng_state(tensors["random.cpu"])
         if "random.cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random.cuda"], self.group.device)
+
+    def reseed(self) -> None:
+        """Make dropout from here on a function of the step alone: for processes that write no checkpoint."""
+        torch.manual_seed(dropout_seed(self.seed, self.group.rank, self.result.steps))
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

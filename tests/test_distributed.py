@@ -88,24 +88,61 @@ if dist.is_initialized():
     dist.destroy_process_group()
 """
 
+RESUMED = """
+import os, sys
+from pathlib import Path
+import torch
+from safetensors.torch import save_file
+from tiny import tiny_recipe, tiny_sentences
+from lib.encoder import Encoder
+from lib.train import fit, make_views
+
+torch.set_num_threads(1)
+base, out, killed_at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+recipe = tiny_recipe(dropout=0.1, lr=1e-3)
+encoder = Encoder.load(base, pooling="cls", head=recipe.head, eval_pooling="mean", dropout=recipe.dropout)
+scored = []
+
+def dev(encoder):
+    scored.append(1)
+    if len(scored) == killed_at:
+        os.kill(os.getpid(), 9)
+    return float(len(scored))
+
+fit(encoder, make_views(tiny_sentences(48), recipe, encoder.tokenizer), recipe, max_steps=8, eval_every=2,
+    dev=dev, out=out, device="cpu", precision="fp32")
+weights = {k: v.contiguous() for k, v in encoder.state_dict().items()}
+save_file(weights, out / f"weights-{os.environ['RANK']}.safetensors")
+"""
+TWO_PROCESSES = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory):
-    """Folders written by one process and by two."""
+def base(tmp_path_factory):
+    """A folder with an encoder in `bert`."""
     from tiny import tiny_bert
 
-    base = tmp_path_factory.mktemp("distributed")
-    tiny_bert(base / "bert")
+    folder = tmp_path_factory.mktemp("distributed")
+    tiny_bert(folder / "bert")
+    return folder
+
+
+def launched(text: str, base: Path, launcher: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A script run on `base`'s encoder, with this folder and the repository on its path."""
     here = Path(__file__).parent
     script = base / "script.py"
-    begin = f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\nHEADS = {HEADS}\n"
-    script.write_text(begin + SCRIPT)
+    script.write_text(f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\nHEADS = {HEADS}\n{text}")
     environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
     environment.update(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", ACCELERATE_MIXED_PRECISION="bf16")
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
-    for name, launch in (("one", []), ("two", launcher)):
-        command = [sys.executable, *launch, str(script), str(base / "bert"), str(base / name)]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, *launcher, str(script), str(base / "bert"), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def outcome(base):
+    """Folders written by one process and by two."""
+    for name, launcher in (("one", []), ("two", TWO_PROCESSES)):
+        done = launched(SCRIPT, base, launcher, str(base / name))
         assert done.returncode == 0, done.stderr[-3000:]
     return base
 
@@ -169,6 +206,19 @@ def test_each_process_has_a_seed_of_its_own(outcome):
     one, first, second = notes(outcome / "one"), notes(outcome / "two"), notes(outcome / "two", 1)
     assert one["seed"] == first["seed"] == 42
     assert abs(second["seed"] - 42) > 1000
+
+
+def test_two_processes_resume_bit_for_bit_with_their_dropout(base):
+    """The first is killed while it scores; both go on with the masks that they would have drawn."""
+    found = {}
+    for name, kills in (("whole", [0]), ("resumed", [3, 0])):
+        for killed_at in kills:
+            done = launched(RESUMED, base, TWO_PROCESSES, str(base / name), str(killed_at))
+            assert (done.returncode != 0) == bool(killed_at), done.stderr[-3000:]
+        found[name] = [load_file(base / name / f"weights-{rank}.safetensors") for rank in (0, 1)]
+    for rank in (0, 1):
+        whole, resumed = found["whole"][rank], found["resumed"][rank]
+        assert [k for k in whole if not torch.equal(whole[k], resumed[k])] == []
 
 
 def test_alone_everything_is_the_identity(monkeypatch):
