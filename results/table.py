@@ -18,22 +18,6 @@ TRAINED = {
 }
 
 
-def mean_sd(values: pd.Series) -> str:
-    """`mean ± sd` with two decimals (sd over seeds, n − 1); the value alone for one run, – for none.
-
-    Runs without the number collapsed: they are counted, and there is no mean without them.
-
-    Example:
-        >>> mean_sd(pd.Series([1.0, 2.0, 3.0])), mean_sd(pd.Series([1.0, 2.0, np.nan]))
-        ('2.00 ± 1.00', '– (1 of 3 collapsed)')
-    """
-    if lost := int(values.isna().sum()):
-        return f"– ({lost} of {len(values)} collapsed)"
-    if len(values) == 0:
-        return "–"
-    return f"{values.mean():.2f}" + (f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else "")
-
-
 def of_the_grid(table: pd.DataFrame) -> pd.DataFrame:
     """The runs of the grid `simcse_small` among all rows: a run with another temperature is no run of its recipe."""
     return grids.collect(grids.read("simcse_small"), table)
@@ -52,7 +36,7 @@ def headline(table: pd.DataFrame) -> str:
 
     def row(name: str, rows: pd.DataFrame, which: str) -> str:
         columns = (f"stsb_dev_spearman_{which}", f"sts7_test_avg_{which}")
-        cells = [mean_sd(rows.get(column, pd.Series(dtype=float))) for column in columns]
+        cells = [grids.mean_sd(rows.get(column, pd.Series(dtype=float))) for column in columns]
         return f"| {name} | {len(rows)} | {which if len(rows) > 1 else '–'} | {cells[0]} | {cells[1]} |"
 
     for recipe, name in names.items():

@@ -440,3 +440,20 @@ def test_a_table_names_the_rows_without_a_run(tmp_path, outputs, capsys) -> None
     with pytest.raises(SystemExit, match="no finished run of a, b"):
         grids.main([tiny_grid(tmp_path), "--table", str(tmp_path / "t.csv")])
     assert (tmp_path / "t.csv").read_text().startswith("row,column,paper,n,collapsed,mean,sd\n")
+
+
+def test_mean_and_sd_count_what_collapsed() -> None:
+    values = [70.0, 72.0, 77.0]
+    assert grids.mean_sd(pd.Series(values)) == f"73.00 ± {statistics.stdev(values):.2f}"
+    assert grids.mean_sd(pd.Series([*values, np.nan])) == "– (1 of 4 collapsed)"
+    assert grids.mean_sd(pd.Series([70.0])) == "70.00" and grids.mean_sd(pd.Series(dtype=float)) == "–"
+
+
+def test_a_summary_of_rows_counts_a_collapsed_seed_and_not_a_metric_that_a_run_has_not() -> None:
+    seeds = {"row": ["b", "b", "b", "a", "a"], "seed": [0, 1, 2, 0, 1]}
+    runs_of = pd.DataFrame({**seeds, "score": [70.0, np.nan, 74.0, 1.0, np.nan], "other": [1.0, 2.0, 6.0, 4.0, 8.0]})
+    runs_of["collapsed"] = ["", "loss score", "", "", "loss"]
+    table = grids.summary(runs_of, {"STS": "score", "SICK": "other"})
+    assert table.index.tolist() == ["b", "a"] and table.columns.tolist() == ["seeds", "STS", "SICK"]
+    assert table.loc["b"].tolist() == [3, "– (1 of 3 collapsed)", "3.00 ± 2.65"]
+    assert table.loc["a"].tolist() == [2, "1.00", "6.00 ± 2.83"]

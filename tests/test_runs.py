@@ -2,7 +2,6 @@
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -307,13 +306,6 @@ def test_two_outputs_folders_share_the_lock_of_one_table(tmp_path: Path, monkeyp
             runs.save_results("02_simcse", tmp_path / "a", results)
         assert not (results / "02_simcse.csv").exists()
     assert len(pd.read_csv(runs.save_results("02_simcse", tmp_path / "a", results))) == 1
-
-
-def test_mean_and_sd_count_what_collapsed() -> None:
-    values = [70.0, 72.0, 77.0]
-    assert table.mean_sd(pd.Series(values)) == f"73.00 ± {statistics.stdev(values):.2f}"
-    assert table.mean_sd(pd.Series([*values, np.nan])) == "– (1 of 4 collapsed)"
-    assert table.mean_sd(pd.Series([70.0])) == "70.00" and table.mean_sd(pd.Series(dtype=float)) == "–"
 
 
 def test_fill_replaces_between_the_markers_only(tmp_path: Path) -> None:

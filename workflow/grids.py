@@ -225,11 +225,49 @@ def note(collected: pd.DataFrame) -> str:
     return f"{runs_of} under an older version of SDA's rules ({versions}; today's is {sda.VERSION})."
 
 
-def _is_collapsed(collected: pd.DataFrame, metric: str) -> list[bool]:
+def _is_collapsed(collected: pd.DataFrame, metric: str) -> np.ndarray:
     """Whether the run of each row has this metric, and it is no number."""
     if "collapsed" not in collected:
-        return [False] * len(collected)
-    return [metric in names.split() for names in collected["collapsed"].fillna("").astype(str)]
+        return np.zeros(len(collected), bool)
+    found = [metric in names.split() for names in collected["collapsed"].fillna("").astype(str)]
+    return np.array(found, bool)
+
+
+def mean_sd(values: pd.Series) -> str:
+    """`mean ± sd` with two decimals (sd over seeds, n − 1); the value alone for one run, – for none.
+
+    Runs without the number collapsed: they are counted, and there is no mean without them.
+
+    Example:
+        >>> mean_sd(pd.Series([1.0, 2.0, 3.0])), mean_sd(pd.Series([1.0, 2.0, np.nan]))
+        ('2.00 ± 1.00', '– (1 of 3 collapsed)')
+    """
+    if lost := int(values.isna().sum()):
+        return f"– ({lost} of {len(values)} collapsed)"
+    if len(values) == 0:
+        return "–"
+    return f"{values.mean():.2f}" + (f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else "")
+
+
+def summary(collected: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
+    """One line a row of a grid: `seeds`, how many it has, and `mean_sd` of each metric over them.
+
+    Args:
+        collected: as `collect` gives it.
+        metrics: the heading of each column, and the metric below it.
+
+    Example:
+        >>> runs_of = pd.DataFrame({"row": ["a", "a"], "seed": [0, 1], "score": [1.0, 2.0]})
+        >>> summary(runs_of, {"STS": "score"}).to_dict("index")
+        {'a': {'seeds': 2, 'STS': '1.50 ± 0.71'}}
+    """
+    lines: dict[str, dict[str, object]] = {}
+    for row, part in collected.groupby("row", sort=False):
+        lines[str(row)] = {"seeds": part["seed"].nunique()}
+        for name, metric in metrics.items():
+            has_it = part[metric].notna().to_numpy() | _is_collapsed(part, metric)
+            lines[str(row)][name] = mean_sd(part.loc[has_it, metric])
+    return pd.DataFrame.from_dict(lines, orient="index", columns=["seeds", *metrics]).rename_axis("row")
 
 
 def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
