@@ -1,5 +1,6 @@
 """The robustness benchmark: its instruments find planted faults, and find none where there is none."""
 
+import json
 import os
 import random
 import time
@@ -85,5 +86,15 @@ def test_damaged_files_are_refused_or_read_and_a_silent_reader_is_found(tmp_path
 
 def test_the_table_adds_up() -> None:
     rows = [Count("a", tries=2, kills=1, wrong=1).row(), Count("b", tries=3, tracebacks=2).row()]
-    content = {"date": "", "machine": "", "commit": "", "seed": 0, "rows": rows}
-    assert report.markdown(content).splitlines()[-1] == "| **all** | 5 | 1 | 0 | 0 | 1 | 0 | 0 | 2 |"
+    content = {"made": {"a": "today"}, "rows": rows}
+    lines = report.markdown(content).splitlines()
+    assert lines[-1] == "| **all** | 5 | 1 | 0 | 0 | 1 | 0 | 0 | 2 |" and "* a: today" in lines
+
+
+def test_a_campaign_run_alone_leaves_the_others_in_the_table(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(report, "TARGET", tmp_path)
+    old = report.with_others([Count("kill: a", tries=2).row(), Count("race: b", tries=3).row()], "yesterday")
+    (tmp_path / "robustness.json").write_text(json.dumps(old))
+    new = report.with_others([Count("race: b", tries=4).row()], "today")
+    assert new["made"] == {"kill": "yesterday", "race": "today"}
+    assert [(row["campaign"], row["tries"]) for row in new["rows"]] == [("kill: a", 2), ("race: b", 4)]

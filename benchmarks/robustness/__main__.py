@@ -30,10 +30,11 @@ def markdown(content: dict) -> str:
     lines = [
         "# Kills, damaged input, races",
         "",
-        f"{content['date']}, {content['machine']}, commit {content['commit']}, seed {content['seed']}. Made by "
-        "`python -m benchmarks.robustness`. *Refused* is a sentence that names what is wrong; *accepted* is input that "
-        "gave a result, among it damage that cannot be known, such as another letter. The last four columns count "
-        "defects.",
+        "Made by `python -m benchmarks.robustness`. *Refused* is a sentence that names what is wrong; *accepted* is "
+        "input that gave a result, among it damage that cannot be known, such as another letter. The last four columns "
+        "count defects.",
+        "",
+        *(f"* {kind}: {made}" for kind, made in sorted(content["made"].items())),
         "",
         "| campaign | " + " | ".join(COLUMNS) + " |",
         "|---|" + "--:|" * len(COLUMNS),
@@ -44,12 +45,17 @@ def markdown(content: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def with_others(rows: list[dict]) -> list[dict]:
-    """The new rows, and those of the kinds of campaign that were not run this time."""
+def with_others(rows: list[dict], made: str) -> dict:
+    """The new rows, and those of the kinds of campaign that were not run this time; of each kind how it was made."""
     path = TARGET / "robustness.json"
-    known = json.loads(path.read_text(encoding="utf-8"))["rows"] if path.exists() else []
-    run = {row["campaign"].partition(":")[0] for row in rows}
-    return [*(row for row in known if row["campaign"].partition(":")[0] not in run), *rows]
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"made": {}, "rows": []}
+    kinds = dict.fromkeys((_kind(row) for row in rows), made)
+    kept = [row for row in known["rows"] if _kind(row) not in kinds]
+    return {"made": known["made"] | kinds, "rows": [*kept, *rows]}
+
+
+def _kind(row: dict) -> str:
+    return row["campaign"].partition(":")[0]
 
 
 def order() -> list[str]:
@@ -76,13 +82,9 @@ def main(arguments: list[str] | None = None) -> int:
     if "races" in wanted:
         counts += races.main(tries["races"])
     environment = runs.environment()
-    content = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": environment["cpu"],
-        "commit": str(environment["commit"])[:10],
-        "seed": chosen.seed,
-        "rows": with_others([count.row() for count in counts]),
-    }
+    today = datetime.now(UTC).date().isoformat()
+    made = f"{today}, {environment['cpu']}, commit {str(environment['commit'])[:10]}, seed {chosen.seed}"
+    content = with_others([count.row() for count in counts], made)
     text = markdown(content)
     print(text)
     if not chosen.no_file:
