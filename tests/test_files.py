@@ -92,6 +92,16 @@ def test_a_living_writer_and_another_machine_keep_theirs(tmp_path) -> None:
     assert own.exists() and not other.exists()
 
 
+@pytest.mark.parametrize(("hours", "stays"), [(20, True), (30, False)])
+def test_what_another_machine_left_stays_for_a_day(tmp_path, hours: int, stays: bool) -> None:
+    other = tmp_path / ".a.tmp-elsewhere-1-0123abcd"
+    other.touch()
+    then = time.time() - hours * 3600
+    os.utime(other, (then, then))
+    files.sweep(tmp_path / "a")
+    assert other.exists() == stays
+
+
 def test_the_same_process_number_on_two_machines_is_no_clash(tmp_path, monkeypatch) -> None:
     here = files.temporary_name(tmp_path / "a")
     monkeypatch.setattr(files, "_RUN", "00000000")

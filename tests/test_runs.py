@@ -287,6 +287,17 @@ def test_results_hold_runs_on_real_data_once(tmp_path: Path) -> None:
     assert {"seed", "profile", "machine", "commit"} <= set(table.columns)
 
 
+def test_the_table_of_results_is_sorted_by_seed_within_a_recipe(tmp_path: Path) -> None:
+    for seed in (11, 2, 1):
+        for steps in (10, 20, 30):
+            record = runs.Run("n", "r", seed, {"profile": "small", "max_steps": 5, "lr": steps}, {}, tmp_path / "a")
+            record.start()
+            record.finish({"stsb_dev_spearman_last": 1.0})
+    assert (
+        pd.read_csv(runs.save_results("n", tmp_path / "a", tmp_path))["seed"].tolist() == [1] * 3 + [2] * 3 + [11] * 3
+    )
+
+
 def test_rows_of_an_older_version_are_not_added(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(runs, "RESULTS_VERSION", runs.RESULTS_VERSION - 1)
     finished(tmp_path / "a", "02_simcse", "mini_simcse", 1, "small", 60.0)

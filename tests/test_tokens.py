@@ -163,6 +163,13 @@ def test_epochs_and_seeds_differ():
     assert not np.array_equal(first, np.concatenate(BucketBatches(lengths, 10, 1).epoch(0)))
 
 
+def test_neighbours_in_the_corpus_are_spread_over_the_epoch():
+    first = np.concatenate(BucketBatches(np.full(1000, 5), 10, 0, bucket=False).epoch(0))
+    assert abs(np.corrcoef(first, np.arange(1000))[0, 1]) < 0.15
+    batches = BucketBatches(np.full(1000, 5), 10, 0, bucket=True, pool=2).epoch(0)
+    assert np.mean([np.ptp(rows) for rows in batches]) > 500
+
+
 def padding(batches: BucketBatches) -> float:
     used = sum(int(batches.lengths[b].sum()) for b in batches.epoch(0))
     read = sum(int(batches.lengths[b].max()) * len(b) for b in batches.epoch(0))
