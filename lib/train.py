@@ -281,6 +281,16 @@ def discard_checkpoint(out: Path) -> None:
     checkpoint.discard(out)
 
 
+def is_better(score: float, best: float) -> bool:
+    """Whether a dev score is a new best; a score that is no number, of a collapsed encoder, never is.
+
+    Example:
+        >>> is_better(2.0, 1.0), is_better(1.0, math.nan), is_better(math.nan, math.nan)
+        (True, True, False)
+    """
+    return score > best or (math.isnan(best) and not math.isnan(score))
+
+
 def dropout_seed(seed: int, rank: int, step: int = 0) -> int:
     """Seed of a process's dropout from `step` on: the run's own in the main process.
 
@@ -467,7 +477,7 @@ class _Loop:
             score = self.dev(self.encoder)
             self.encoder.train()
             result.history[-1]["dev_score"] = score
-            if result.best_score is None or math.isnan(result.best_score) or score > result.best_score:
+            if result.best_score is None or is_better(score, result.best_score):
                 result.best_score, result.best_step, self.stale = score, result.steps, 0
                 result.best_state = _on_cpu(self.encoder.trained_state())
             else:

@@ -115,6 +115,16 @@ def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(tiny, monkeyp
     assert dev.geometry(encoder, "best", 5.0) == pytest.approx(geometries[3]) and encoded == [1]
 
 
+def test_a_later_tie_is_not_taken_for_the_best_of_before_an_interruption(tiny, monkeypatch):
+    dev = experiment.DevScore(profile("tiny"), recipe("mini_simcse"), resumed=True)
+    before, after = (Encoder.load(profile("tiny").model, eval_pooling=pooling) for pooling in ("cls", "mean"))
+    scripted_scores(monkeypatch, 3.0)
+    dev(after)
+    for which, encoder in (("best", before), ("last", after)):
+        alone = experiment.evaluate.geometry(experiment.encode_as(encoder, dev.wanted), dev.pairs)
+        assert dev.geometry(before, which, 3.0) == pytest.approx(alone)
+
+
 def test_a_finished_run_is_not_done_again(tiny, trained):
     first = run("nb", "simcse", "tiny", device="cpu")
     assert len(trained) == 6

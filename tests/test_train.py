@@ -313,6 +313,14 @@ def test_patience_stops_after_scores_without_a_new_best(folder):
     assert not patient.stopped_early and patient.steps == 12
 
 
+def test_patience_runs_out_for_an_encoder_that_has_collapsed(folder):
+    nan = float("nan")
+    _, result = quick(folder, steps=30, recipe=tiny_recipe(patience=2), dev=scripted([nan] * 9), eval_every=3)
+    assert result.stopped_early and (result.steps, result.best_step) == (9, 3)
+    _, saved = quick(folder, steps=12, recipe=tiny_recipe(patience=2), dev=scripted([nan, 1.0, nan, 0.5]), eval_every=3)
+    assert (saved.best_step, saved.best_score, saved.stopped_early) == (6, 1.0, True)
+
+
 def test_best_and_last_weights_are_both_kept(folder, tmp_path):
     seen = []
 

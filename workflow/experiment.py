@@ -1,6 +1,5 @@
 """From parameters to metrics: data, encoder, training and evaluation of one run, in one call."""
 
-import math
 import os
 import warnings
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from filelock import Timeout
 
-from lib import data, evaluate, files, paths, runs, train, transfer
+from lib import checkpoint, data, evaluate, files, paths, runs, train, transfer
 from lib.augment import parse
 from lib.distributed import Group, is_main_process
 from lib.encoder import Encoder, resolve_device, resolve_precision
@@ -164,11 +163,20 @@ class DevScore:
     """The profile's dev set as a function of an encoder: Spearman ×100.
 
     The embeddings of the last call and of the highest score are kept, so that the geometry of those two states
-    costs no second encoding.
+    costs no second encoding. Those of the highest are not where a training is taken up (`resumed`): a later state may
+    have the very score of one from before the interruption.
     """
 
-    def __init__(self, chosen: Profile, wanted: Recipe, data_dir: str | None = None, precision: str = "fp32"):
+    def __init__(
+        self,
+        chosen: Profile,
+        wanted: Recipe,
+        data_dir: str | None = None,
+        precision: str = "fp32",
+        resumed: bool = False,
+    ):
         self.pairs, self.wanted, self.precision = dev_pairs(chosen, data_dir), wanted, precision
+        self.resumed = resumed
         self.kept: dict[str, tuple[float, evaluate.Encode]] = {}
 
     def __call__(self, encoder: Encoder) -> float:
@@ -176,8 +184,7 @@ class DevScore:
         known = self._known(encoder)
         score = evaluate.pairs_spearman(known, self.pairs)
         self.kept["last"] = score, known
-        best = self.kept.get("best", (math.nan, known))[0]
-        if math.isnan(best) or score > best:
+        if not self.resumed and ("best" not in self.kept or train.is_better(score, self.kept["best"][0])):
             self.kept["best"] = score, known
         return score
 
@@ -312,7 +319,7 @@ def run(
             if force:
                 train.discard_checkpoint(record.folder)
         encoder = _new_encoder(wanted, record.seed)
-        dev = DevScore(chosen, wanted, data_dir, scoring)
+        dev = DevScore(chosen, wanted, data_dir, scoring, resumed=(record.folder / checkpoint.NAME).exists())
         if steps == 0:
             score = dev(encoder.to(place))
             result = train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
