@@ -35,20 +35,20 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 check: setup  ## can the course run here? what to do if not
-	$(BIN)/python -m workflow.check
+	$(BIN)/python -m lib check
 
 course: setup  ## execute every notebook at the mini profile into outputs/, JOBS=2 at a time
-	HF_HUB_OFFLINE=1 $(BIN)/python -m lib.course --jobs $(JOBS)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m lib course --jobs $(JOBS)
 
 lab: setup  ## open the notebooks in JupyterLab
-	@$(BIN)/python -m workflow.check || true
+	@$(BIN)/python -m lib check || true
 	$(BIN)/jupyter lab --notebook-dir notebooks
 
 assignments: setup  ## release, collect and grade all assignments with made-up students, into outputs/classroom
-	$(BIN)/python -m workflow.classroom course
+	$(BIN)/python -m tools.classroom course
 
 book: setup  ## the course as a web site, into outputs/book/html
-	$(BIN)/python -m workflow.site
+	$(BIN)/python -m tools.site
 
 test: test-fast test-real test-notebooks  ## lint, types, tests, each notebook once (PRECISION=fp32 or bf16: what auto means)
 
@@ -70,22 +70,23 @@ test-real: setup  ## tests on real data, skipped where there is none (CSE_DATA=f
 test-all: test test-slow test-browser assignments book  ## every check there is
 
 verify-results: setup  ## train two committed rows again, drawn by date (CSE_DATA=folder)
-	HF_HUB_OFFLINE=1 $(BIN)/python -m workflow.verify
+	HF_HUB_OFFLINE=1 $(BIN)/python -m tools.verify
 
 bench-robustness: setup  ## kills, damaged input, races: half an hour or more
 	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks.robustness
 
-lint: setup  ## ruff and mypy
+lint: setup  ## ruff, mypy and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: setup  ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 table: setup  ## the tables of the README, from results/
-	$(BIN)/python results/table.py
+	$(BIN)/python -m tools.table
 
 bench: setup  ## side-by-side timings on the CPU
 	$(BIN)/python -m benchmarks
@@ -94,7 +95,7 @@ bench-gpu: setup  ## side-by-side timings on a GPU
 	$(BIN)/python -m benchmarks --gpu
 
 notebooks: setup  ## execute the notebooks in place, for a commit
-	HF_HUB_OFFLINE=1 $(BIN)/python notebooks/refresh.py
+	HF_HUB_OFFLINE=1 $(BIN)/python -m tools.refresh
 
 strip: setup  ## clear the notebooks' outputs
 	$(BIN)/jupyter nbconvert --clear-output --inplace $(NOTEBOOKS)

@@ -20,7 +20,8 @@ import torch
 from transformers import BertConfig, BertModel
 
 from lib import data, files, paths, runs
-from lib.encoder import Encoder, resolve_precision
+from lib.device import resolve_precision
+from lib.encoder import Encoder
 from lib.recipes import Recipe, recipe
 from lib.train import fit, make_views
 

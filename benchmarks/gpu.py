@@ -18,7 +18,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Side, Task
 from lib import paths
-from lib.encoder import resolve_device
+from lib.device import resolve_device
 
 EPOCH = 1_000_000
 VOCABULARY = "vocab/bert-base-uncased"

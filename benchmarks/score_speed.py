@@ -17,7 +17,9 @@ from transformers import AutoTokenizer, BertConfig
 from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Sample, Side
 from lib import data, evaluate, paths
-from lib.encoder import Encoder, resolve_precision
+from lib.data import sets
+from lib.device import resolve_precision
+from lib.encoder import Encoder
 
 CPU = torch.device("cpu")
 DEFAULT = f"{THEIRS} fp32 (its default)"
@@ -92,7 +94,7 @@ def smoke_folder(folder: Path) -> tuple[Path, Path]:
     config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **common.TINY)
     common.save_model(folder / "plain", tokenizer, config)
     Encoder.load(folder / "plain", pooling="mean").export_sentence_transformers(folder / "model")
-    (folder / data.OWN_SETS).touch()
+    (folder / sets.OWN_SETS).touch()
     texts = iter(common.made_up(1000, tokenizer))
     files = [(f"STS/{task}-en-test/STS.%s.{s}.txt", "") for task, subsets in data.STS_SUBSETS.items() for s in subsets]
     for pattern, _ in files:

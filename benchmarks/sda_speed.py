@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import spacy
 
 from lib import paths
-from lib.augment import parse, sda
+from lib.augment import sda
+from lib.augment.sda import parse
 
 if TYPE_CHECKING:
     from benchmarks.common import Side

@@ -14,7 +14,8 @@ from transformers import AutoConfig, AutoTokenizer, BertConfig
 from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Side, Task
 from lib import paths
-from lib.encoder import Encoder, resolve_precision
+from lib.device import resolve_precision
+from lib.encoder import Encoder
 
 SHAPE = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 512}
 CPU = torch.device("cpu")

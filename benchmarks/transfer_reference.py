@@ -1,4 +1,4 @@
-"""The seven transfer tasks of all-MiniLM-L6-v2: `lib.transfer` beside a reference that shares no code with it.
+"""The seven transfer tasks of all-MiniLM-L6-v2: `lib.evaluate.transfer` beside a reference that shares no code with it.
 
 The reference reads the raw files itself, encodes with `SentenceTransformer` and searches C with scikit-learn's
 `GridSearchCV` over a `Pipeline`, with another solver (Newton's method) than `lib` uses. Same protocol, same folds, unit
@@ -21,8 +21,10 @@ from sklearn.preprocessing import StandardScaler
 from transformers import AutoTokenizer, BertConfig
 
 from benchmarks import common
-from lib import data, files, paths, transfer
+from lib import data, files, paths
+from lib.data import sets
 from lib.encoder import Encoder
+from lib.evaluate import transfer
 
 FOLDS, SEED = 10, 1111
 LIMIT = 1.0
@@ -171,7 +173,7 @@ def smoke_folder(folder: Path, n: int = 60) -> tuple[Path, Path]:
     for split in ("train", "test"):
         rows = [f"{i % 2}\t1\t2\t{next(texts)}\t{next(texts)}" for i in range(n)]
         files[f"MRPC/msr_paraphrase_{split}.txt"] = ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", *rows]
-    (folder / data.OWN_SETS).touch()
+    (folder / sets.OWN_SETS).touch()
     for name, rows in files.items():
         path = folder / "senteval" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,8 @@ from benchmarks.common import OURS, Sample, Side
 from lib import data, paths
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA
-from lib.encoder import Encoder, resolve_precision
+from lib.device import resolve_precision
+from lib.encoder import Encoder
 from lib.recipes import Recipe, recipe
 from lib.tokens import tokenise
 from lib.train import fit, make_views

@@ -1,4 +1,4 @@
-"""Sphinx's settings for the course as a web site; `make book` (`python -m workflow.site`) copies and builds it."""
+"""Sphinx's settings for the course as a web site; `make book` (`python -m tools.site`) copies and builds it."""
 
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert

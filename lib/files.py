@@ -215,3 +215,12 @@ def sha256(path: str | Path) -> str:
     """SHA-256 of a file's bytes, 64 hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_foreign(path: Path, mark: str) -> bool:
+    """Whether `path` must not be replaced: it is a file, or a folder with content but without `mark`.
+
+    Args:
+        mark: name of a file that every folder of our own making has.
+    """
+    return path.is_file() or (path.is_dir() and any(path.iterdir()) and not (path / mark).exists())

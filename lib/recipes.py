@@ -4,14 +4,11 @@ Every field is checked against its type and its range when a recipe is made, bef
 loaded. What the papers and their authors' code say of each field stands in
 `data/papers/settings.csv`.
 
-Command line: `python -m lib.recipes list` names them with their sources, `python -m lib.recipes show paper_una_bert`
-prints the fields that one uses.
+`python -m lib recipes list` names them with their sources, `python -m lib recipes show NAME` prints one.
 """
 
-import argparse
 import os
 import re
-import sys
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from numbers import Integral
@@ -121,7 +118,7 @@ class Recipe:
         eval_at_epoch_ends: dev scores there too.
         whiten: at evaluation embeddings are whitened (`lib.evaluate.whitened_encode`), with the mean and covariance of
             the sentences that are compared.
-        lora_rank: r of LoRA (`lib.lora`); 0 trains all weights.
+        lora_rank: r of LoRA (`lib.encoder.adapters`); 0 trains all weights.
         bucket: batches hold sentences of similar length, which saves padding and takes away the length as a cue for
             telling negatives apart; False shuffles, as all papers' code does.
         drop_last: leave out the sentences that do not fill the last batch of an epoch.
@@ -630,26 +627,3 @@ def recipe(name: str, **changes) -> Recipe:
     if name not in RECIPES:
         raise ValueError(f"unknown recipe {name!r}: choose one of {', '.join(RECIPES)}")
     return RECIPES[name].changed(**changes)
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """`list [PART]` prints names and sources, `show NAME` all fields in use."""
-    parser = argparse.ArgumentParser(prog="python -m lib.recipes", description="The hyper-parameters of the papers.")
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("list", help="names and sources").add_argument("part", nargs="?", default="", help="of the name")
-    verbs.add_parser("show", help="the fields of one").add_argument("name")
-    chosen = parser.parse_args(arguments)
-    if chosen.verb == "list":
-        found = [r for r in RECIPES.values() if chosen.part in r.name]
-        print("\n".join(f"{r.name:<29}{r.source}" for r in found) or f"no recipe has {chosen.part!r} in its name")
-        return
-    try:
-        wanted = recipe(chosen.name)
-    except ValueError as error:
-        sys.exit(f"error: {error}")
-    print(f"{wanted.name}: {wanted.source}")
-    print("\n".join(f"  {name:<25}{value}" for name, value in wanted.in_use().items()))
-
-
-if __name__ == "__main__":
-    main()

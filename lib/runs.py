@@ -1,9 +1,8 @@
 """A run's folder: parameters, metrics and environment, written atomically; and the table of all runs.
 
-Command line: `python -m lib.runs collect NOTEBOOK` appends finished runs on real data to `results/`.
+Command line: `python -m lib runs collect NOTEBOOK` appends finished runs on real data to `results/`.
 """
 
-import argparse
 import ast
 import hashlib
 import json
@@ -309,7 +308,7 @@ def save_results(
     if not len(table):
         raise FileNotFoundError(
             f"no finished run of {notebook} on real data under {folder or paths.outputs()}: "
-            f"run a grid of `workflow/grids/` first, `python -m workflow.grids NAME`"
+            f"run a grid of `workflow/grids/` first, `python -m lib grid NAME`"
         )
     path = results / f"{notebook}.csv"
     with files.locked(path):
@@ -319,19 +318,3 @@ def save_results(
         table = table.sort_values(["recipe", "profile", "max_steps", "seed", "run_id"], kind="stable")
         write_text(path, table.to_csv(index=False, float_format="%.8g"))
     return path
-
-
-def main(arguments: list[str] | None = None) -> None:
-    """`collect NOTEBOOK` writes `results/NOTEBOOK.csv`."""
-    parser = argparse.ArgumentParser(prog="python -m lib.runs", description="Collect finished runs.")
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("collect", help="append runs on real data to results/").add_argument("notebook")
-    chosen = parser.parse_args(arguments)
-    try:
-        print(f"wrote {save_results(chosen.notebook)}")
-    except (FileNotFoundError, ValueError) as error:
-        sys.exit(f"error: {error}")
-
-
-if __name__ == "__main__":
-    main()

@@ -23,12 +23,14 @@ from lib.augment.embeddings import EmbeddingViews
 from lib.augment.representations import REPRESENTATIONS
 from lib.augment.tfidf import TfidfModel
 from lib.augment.una import UNA
+from lib.batches import BucketBatches
+from lib.device import resolve_device, resolve_precision
 from lib.distributed import Group
-from lib.encoder import Encoder, resolve_device, resolve_precision
+from lib.encoder import Encoder
 from lib.files import sweep
 from lib.optimizer import learning_rate, make_optimizer
 from lib.recipes import Recipe, check_whole_number
-from lib.tokens import BucketBatches, TokenRows, tokenise
+from lib.tokens import TokenRows, tokenise
 
 Negative = Callable[[np.ndarray, int], tuple[Tensor, Tensor]]
 LOSSES: dict[str, Callable[..., Tensor]] = {

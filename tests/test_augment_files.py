@@ -9,8 +9,9 @@ import pytest
 from tiny import tiny_sentences
 
 from lib import data, paths
-from workflow.augment import main
-from workflow.files import read_aligned, write_aligned
+from lib.augment.output import write_aligned
+from lib.commands.augment import main
+from lib.data import read_aligned
 
 LINES = [*tiny_sentences(25), "", "the last ."]
 
@@ -125,7 +126,7 @@ def test_a_request_that_fails_at_once_is_in_nobodys_way(tmp_path):
 
 WRITES = """
 import sys, time
-from workflow.files import write_aligned
+from lib.augment.output import write_aligned
 mark = sys.argv[2]
 def change(part, first):
     time.sleep(0.02)
@@ -159,7 +160,7 @@ def test_the_text_itself_is_never_written_over(name, tmp_path, monkeypatch, caps
     (tmp_path / "link.txt").symlink_to("in.txt")
     (tmp_path / "hard.txt").hardlink_to("in.txt")
     for force in ([], ["--force"]):
-        assert main(["crop", "in.txt", name, "--quiet", *force]) == 1
+        assert main(["crop", "in.txt", name, "--quiet", *force]) == 2
         error = capsys.readouterr().err
         assert "is a file that is read (in.txt)" in error and error.count("\n") == 1
     assert (tmp_path / "in.txt").read_text() == "a cat sat .\n"
@@ -169,8 +170,8 @@ def test_what_the_method_reads_is_never_written_over(tmp_path, monkeypatch, caps
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.txt").write_text("a cat sat .\n")
     (tmp_path / "t.tsv").write_text("cat\tpet\n")
-    assert main(["una", "in.txt", "t.tsv", "--fit-on", "t.tsv", "--force", "--quiet"]) == 1
-    assert main(["eda", "in.txt", "t.tsv", "--synonyms", "t.tsv", "--force", "--quiet"]) == 1
+    assert main(["una", "in.txt", "t.tsv", "--fit-on", "t.tsv", "--force", "--quiet"]) == 2
+    assert main(["eda", "in.txt", "t.tsv", "--synonyms", "t.tsv", "--force", "--quiet"]) == 2
     assert (tmp_path / "t.tsv").read_text() == "cat\tpet\n"
     assert capsys.readouterr().err.count("is a file that is read (t.tsv)") == 2
 
@@ -180,13 +181,13 @@ def test_a_file_of_somebody_else_stays_and_a_finished_one_is_told(tmp_path, monk
     (tmp_path / "in.txt").write_text("a cat sat .\n")
     (tmp_path / "o.txt").write_text("my notes\n")
     request = ["crop", "in.txt", "o.txt", "--quiet"]
-    assert main(request) == 1 and "not of this command's making" in capsys.readouterr().err
+    assert main(request) == 2 and "not of this command's making" in capsys.readouterr().err
     assert (tmp_path / "o.txt").read_text() == "my notes\n"
     assert main([*request, "--force"]) == 0
     before = (tmp_path / "o.txt").read_bytes()
     capsys.readouterr()
     assert main(request) == 0 and "o.txt is finished already" in capsys.readouterr().out
-    assert main([*request, "--rate", "0.5"]) == 1 and "another rate" in capsys.readouterr().err
+    assert main([*request, "--rate", "0.5"]) == 2 and "another rate" in capsys.readouterr().err
     assert (tmp_path / "o.txt").read_bytes() == before
 
 
@@ -264,7 +265,7 @@ def test_wrong_requests_are_one_sentence(arguments, message, tmp_path, monkeypat
     (tmp_path / "utf16.txt").write_bytes("a cat .\n".encode("utf-16"))
     (tmp_path / "cr.txt").write_bytes(b"a cat .\ra dog .\r")
     (tmp_path / "loop.txt").symlink_to("loop.txt")
-    assert main([*arguments, "--quiet"]) == 1
+    assert main([*arguments, "--quiet"]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1 and not (tmp_path / "o.txt").exists()
 
@@ -277,12 +278,12 @@ def test_another_thesaurus_under_the_same_name_is_noticed(tmp_path, monkeypatch,
     assert main(request) == 0 and main(request) == 0
     (tmp_path / "t.tsv").write_text("big\thuge\n")
     capsys.readouterr()
-    assert main(request) == 1 and "made with another files of t.tsv" in capsys.readouterr().err
+    assert main(request) == 2 and "made with another files of t.tsv" in capsys.readouterr().err
     assert read_aligned(tmp_path / "o.txt") == ["a large dog"] * 5
 
 
 def test_an_interruption_is_one_sentence(tmp_path, monkeypatch, capsys):
-    from workflow import augment as command
+    from lib.commands import augment as command
 
     (tmp_path / "in.txt").write_text("a cat .\n")
     monkeypatch.setattr(command, "augment", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -297,7 +298,7 @@ def test_without_wordnet_the_default_thesaurus_says_what_to_do(tmp_path, monkeyp
     monkeypatch.setattr(wordnet, "_DIRECTORIES", ())
     wordnet.wordnet.cache_clear()
     (tmp_path / "in.txt").write_text("a cat .\n")
-    assert main(["eda", str(tmp_path / "in.txt"), str(tmp_path / "o.txt"), "--quiet"]) == 1
+    assert main(["eda", str(tmp_path / "in.txt"), str(tmp_path / "o.txt"), "--quiet"]) == 2
     error = capsys.readouterr().err
     assert "nltk.downloader wordnet" in error and "--synonyms data/mini/thesaurus.tsv" in error
     assert error.count("\n") == 1

@@ -23,7 +23,7 @@ import nbformat
 import pytest
 
 from lib import paths
-from workflow import classroom
+from tools import classroom
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1800)]
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from workflow import check
+from lib import check
 
 
 def test_this_environment_is_ready() -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import nbformat
 import pytest
 
-from workflow import classroom
+from tools import classroom
 
 NAMES = classroom.names()
 caught = cache(classroom.caught)

@@ -12,9 +12,9 @@ import nbformat
 import pandas as pd
 import pytest
 
-from lib import paths
-from notebooks import refresh
-from workflow import course, pages
+from lib import course, pages, paths
+from lib.__main__ import main as cli
+from tools import refresh
 
 RUN = """
 from lib import runs
@@ -140,7 +140,7 @@ def test_two_notebooks_at_a_time_and_the_last_one_after_them(tmp_path: Path) -> 
     both = "import os, pathlib\nprint(sorted(p.name for p in pathlib.Path(os.environ['CSE_OUTPUTS']).glob('*/*.html')))"
     write(folder / "03_last.ipynb", markdown("# 03 · Last"), parameters, code(both))
     (tmp_path / "two.py").write_text(
-        "import sys\nfrom pathlib import Path\nfrom workflow.course import course\n"
+        "import sys\nfrom pathlib import Path\nfrom lib.course import course\n"
         f"if __name__ == '__main__':\n    sys.exit(course(Path({str(folder)!r}), sys.stdout, print, 2))\n"
     )
     outputs = tmp_path / "outputs"
@@ -325,7 +325,7 @@ def test_empty_outputs_give_an_empty_table(outputs: Path) -> None:
 
 def test_command_line_from_another_folder(folder: Path, outputs: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
-    command = [sys.executable, "-m", "lib.course", "--notebooks", str(folder), "run", "03_last"]
+    command = [sys.executable, "-m", "lib", "run", "03_last", "--notebooks", str(folder)]
     arguments = ["-p", "beta", "0.1", "-p", "profile", "010", "--no-lesson"]
     done = subprocess.run(
         [*command, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
@@ -337,7 +337,7 @@ def test_command_line_from_another_folder(folder: Path, outputs: Path, tmp_path:
 
 
 def test_exit_status_of_a_notebook_that_fails(folder: Path, outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert course.main(["--notebooks", str(folder), "run", "02"]) == 1
+    assert cli(["run", "02", "--notebooks", str(folder)]) == 1
     assert "FAILED 02_bad, cell [2]: ValueError: no luck" in capsys.readouterr().err
 
 
@@ -369,7 +369,7 @@ def test_a_wrong_request_is_one_sentence(folder, outputs, tmp_path, monkeypatch,
     for name, content in NO_NOTEBOOKS.items():
         (tmp_path / name).write_bytes(content)
     monkeypatch.chdir(tmp_path)
-    assert course.main(["--notebooks", str(folder), *arguments]) == 2
+    assert cli([*arguments, "--notebooks", str(folder)]) == 2
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
 
@@ -377,21 +377,21 @@ def test_a_wrong_request_is_one_sentence(folder, outputs, tmp_path, monkeypatch,
 def test_a_notebook_is_never_executed_into_itself(folder: Path, outputs: Path, capsys) -> None:
     notebook = folder / "03_last.ipynb"
     before = notebook.read_bytes()
-    assert course.main(["--notebooks", str(folder), "run", "03", "--out", str(notebook)]) == 2
+    assert cli(["run", "03", "--out", str(notebook), "--notebooks", str(folder)]) == 2
     assert "is the notebook itself" in capsys.readouterr().err and notebook.read_bytes() == before
-    assert course.main(["--notebooks", str(folder.parent), "all"]) == 2
+    assert cli(["course", "--notebooks", str(folder.parent)]) == 2
 
 
 def test_parameters_that_are_no_python_are_named(tmp_path: Path, outputs: Path, capsys) -> None:
     notebook = write(tmp_path / "01_a.ipynb", code("x: int = = 3", "parameters"))
-    assert course.main(["run", str(notebook), "-p", "x", "1"]) == 2
+    assert cli(["run", str(notebook), "-p", "x", "1"]) == 2
     assert "the cell tagged `parameters` is no Python" in capsys.readouterr().err
 
 
 def test_what_a_killed_execution_left_goes_with_the_next(tmp_path: Path, outputs: Path) -> None:
     kills = "import os, signal, psutil\npsutil.Process(os.getppid()).kill()\nos._exit(1)"
     notebook = write(tmp_path / "01_kills.ipynb", code("n: int = 1", "parameters"), code(kills))
-    command = [sys.executable, "-m", "lib.course", "run", str(notebook), "-p", "n", "2"]
+    command = [sys.executable, "-m", "lib", "run", str(notebook), "-p", "n", "2"]
     assert subprocess.run(command, cwd=paths.ROOT, capture_output=True, check=False).returncode == -9
     folder = outputs / "01_kills"
     assert [p for p in folder.iterdir() if p.name.startswith(".")]

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib import data, files, paths
-from lib.data import Pairs
-from workflow import fetch
+from lib.__main__ import main as cli
+from lib.data import Pairs, corpora, fetch, sets
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
 
@@ -43,7 +43,7 @@ def write(path: Path, content: str | bytes) -> Path:
 @pytest.fixture
 def own_sets(tmp_path):
     """The sets in the test's folder are its own, of any size."""
-    (tmp_path / data.OWN_SETS).touch()
+    (tmp_path / sets.OWN_SETS).touch()
 
 
 own = pytest.mark.usefixtures("own_sets")
@@ -157,7 +157,7 @@ def test_sts_subset_skips_exactly_the_unscored_lines(tmp_path, rows):
     folder = tmp_path / "senteval/STS/STS12-en-test"
     write(folder / "STS.input.MSRpar.txt", "".join(f"{a}\t{b}\n" for a, b, _ in rows))
     write(folder / "STS.gs.MSRpar.txt", "".join("\n" if g is None else f"{g!r}\n" for *_, g in rows))
-    pairs = data._sts_subset("STS12", "MSRpar", tmp_path)
+    pairs = sets.sts_subset("STS12", "MSRpar", tmp_path)
     assert list(zip(pairs.sentence1, pairs.sentence2, pairs.scores, strict=True)) == [
         r for r in rows if r[2] is not None
     ]
@@ -236,7 +236,7 @@ def test_malformed_sts_names_file_and_line(tmp_path, sentences, gold, message):
     write(tmp_path / "STS/STS13-en-test/STS.input.FNWN.txt", sentences)
     write(tmp_path / "STS/STS13-en-test/STS.gs.FNWN.txt", gold)
     with pytest.raises(ValueError, match=message):
-        data._sts_subset("STS13", "FNWN", tmp_path)
+        sets.sts_subset("STS13", "FNWN", tmp_path)
 
 
 def test_the_sizes_of_the_sets_add_up_to_the_published_ones():
@@ -250,7 +250,7 @@ def test_the_sizes_of_the_sets_add_up_to_the_published_ones():
 def test_missing_gold_file(tmp_path):
     write(tmp_path / "STS/STS13-en-test/STS.input.FNWN.txt", "a\tb\n")
     with pytest.raises(FileNotFoundError, match=r"STS\.gs\.FNWN\.txt is missing"):
-        data._sts_subset("STS13", "FNWN", tmp_path)
+        sets.sts_subset("STS13", "FNWN", tmp_path)
 
 
 HEADER = "sentence_A\tsentence_B\trelatedness_score\n"
@@ -279,7 +279,7 @@ def test_a_part_of_a_published_set_is_refused(tmp_path, name, case):
     write(tmp_path / "TREC/TREC_10.label", "NUM:x a ?\n" * 500)
     with pytest.raises(ValueError, match=rf"{path.name}: {found:,} where {name} has {expected:,}.*'own-sets'"):
         read_set(name, tmp_path)
-    (tmp_path / data.OWN_SETS).touch()
+    (tmp_path / sets.OWN_SETS).touch()
     read_set(name, tmp_path)
 
 
@@ -288,9 +288,9 @@ def test_a_part_of_an_sts_set_is_refused(tmp_path):
     write(folder / "STS.input.FNWN.txt", "a\tb\n" * 90)
     write(folder / "STS.gs.FNWN.txt", "1\n" * 90)
     with pytest.raises(ValueError, match=r"STS\.gs\.FNWN\.txt: 90 where STS13 FNWN has 189"):
-        data._sts_subset("STS13", "FNWN", tmp_path)
-    (folder / data.OWN_SETS).touch()
-    assert len(data._sts_subset("STS13", "FNWN", tmp_path)) == 90
+        sets.sts_subset("STS13", "FNWN", tmp_path)
+    (folder / sets.OWN_SETS).touch()
+    assert len(sets.sts_subset("STS13", "FNWN", tmp_path)) == 90
 
 
 @own
@@ -337,9 +337,9 @@ def test_mini_pairs_has_no_train_split():
 
 
 @own
-@pytest.mark.parametrize("name", data.BINARY_TASKS)
+@pytest.mark.parametrize("name", sets.BINARY_TASKS)
 def test_binary_transfer_tasks(tmp_path, name):
-    one, zero = data.BINARY_TASKS[name]
+    one, zero = sets.BINARY_TASKS[name]
     write(tmp_path / "senteval" / one, "good \n\n")
     write(tmp_path / "senteval" / zero, "caf\u00e9\n")
     assert data.transfer(name, tmp_path).splits == {"all": (["good", "", "café"], [1, 1, 0])}
@@ -354,7 +354,7 @@ def test_transfer_encodings(tmp_path):
 
 @own
 def test_sst2_trec_mrpc(tmp_path):
-    for split in data.SPLITS:
+    for split in sets.SPLITS:
         write(tmp_path / f"SST/binary/sentiment-{split}", f"{split} is fine \t1\nso so\t0\n")
     assert data.transfer("SST2", tmp_path).splits["dev"] == (["dev is fine", "so so"], [1, 0])
     write(tmp_path / "TREC/train_5500.label", "NUM:dist How far ?\nABBR:exp What is a \xf1 ?\n".encode("latin-1"))
@@ -434,7 +434,7 @@ def test_missing_data_is_one_sentence_with_the_command(tmp_path, read):
         read(tmp_path)
     message = str(caught.value)
     assert "is missing (looked for" in message and str(tmp_path) in message and "\n" not in message
-    assert "python -m lib.data fetch" in message and "CSE_DATA" in message
+    assert "python -m lib data fetch" in message and "CSE_DATA" in message
 
 
 def test_pretrain_corpus_reads_all_files_in_order(tmp_path):
@@ -454,7 +454,7 @@ def test_no_corpus_stands_in_for_another_unasked(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"wikipedia_en_2015\.txt\.xz is missing"):
         data.corpus("wikipedia", tmp_path)
     assert data.at_hand("wikipedia", tmp_path) == "wiki1m"
-    for file in data.WIKIPEDIA_FILES:
+    for file in corpora.WIKIPEDIA_FILES:
         write(tmp_path / "corpus/pretrain" / file, lzma.compress(b"one two three\n"))
     assert data.at_hand("wikipedia", tmp_path) == "wikipedia"
     assert data.at_hand("wikipedia", tmp_path / "nothing") == "wikipedia"
@@ -464,16 +464,16 @@ def full_sts(folder: Path) -> Path:
     for task, subsets in data.STS_SUBSETS.items():
         for subset in subsets:
             write(folder / f"STS/{task}-en-test/STS.input.{subset}.txt", "a\tb\n")
-    for split in data.SPLITS:
+    for split in sets.SPLITS:
         write(folder / f"STS/STSBenchmark/sts-{split}.csv", "g\tf\ty\ti\t3\ta\tb\n")
     return folder
 
 
 def test_corpus_files_are_those_that_are_read(tmp_path):
     full_sts(tmp_path)
-    for split, name in data.SICK_FILES.items():
+    for split, name in sets.SICK_FILES.items():
         write(tmp_path / "SICK" / name, HEADER + f"{split}\tb\t3\n")
-    (tmp_path / data.OWN_SETS).touch()
+    (tmp_path / sets.OWN_SETS).touch()
     files = data.corpus_files("sts_unlabelled", tmp_path)
     assert len(files) == len(set(files)) == 24 + 3 + 3
     assert len(data.corpus("sts_unlabelled", tmp_path)) == 2 * len(files)
@@ -546,11 +546,11 @@ def tree(tmp_path_factory) -> Path:
             write(folder / f"STS.input.{subset}.txt", "a\tb\n" * pairs)
             write(folder / f"STS.gs.{subset}.txt", "3\n" * scored + "\n" * (pairs - scored))
     header = "sentence_A\tsentence_B\trelatedness_score\n"
-    for split in data.SPLITS:
+    for split in sets.SPLITS:
         write(root / f"STS/STSBenchmark/sts-{split}.csv", "g\tf\ty\ti\t3\ta\tb\n" * n[f"STS-B {split}"])
-        write(root / "SICK" / data.SICK_FILES[split], header + "a\tb\t3\n" * n[f"SICK-R {split}"])
+        write(root / "SICK" / sets.SICK_FILES[split], header + "a\tb\t3\n" * n[f"SICK-R {split}"])
         write(root / f"SST/binary/sentiment-{split}", "a\t1\n" * n[f"SST2 {split}"])
-    for name, (one, zero) in data.BINARY_TASKS.items():
+    for name, (one, zero) in sets.BINARY_TASKS.items():
         write(root / one, "a\n" * (n[name] - 5))
         write(root / zero, "b\n" * 5)
     write(root / "TREC/train_5500.label", "NUM:x a ?\n" * n["TREC train"])
@@ -620,12 +620,12 @@ def test_check_names_each_difference(tree, tmp_path):
 
 
 def test_check_command(tree, tmp_path, capsys):
-    assert fetch.main(["check", str(tree)]) == 0
+    assert cli(["data", "check", str(tree)]) == 0
     out = capsys.readouterr().out
     assert "STS12                 3108      3108\n" in out and "wiki1m             1000000    absent (optional)" in out
-    assert fetch.main(["check", str(tmp_path)]) == 1
+    assert cli(["data", "check", str(tmp_path)]) == 1
     assert "STS12                 3108    absent <-" in capsys.readouterr().out
-    assert fetch.main(["check", str(tmp_path / "nowhere")]) == 1
+    assert cli(["data", "check", str(tmp_path / "nowhere")]) == 2
     assert "error: no folder" in capsys.readouterr().err
 
 
@@ -790,7 +790,7 @@ def test_unpack_does_not_replace(hub, tmp_path):
 
 def test_fetch_respects_offline(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    assert fetch.main(["fetch", "--target", str(tmp_path)]) == 1
+    assert cli(["data", "fetch", "--target", str(tmp_path)]) == 2
     captured = capsys.readouterr()
     assert captured.err.startswith("error: HF_HUB_OFFLINE is set") and captured.err.count("\n") == 1
     assert left(tmp_path) == []
@@ -818,7 +818,7 @@ def test_fetch_without_a_network_is_one_sentence(kind, tmp_path, monkeypatch, ca
         raise kind("Name or service not known\nmore\nlines")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", refuse)
-    assert fetch.main(["fetch", "--target", str(tmp_path)]) == 1
+    assert cli(["data", "fetch", "--target", str(tmp_path)]) == 2
     err = capsys.readouterr().err
     assert "senteval.tar of princeton-nlp/datasets-for-simcse cannot be downloaded: Name or service" in err
     assert err.count("\n") == 1
@@ -826,7 +826,7 @@ def test_fetch_without_a_network_is_one_sentence(kind, tmp_path, monkeypatch, ca
 
 def test_fetch_command_with_a_source(hub, tmp_path):
     def run(*arguments):
-        command = [sys.executable, "-m", "lib.data", "fetch", *map(str, arguments)]
+        command = [sys.executable, "-m", "lib", "data", "fetch", *map(str, arguments)]
         return subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
 
     done = run("--target", tmp_path, "--source", hub)

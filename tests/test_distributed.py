@@ -253,7 +253,7 @@ def test_accelerate_launches_a_grid_in_two_processes(tmp_path):
     accelerate += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
     metrics = {}
     for name, launcher in (("one", [sys.executable]), ("two", accelerate)):
-        command = [*launcher, "-m", "workflow.grids", str(tmp_path / "tiny.yaml"), "--device", "cpu"]
+        command = [*launcher, "-m", "lib", "grid", str(tmp_path / "tiny.yaml"), "--device", "cpu"]
         outputs = {"CSE_OUTPUTS": str(tmp_path / name)}
         here = Path(__file__).parent.parent
         done = subprocess.run(command, env=environment | outputs, capture_output=True, text=True, cwd=here, check=False)

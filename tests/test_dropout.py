@@ -8,7 +8,7 @@ from tiny import tiny_encoder
 from torch import nn
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
 
-from lib.dropout import ATTENTION, Dropout, cheapen, dropout
+from lib.encoder.speedups import ATTENTION, Dropout, cheapen, dropout
 
 BERT = BertConfig(
     vocab_size=50,

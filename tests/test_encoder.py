@@ -27,18 +27,11 @@ from transformers import (
     XLNetModel,
 )
 
-from lib import encoder as module
-from lib.encoder import (
-    FIRST_TOKEN_ALONE,
-    HEADS,
-    POOLINGS,
-    Encoder,
-    build_head,
-    fitting_pooling,
-    pool,
-    resolve_device,
-    resolve_precision,
-)
+from lib.device import resolve_device, resolve_precision
+from lib.encoder import Encoder, build_head, fitting_pooling, pool
+from lib.encoder import storage as module
+from lib.encoder.speedups import FIRST_TOKEN_ALONE
+from lib.recipes import HEADS, POOLINGS
 from lib.tokens import tokenise
 from lib.train import encode_views
 

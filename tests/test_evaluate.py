@@ -17,8 +17,8 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from lib import data, evaluate, paths
-from lib.data import Pairs
-from workflow import score
+from lib.commands import evaluate as command
+from lib.data import Pairs, sets
 
 REAL = os.environ.get("CSE_DATA", ".")
 rows = st.integers(2, 8).flatmap(lambda n: arrays(float, (n, 3), elements=st.integers(-4, 4).map(float)))
@@ -183,7 +183,7 @@ def test_sts_task_against_a_slow_version(lines):
 @pytest.fixture
 def sts_tree(tmp_path) -> Path:
     """Seven small STS sets; pair i of each has the gold score i mod 6."""
-    (tmp_path / data.OWN_SETS).touch()
+    (tmp_path / sets.OWN_SETS).touch()
     for task, names in data.STS_SUBSETS.items():
         folder = tmp_path / f"STS/{task}-en-test"
         folder.mkdir(parents=True)
@@ -486,7 +486,7 @@ def test_command_scores_the_sts_suite(tiny_model, sts_tree, tmp_path, capsys):
 
     path = tmp_path / "new/scores.json"
     options = ["--pooling", "mean", "--precision", "fp32", "--data-dir", str(sts_tree), "--json", str(path)]
-    assert score.main([str(tiny_model), *options]) == 0
+    assert command.main([str(tiny_model), *options]) == 0
     encode = partial(Encoder.load(tiny_model, pooling="mean").encode, precision="fp32")
     written = json.loads(path.read_text())
     assert written["spearman"] == pytest.approx(evaluate.sts7(encode, sts_tree), abs=1e-6)
@@ -501,7 +501,7 @@ def test_command_scores_the_mini_suite(tiny_model, tmp_path, monkeypatch, capsys
         lines = "".join(f"{i % 6}\t{'paraphrase' if i % 2 else 'negated'}\ta {i}\tb {i}\n" for i in range(12))
         (tmp_path / f"sts_{split}.tsv").write_text(f"score\tkind\tsentence1\tsentence2\n{lines}")
     monkeypatch.setattr(paths, "MINI", tmp_path)
-    assert score.main([str(tiny_model), "--suite", "mini", "--json", str(tmp_path / "a.json")]) == 0
+    assert command.main([str(tiny_model), "--suite", "mini", "--json", str(tmp_path / "a.json")]) == 0
     out = capsys.readouterr().out
     assert out.startswith("mini dev  ") and "\nnegated " in out and "\nparaphrase " in out
     written = json.loads((tmp_path / "a.json").read_text())
@@ -518,12 +518,12 @@ def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
         ((tmp_path / "empty",), "empty"),
         ((damaged,), "its files are damaged"),
         ((tiny_model / "config.json",), "config.json"),
-        ((tiny_model, "--data-dir", tmp_path / "empty"), "python -m lib.data fetch"),
+        ((tiny_model, "--data-dir", tmp_path / "empty"), "python -m lib data fetch"),
         ((tiny_model, "--data-dir", sts_tree, "--pooling", "maximum"), "maximum"),
         ((tiny_model, "--device", "gpu"), "device must be 'auto'"),
         ((tiny_model, "--json", tmp_path / "empty"), "is a folder: name a file"),
     ):
-        assert score.main([str(a) for a in arguments]) == 2
+        assert command.main([str(a) for a in arguments]) == 2
         captured = capsys.readouterr()
         errors = [line for line in captured.err.splitlines() if line.startswith("error: ")]
         assert len(errors) == 1 and message in errors[0]
@@ -531,7 +531,10 @@ def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
 
 
 def test_collapse_is_written_as_null(tmp_path):
-    assert score._without_nan({"a": {"b": math.nan, "c": 1.5}, "d": "nan"}) == {"a": {"b": None, "c": 1.5}, "d": "nan"}
+    assert command._without_nan({"a": {"b": math.nan, "c": 1.5}, "d": "nan"}) == {
+        "a": {"b": None, "c": 1.5},
+        "d": "nan",
+    }
 
 
 # --- published values --------------------------------------------------------------------------------------
@@ -544,7 +547,7 @@ def minilm() -> Path:
 
 
 def run(*arguments) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "lib.evaluate", *map(str, arguments)]
+    command = [sys.executable, "-m", "lib", "evaluate", *map(str, arguments)]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
     return subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, env=environment, check=False)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workflow import grids
+from lib import grids
 
 GOOD = """
 source: a table of our own

@@ -10,9 +10,10 @@ import yaml
 from scipy import stats
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from lib import data, evaluate, paths, runs
+from lib import course, data, evaluate, experiment, grids, paths, runs, untrained
+from lib.__main__ import main as cli
 from lib.augment import sda
-from workflow import baselines, course, experiment, grids
+from lib.evaluate.statistics import mean_sd, paired_differences
 
 FILES = sorted(paths.GRIDS.glob("*.yaml"))
 # Rows that other people trained.
@@ -52,7 +53,7 @@ def test_every_cell_is_a_run_of_the_notebook(path) -> None:
     for cell in grid.cells:
         given = {k: v for k, v in cell.set.items() if k != "method"}
         assert set(given) <= set(known), cell
-        if cell.set["method"] not in baselines.METHODS:
+        if cell.set["method"] not in untrained.METHODS:
             experiment.resolve(grid.profile, cell.set["method"], **given)
 
 
@@ -61,7 +62,7 @@ def test_different_cells_are_different_runs(path) -> None:
     grid = grids.read(path)
     resolved = []
     for cell in grid.cells:
-        if cell.set["method"] in baselines.METHODS:
+        if cell.set["method"] in untrained.METHODS:
             continue
         given = {k: v for k, v in cell.set.items() if k != "method"}
         chosen, wanted, steps = experiment.resolve(grid.profile, cell.set["method"], **given)
@@ -85,7 +86,7 @@ def test_every_table_has_a_smaller_version(path, size) -> None:
     assert size == "small" or len(smaller.cells) == sum(cell.smaller is not None for cell in grid.cells)
     for cell in smaller.cells:
         assert size == "small" or not {"corpus", "transfer_pooling"} & set(cell.set), "there is no such data"
-        if cell.set["method"] in baselines.METHODS:
+        if cell.set["method"] in untrained.METHODS:
             continue
         assert set(cell.set) <= set(known)
         chosen, wanted, _ = experiment.resolve(size, **cell.set)
@@ -225,7 +226,7 @@ def test_a_collapsed_seed_is_counted_and_never_left_out_of_a_mean() -> None:
     results["collapsed"] = ["" if value == value else f"loss_last {grid.metric}" for value in results[grid.metric]]
     line = grids.beside_paper(grid, results).set_index("row").loc["bert_una"]
     assert (line["n"], line["collapsed"]) == (3, 1) and np.isnan([line["mean"], line["sd"]]).all()
-    found = grids.paired_differences(grids.collect(grid, results), grid.metric, "bert_simcse")
+    found = paired_differences(grids.collect(grid, results), grid.metric, "bert_simcse")
     assert found.loc["bert_una", "seeds"] == 3 and np.isnan(found.loc["bert_una", ["mean", "95 % ±"]].tolist()).all()
     without = results.assign(collapsed="")
     line = grids.beside_paper(grid, without).set_index("row").loc["bert_una"]
@@ -276,7 +277,7 @@ def test_paired_differences_are_those_of_a_slow_version() -> None:
     rng = np.random.default_rng(0)
     rows = [(r, seed, rng.normal(k, 1)) for k, r in enumerate(["base", "b", "c"]) for seed in range(5)]
     frame = pd.DataFrame(rows, columns=["row", "seed", "score"]).query("not (row == 'c' and seed == 3)")
-    found = grids.paired_differences(frame, "score", "base")
+    found = paired_differences(frame, "score", "base")
     assert list(found.index) == ["b", "c"] and list(found["seeds"]) == [5, 4]
     for row, line in found.iterrows():
         values = {name: part.set_index("seed")["score"] for name, part in frame.groupby("row")}
@@ -285,10 +286,10 @@ def test_paired_differences_are_those_of_a_slow_version() -> None:
         low, high = expected.confidence_interval(0.95)
         assert line["p"] == pytest.approx(expected.pvalue)
         assert [line["mean"] - line["95 % ±"], line["mean"] + line["95 % ±"]] == pytest.approx([low, high])
-    assert list(grids.paired_differences(frame, "score", {"c": "b"})["minus"]) == ["b"]
-    assert np.isnan(grids.paired_differences(frame[frame["seed"] == 0], "score", "base")["p"]).all()
+    assert list(paired_differences(frame, "score", {"c": "b"})["minus"]) == ["b"]
+    assert np.isnan(paired_differences(frame[frame["seed"] == 0], "score", "base")["p"]).all()
     with pytest.raises(ValueError, match="no finished run"):
-        grids.paired_differences(frame, "score", "bass")
+        paired_differences(frame, "score", "bass")
 
 
 def test_table_d7_puts_each_seed_in_its_row() -> None:
@@ -308,25 +309,24 @@ def test_rows_without_training_are_one_run_each() -> None:
 
 
 def test_a_method_without_training_is_a_run_done_once(little) -> None:
-    record = baselines.run("02_simcse", "tfidf", "mini")
+    record = untrained.run("02_simcse", "tfidf", "mini")
     vectorizer = TfidfVectorizer().fit(data.corpus("mini"))
     for split in ("dev", "test"):
         expected = evaluate.pairs_spearman(evaluate.bag_of_words_encode(vectorizer), data.mini_pairs(split))
         assert record.metrics[f"mini_{split}_spearman_last"] == pytest.approx(expected)
     before = record.folder.stat().st_mtime_ns
-    assert baselines.run("02_simcse", "tfidf", "mini").id == record.id and record.folder.stat().st_mtime_ns == before
-    vectors = baselines.run("02_simcse", "sif", "mini").metrics["mini_test_spearman_last"]
-    assert vectors != baselines.run("02_simcse", "word_vectors", "mini").metrics["mini_test_spearman_last"]
+    assert untrained.run("02_simcse", "tfidf", "mini").id == record.id and record.folder.stat().st_mtime_ns == before
+    vectors = untrained.run("02_simcse", "sif", "mini").metrics["mini_test_spearman_last"]
+    assert vectors != untrained.run("02_simcse", "word_vectors", "mini").metrics["mini_test_spearman_last"]
     with pytest.raises(ValueError, match="unknown method without training 'tf': choose one of bag_of_words, tfidf"):
-        baselines.run("02_simcse", "tf", "mini")
+        untrained.run("02_simcse", "tf", "mini")
 
 
 def test_list_prints_the_runs_and_trains_nothing(capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path))
-    grids.main(["una_table_c6", "--list"])
+    cli(["grid", "una_table_c6", "--list"])
     assert len(capsys.readouterr().out.splitlines()) == 12 and not list(tmp_path.iterdir())
-    with pytest.raises(SystemExit, match="no grid"):
-        grids.main(["una_table_c7"])
+    assert cli(["grid", "una_table_c7"]) == 2 and "no grid" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -360,12 +360,12 @@ def tiny_grid(folder, name="tiny", **changes) -> str:
 def test_a_grid_trains_what_is_missing_and_writes_results(tmp_path, little, monkeypatch, capsys) -> None:
     monkeypatch.setattr(runs, "save_results", lambda notebook, only: tmp_path / notebook)
     grid = tiny_grid(tmp_path)
-    grids.main([grid])
+    cli(["grid", grid])
     (finished,) = little.glob("04_una/*/metrics.json")
     before = finished.stat().st_mtime_ns
-    grids.main([grid])
+    cli(["grid", grid])
     assert finished.stat().st_mtime_ns == before
-    grids.main([grid, "--rows", "b"])
+    cli(["grid", grid, "--rows", "b"])
     printed = capsys.readouterr().out
     assert printed.count("a, seed 3: mini_test_spearman_last") == 2 and printed.count("b, seed 3: mini_test") == 1
 
@@ -383,9 +383,10 @@ def test_every_failure_is_one_line_and_the_others_go_on(tmp_path, little, monkey
         return done(notebook, method, *arguments, **options)
 
     monkeypatch.setattr(experiment, "run", run)
-    with pytest.raises(SystemExit, match="2 of 3 runs failed"):
-        grids.main([grid])
-    lines = [line for line in capsys.readouterr().out.splitlines() if "seed 3" in line]
+    assert cli(["grid", grid]) == 1
+    printed = capsys.readouterr()
+    assert "2 of 3 runs failed" in printed.err
+    lines = [line for line in printed.out.splitlines() if "seed 3" in line]
     assert lines[0].startswith("FAILED c, seed 3: cannot load the model 'no/such'")
     assert lines[1].startswith("d, seed 3: mini_test_spearman_last") and lines[2].startswith(
         "FAILED e, seed 3: KeyError: "
@@ -400,17 +401,15 @@ def test_every_run_gets_its_seed_and_the_options(tmp_path, little, monkeypatch) 
         raise ValueError("enough")
 
     monkeypatch.setattr(experiment, "run", run)
-    with pytest.raises(SystemExit, match="2 of 2 runs failed"):
-        grids.main([tiny_grid(tmp_path), "--seeds", "5", "6", "--device", "cpu", "--data-dir", "here"])
+    assert cli(["grid", tiny_grid(tmp_path), "--seeds", "5", "6", "--device", "cpu", "--data-dir", "here"]) == 1
     common = {"max_steps": 1, "batch_size": 4, "device": "cpu", "data_dir": "here"}
     assert asked == [("04_una", "una", "mini", {"seed": seed, **common}) for seed in (5, 6)]
 
 
-def test_a_metric_that_no_run_has_is_told_before_the_training(tmp_path, outputs) -> None:
-    with pytest.raises(
-        SystemExit, match="row 'a' has no metric 'mini_tset_spearman_last': did you mean 'mini_test_spe"
-    ):
-        grids.main([tiny_grid(tmp_path, metric="mini_tset_spearman_last")])
+def test_a_metric_that_no_run_has_is_told_before_the_training(tmp_path, outputs, capsys) -> None:
+    assert cli(["grid", tiny_grid(tmp_path, metric="mini_tset_spearman_last")]) == 2
+    message = "row 'a' has no metric 'mini_tset_spearman_last': did you mean 'mini_test_spe"
+    assert message in capsys.readouterr().err
     assert not outputs.exists()
     for grid in map(grids.read, FILES):
         grids.check(grid)
@@ -428,25 +427,25 @@ def test_the_text_at_hand_is_that_of_the_grid(tmp_path, monkeypatch) -> None:
     assert "n_sentences" not in texts["ConSERT-unsup, STS sentences"]
 
 
-def test_a_damaged_run_is_named_by_the_table(tmp_path, outputs) -> None:
+def test_a_damaged_run_is_named_by_the_table(tmp_path, outputs, capsys) -> None:
     folder = outputs / "04_una" / "a-0-s1"
     folder.mkdir(parents=True)
     (folder / "metrics.json").write_text("{}")
-    with pytest.raises(SystemExit, match=r"a-0-s1/params\.json is damaged"):
-        grids.main([tiny_grid(tmp_path), "--table", str(tmp_path / "t.csv")])
+    assert cli(["grid", tiny_grid(tmp_path), "--table", str(tmp_path / "t.csv")]) == 2
+    assert "a-0-s1/params.json is damaged" in capsys.readouterr().err
 
 
 def test_a_table_names_the_rows_without_a_run(tmp_path, outputs, capsys) -> None:
-    with pytest.raises(SystemExit, match="no finished run of a, b"):
-        grids.main([tiny_grid(tmp_path), "--table", str(tmp_path / "t.csv")])
+    assert cli(["grid", tiny_grid(tmp_path), "--table", str(tmp_path / "t.csv")]) == 2
+    assert "no finished run of a, b" in capsys.readouterr().err
     assert (tmp_path / "t.csv").read_text().startswith("row,column,paper,n,collapsed,mean,sd\n")
 
 
 def test_mean_and_sd_count_what_collapsed() -> None:
     values = [70.0, 72.0, 77.0]
-    assert grids.mean_sd(pd.Series(values)) == f"73.00 ± {statistics.stdev(values):.2f}"
-    assert grids.mean_sd(pd.Series([*values, np.nan])) == "– (1 of 4 collapsed)"
-    assert grids.mean_sd(pd.Series([70.0])) == "70.00" and grids.mean_sd(pd.Series(dtype=float)) == "–"
+    assert mean_sd(pd.Series(values)) == f"73.00 ± {statistics.stdev(values):.2f}"
+    assert mean_sd(pd.Series([*values, np.nan])) == "– (1 of 4 collapsed)"
+    assert mean_sd(pd.Series([70.0])) == "70.00" and mean_sd(pd.Series(dtype=float)) == "–"
 
 
 def test_a_summary_of_rows_counts_a_collapsed_seed_and_not_a_metric_that_a_run_has_not() -> None:

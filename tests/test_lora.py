@@ -8,7 +8,7 @@ from transformers import AlbertConfig, AlbertModel, AutoModel, LlamaConfig, Llam
 
 from lib import train
 from lib.encoder import Encoder
-from lib.lora import add_lora, merged_state
+from lib.encoder.adapters import add_lora, merged_state
 from lib.train import fit, make_views
 
 SENTENCES = tiny_sentences(24)

@@ -13,7 +13,7 @@ import spacy
 from spacy.language import Language
 from spacy.vocab import Vocab
 
-from lib.augment import english
+from lib.augment.sda import english
 from lib.paths import DATA
 
 FOLDER = DATA / "mini-spacy"

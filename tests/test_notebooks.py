@@ -27,8 +27,7 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat.v4 import new_code_cell
 
-from lib import paths
-from workflow import course, pages
+from lib import course, pages, paths
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob(course.NOTEBOOK_PATTERN))
 REQUIRED = ("profile", "seed", "n_seeds", "model", "max_steps", "device", "data_dir", "output_dir")

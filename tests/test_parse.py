@@ -9,8 +9,9 @@ from spacy.language import Language
 from spacy.tokens import Doc
 
 from lib import paths
-from lib.augment import parse, sda, sda_zh
-from workflow import augment as command
+from lib.augment import sda
+from lib.augment.sda import chinese, parse
+from lib.commands import augment as command
 
 SENTENCES = [
     "The children played in the old garden.",
@@ -198,7 +199,7 @@ def test_a_chinese_pipeline_takes_the_chinese_rules(monkeypatch):
     monkeypatch.setattr(parse, "load", lambda model: nlp)
     parse._pipeline.cache_clear()
     try:
-        new = parse.rewrite(["他去了北京。"], list(sda_zh.RULES), model="hand-made")
+        new = parse.rewrite(["他去了北京。"], list(chinese.RULES), model="hand-made")
     finally:
         parse._pipeline.cache_clear()
     assert new["negation"] == ["他没去北京。"] and new["punctuation"] == ["他，去了北京。"]
@@ -224,7 +225,7 @@ def test_command_line(tmp_path, capsys):
     assert target.read_text(encoding="utf-8").splitlines() == expected
     changed = sum(a != b for a, b in zip(SENTENCES, expected, strict=True))
     assert f"{changed} of 18 sentences changed ({100 * changed / 18:.2f} %)" in capsys.readouterr().out
-    assert command.main([*given, "--model", "en_core_web_none"]) == 1
+    assert command.main([*given, "--model", "en_core_web_none"]) == 2
     assert "python -m spacy download" in capsys.readouterr().err
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from tiny import tiny_encoder, tiny_recipe, tiny_sentences
 
-from lib.encoder import resolve_precision
+from lib.device import resolve_precision
 from lib.train import fit, make_views
 
 OTHER = {"fp32": "bf16", "bf16": "fp32"}

@@ -18,8 +18,8 @@ from tiny import WORDS, tiny_sentences
 from transformers import BertConfig, BertForMaskedLM
 
 from lib.encoder import Encoder
-from workflow import pretrain
-from workflow.pretrain import CLS, MASK, SEP, Batches, Plan, learning_rate, ppmi_svd, stack, train
+from tools import pretrain
+from tools.pretrain import CLS, MASK, SEP, Batches, Plan, learning_rate, ppmi_svd, stack, train
 
 PLAN = Plan(
     tokens=9_000,
@@ -228,7 +228,7 @@ from pathlib import Path
 import torch
 from test_pretrain import PLAN
 from lib import files
-from workflow import pretrain
+from tools import pretrain
 
 torch.set_num_threads(1)
 out, data, stops = Path(sys.argv[1]), sys.argv[2], [int(s) for s in sys.argv[3].split(",") if s]

@@ -9,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import encoder, paths, recipes, train
+from lib import encoder, experiment, grids, paths, recipes, train
 from lib.augment import AUGMENTATIONS, embeddings, representations, sda, una
 from lib.profiles import PROFILES, profile
 from lib.recipes import RECIPES, Recipe, recipe, value_of
-from workflow import experiment, grids
 
 TYPES = {field.name: field.type for field in fields(Recipe)}
 NUMBERS = [name for name, kind in TYPES.items() if kind in (int, float)]
@@ -340,7 +339,7 @@ def test_what_moves_numbers_is_recorded_and_what_saves_memory_is_not():
 
 
 def test_show_prints_every_field_in_use():
-    command = [sys.executable, "-m", "lib.recipes", "show", "paper_una_bert"]
+    command = [sys.executable, "-m", "lib", "recipes", "show", "paper_una_bert"]
     lines = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
     shown = dict(line.split(maxsplit=1) for line in lines)
     assert shown == {name: str(value) for name, value in recipe("paper_una_bert").in_use().items()}

@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from lib import files, paths, runs
 from lib.files import write_json, write_text
 from lib.runs import Run, collect, environment, parameters, peak_rss_gib, run_id
-from results import table
+from tools import table
 
 IMPORTS = "import numpy as np\n%matplotlib inline"
 CELL = 'beta: float = 0.5  # share\nradius: int = 4000\nprofile: str = "mini"\nmax_steps: int | None = None'

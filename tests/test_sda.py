@@ -15,8 +15,8 @@ from parses import CLAUSES, CLEAR, COMPLEMENTS, HARD, UNIVERSAL, tree
 from spacy.tokens import Doc
 
 from lib import data, paths
-from lib.augment import english, parse, sda
-from lib.augment.sda import Augmented, Edit, Tree
+from lib.augment import sda
+from lib.augment.sda import Augmented, Edit, Tree, english, parse
 
 SAME = "as it was"
 

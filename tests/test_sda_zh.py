@@ -2,8 +2,7 @@
 
 import pytest
 
-from lib.augment import sda_zh
-from lib.augment.sda import Tree
+from lib.augment.sda import Tree, chinese
 
 SAME = "as it was"
 
@@ -60,13 +59,13 @@ def tree(annotation: str) -> Tree:
 @pytest.mark.parametrize("annotation", PINNED)
 def test_pinned(annotation):
     parse = tree(annotation)
-    rules = (sda_zh.punctuation, sda_zh.modal_verbs, sda_zh.double_negation, sda_zh.negation)
+    rules = (chinese.punctuation, chinese.modal_verbs, chinese.double_negation, chinese.negation)
     found = [rule(parse, Fixed()).text for rule in rules]
     assert found == [parse.text if new == SAME else new for new in PINNED[annotation]]
 
 
 def test_nothing_english_and_no_opener_that_does_not_negate():
-    words = [*sda_zh.MODALS, *sda_zh.OPENERS, *sda_zh.DENIALS]
+    words = [*chinese.MODALS, *chinese.OPENERS, *chinese.DENIALS]
     assert not any(c.isascii() for word in words for c in word) and "令人惊讶的是" not in words
 
 
@@ -74,5 +73,5 @@ def test_every_rule_runs_on_what_is_no_sentence():
     for words in ([], ["。"], ["！"], ["书"]):
         n = len(words)
         parse = Tree(words, [""] * n, ["PU"] * n, ["ROOT"] * n, words, [0] * n)
-        for rule in sda_zh.RULES.values():
+        for rule in chinese.RULES.values():
             assert isinstance(rule(parse, Fixed(1)).text, str)

@@ -8,9 +8,9 @@ import pytest
 import yaml
 from tiny import tiny_bert
 
-from lib import data, encoder, paths
+from lib import data, encoder, experiment, paths, share
+from lib.__main__ import main as cli
 from lib.encoder import Encoder
-from workflow import experiment, share
 
 SENTENCES = ["A dog barks at the door.", "The market fell on Monday.", "A hound is barking.", "She plays the violin."]
 
@@ -120,7 +120,7 @@ def test_an_export_that_fails_leaves_what_was_there(exported, tmp_path, monkeypa
         ("best", ["export", "run", "target"], "params.json"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(make, arguments, message, tmp_path, monkeypatch) -> None:
+def test_what_is_wrong_is_one_sentence(make, arguments, message, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lines.txt").write_text("one\n")
     (tmp_path / "empty.txt").write_text("\n")
@@ -131,18 +131,17 @@ def test_what_is_wrong_is_one_sentence(make, arguments, message, tmp_path, monke
             (tmp_path / "run" / f"{stem}.json").write_text("{")
     if make:
         tiny_bert(tmp_path / "run" / "best")
-    with pytest.raises(SystemExit) as end:
-        share.main(arguments)
-    text = str(end.value)
-    assert text.startswith("error: ") and message in text and "\n" not in text
+    assert cli(arguments) == 2
+    text = capsys.readouterr().err
+    assert text.startswith("error: ") and message in text and text.count("\n") == 1
     assert not (tmp_path / "target").exists()
 
 
 def test_the_command_line(exported, tmp_path, capsys) -> None:
     run, folder = exported
     (tmp_path / "lines.txt").write_text("\n".join(SENTENCES))
-    share.main(["export", str(run.folder), str(tmp_path / "again")])
-    share.main(["search", str(folder), str(tmp_path / "lines.txt"), "A dog is barking.", "-n", "1"])
+    cli(["export", str(run.folder), str(tmp_path / "again")])
+    cli(["search", str(folder), str(tmp_path / "lines.txt"), "A dog is barking.", "-n", "1"])
     from sentence_transformers import SentenceTransformer
 
     a, b = SentenceTransformer(str(folder), device="cpu").encode(["A dog is barking.", "A hound is barking."])
@@ -151,11 +150,13 @@ def test_the_command_line(exported, tmp_path, capsys) -> None:
     assert printed == pytest.approx(cosine, abs=0.01), "searched with the pooling that was exported"
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter.txt").write_text("mine")
-    with pytest.raises(SystemExit, match="is no exported encoder"):
-        share.main(["export", str(run.folder), str(tmp_path / "thesis")])
+    assert (
+        cli(["export", str(run.folder), str(tmp_path / "thesis")]) == 2
+        and "is no exported encoder" in capsys.readouterr().err
+    )
     assert (tmp_path / "thesis" / "chapter.txt").read_text() == "mine"
-    share.main(["export", str(run.folder), str(tmp_path / "again")])
-    with pytest.raises(SystemExit, match="not a finished run"):
-        share.main(["export", str(tmp_path), str(tmp_path / "x")])
-    with pytest.raises(SystemExit, match="error"):
-        share.main(["search", str(folder), str(tmp_path / "none.txt"), "x"])
+    cli(["export", str(run.folder), str(tmp_path / "again")])
+    assert cli(["export", str(tmp_path), str(tmp_path / "x")]) == 2
+    assert "not a finished run" in capsys.readouterr().err
+    assert cli(["search", str(folder), str(tmp_path / "none.txt"), "x"]) == 2
+    assert "error" in capsys.readouterr().err

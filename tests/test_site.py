@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lib import paths
-from workflow import site
+from tools import site
 
 
 @pytest.fixture(scope="module")

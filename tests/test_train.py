@@ -18,10 +18,11 @@ from transformers import get_constant_schedule_with_warmup, get_linear_schedule_
 
 from lib import checkpoint, losses, train
 from lib.augment.embeddings import feature_cutoff, shuffle, token_cutoff
+from lib.batches import BucketBatches
 from lib.encoder import Encoder
 from lib.losses import in_batch_accuracy, info_nce
 from lib.optimizer import learning_rate, make_optimizer
-from lib.tokens import BucketBatches, TokenRows, tokenise
+from lib.tokens import TokenRows, tokenise
 from lib.train import encode_views, fit, make_views
 
 SENTENCES = tiny_sentences(64)

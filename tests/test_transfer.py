@@ -21,9 +21,10 @@ from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFo
 from test_evaluate import pairs_of
 from transformers import AutoModel, AutoTokenizer
 
-from lib import data, evaluate, paths, transfer
+from lib import data, evaluate, paths
 from lib.augment.tfidf import terms_of
-from lib.data import Transfer
+from lib.data import Transfer, sets
+from lib.evaluate import transfer
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
 WORDS = ["gut", "schlecht", "a", "b", "c", "d"]
@@ -50,12 +51,12 @@ def write_tasks(root: Path, separable: bool = True, n: int = 150) -> Path:
         (root / relative).parent.mkdir(parents=True, exist_ok=True)
         (root / relative).write_text("".join(f"{row}\n" for row in rows))
 
-    write(data.OWN_SETS, [])
-    for seed, files in enumerate(data.BINARY_TASKS.values()):
+    write(sets.OWN_SETS, [])
+    for seed, files in enumerate(sets.BINARY_TASKS.values()):
         rows = lines(n, 2, seed, separable)
         for label, relative in zip((1, 0), files, strict=True):
             write(relative, [s for s, y in rows if y == label])
-    for seed, split in enumerate(data.SPLITS, 10):
+    for seed, split in enumerate(sets.SPLITS, 10):
         write(f"SST/binary/sentiment-{split}", [f"{s}\t{y}" for s, y in lines(n, 2, seed, separable)])
     for seed, relative in ((20, "train_5500"), (21, "TREC_10")):
         rows = [f"{data.TREC_CLASSES[y]}:x {s}" for s, y in lines(2 * n, 6, seed, separable)]
@@ -286,7 +287,7 @@ def test_bad_tasks_are_named(tmp_path):
         transfer.transfer7(hashed, tmp_path, tasks=["IMDB"])
     with pytest.raises(ValueError, match="no task: name at least one of MR, CR"):
         transfer.transfer7(hashed, tmp_path, tasks=[])
-    with pytest.raises(FileNotFoundError, match=r"rt-polarity.pos is missing .*`python -m lib.data fetch`"):
+    with pytest.raises(FileNotFoundError, match=r"rt-polarity.pos is missing .*`python -m lib data fetch`"):
         transfer.transfer7(hashed, tmp_path)
     with pytest.raises(ValueError, match="toy: splits train, dev where all; train, test; or train, dev, test"):
         transfer.transfer_task(hashed, gaussian({"train": 8, "dev": 8})[0])
@@ -440,7 +441,7 @@ def characters(sentences: list[str]) -> sparse.csr_matrix:
 
 def test_chinese_pairs_are_scored(tmp_path):
     rows = "0||一个男人。||一个女人。||3\n1||一只狗。||天气很好！||0\n2||他在跑步。||他在跑步。||5\n"
-    (tmp_path / data.OWN_SETS).touch()
+    (tmp_path / sets.OWN_SETS).touch()
     (tmp_path / "cnsd-sts-dev.txt").write_text(rows, encoding="utf-8")
     pairs = data.cnsd("dev", tmp_path)
     assert evaluate.pairs_spearman(characters, pairs) == pytest.approx(100)
@@ -503,7 +504,7 @@ def test_words_of_customer_reviews():
 
 @pytest.mark.real_data
 def test_chinese_sts_b():
-    pairs = {split: data.cnsd(split, REAL) for split in data.SPLITS}
+    pairs = {split: data.cnsd(split, REAL) for split in sets.SPLITS}
     assert {split: len(p) for split, p in pairs.items()} == {"train": 5231, "dev": 1458, "test": 1361}
     scores = {split: evaluate.pairs_spearman(characters, p) for split, p in pairs.items()}
     assert scores == pytest.approx({"train": 58.09, "dev": 64.35, "test": 56.88}, abs=0.01)

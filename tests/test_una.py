@@ -17,7 +17,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from lib import data, paths, train
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA, uniform
-from workflow.augment import main
+from lib.commands.augment import main
 
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]
 WORDS = st.lists(st.sampled_from(list("abcdefgh")), max_size=9)

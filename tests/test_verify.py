@@ -9,7 +9,7 @@ import pytest
 
 from lib import paths, runs
 from lib.augment import sda
-from workflow import verify
+from tools import verify
 
 DAY = datetime.date(2026, 1, 1)
 

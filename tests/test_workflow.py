@@ -12,9 +12,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from lib import paths
-from workflow import grids, jobs
-from workflow.course import parse_value
+from lib import grids, jobs, paths
+from lib.course import parse_value
 
 SNAKEMAKE = [str(Path(sys.executable).with_name("snakemake")), "--cores", "2"]
 

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from lib import data, paths
-from lib.readers import Pairs
+from lib.data.readers import Pairs
 
 STUCK_SECONDS = 120
 USER_ERRORS = (ValueError, OSError, ImportError)

@@ -26,11 +26,11 @@ from safetensors.torch import load_file, save_file
 from tqdm import tqdm
 
 from benchmarks.robustness.common import Count, is_sentence, sentences, small_model
-from lib import data, paths, readers
+from lib import course, data, experiment, grids, paths
+from lib.augment import output as aligned
+from lib.data import fetch, readers
 from lib.encoder import Encoder
 from lib.recipes import RECIPES, Recipe
-from workflow import course, experiment, fetch, grids
-from workflow import files as aligned
 
 Rng = random.Random
 NASTY = [None, True, False, "", " ", "none", "auto", "nein", "0,1", "abc", -1, 0, 1, 2, 0.5, 1e2, 1.5]

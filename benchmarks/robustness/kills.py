@@ -27,9 +27,9 @@ from benchmarks.robustness.common import (
     sentences,
     small_model,
 )
-from lib import runs
-from lib.augment import parse
-from workflow import augment, experiment, share
+from lib import experiment, runs, share
+from lib.augment.sda import parse
+from lib.commands import augment as command
 
 TRAININGS: dict[str, dict] = {
     "SimCSE": {"method": "simcse"},
@@ -117,7 +117,7 @@ def augmented(folder: Path, material: Path, method: str, options: list[str]) -> 
     os.environ["CSE_OUTPUTS"] = str(folder / "outputs")
     options = [str(folder / o) if o == "parses" else o for o in options]
     source, target = str(material / "text.txt"), str(folder / "out.txt")
-    if status := augment.main([method, source, target, "--quiet", *options]):
+    if status := command.main([method, source, target, "--quiet", *options]):
         raise SystemExit(status)
 
 

@@ -53,10 +53,10 @@ def races(material: Path, expected: dict[str, dict[str, str]]) -> list[Race]:
 
 def crop(folder: Path, material: Path, seed: str) -> None:
     """Crop a file of 45,000 lines, which takes several chunks."""
-    from workflow import augment
+    from lib.commands import augment as command
 
     source = str(material / "long.txt")
-    if status := augment.main(["crop", source, str(folder / "out.txt"), "--quiet", "--seed", seed]):
+    if status := command.main(["crop", source, str(folder / "out.txt"), "--quiet", "--seed", seed]):
         raise SystemExit(status)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from lib import paths
-from lib.readers import numbered
+from lib.data.readers import numbered
 
 Synonyms = Callable[[str], list[str]]
 

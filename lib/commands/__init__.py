@@ -1,0 +1,34 @@
+"""The verbs of `python -m lib`, one module each: words in, text on stdout, exit status out.
+
+Exit status: 0; 1 if the work itself failed (a notebook, a run, a count that differs); 2 for a request that cannot be
+met, with one sentence on stderr that says why and what to do; 130 if interrupted.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+
+Main = Callable[[Sequence[str] | None], int]
+EXPECTED = (OSError, ValueError, ImportError, RuntimeError)
+
+
+def reporting(main: Main) -> Main:
+    """`main`, with what a user can cause turned into a sentence on stderr and an exit status.
+
+    Example:
+        >>> reporting(lambda arguments: int(arguments[0]))(["0"])
+        0
+    """
+
+    @wraps(main)
+    def reported(arguments: Sequence[str] | None = None) -> int:
+        try:
+            return main(arguments)
+        except EXPECTED as error:
+            print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print("interrupted: the same command goes on where it stood", file=sys.stderr)
+            return 130
+
+    return reported

@@ -1,0 +1,97 @@
+"""`python -m lib grid una_small`: train what is missing of `workflow/grids/una_small.yaml`.
+
+Finished runs are skipped, an interrupted one is taken up. Several processes share a grid by `--seeds` and `--rows`, or
+each run by `accelerate launch --num_processes 4 -m lib grid una_table_1`, negatives gathered.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from lib import grids, plan, runs
+from lib.commands import reporting
+from lib.distributed import is_main_process
+from lib.files import write_text
+from lib.grids import Grid
+
+
+@reporting
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit status 1 if a run failed, or with `--plan` if one cannot start."""
+    options = _options(arguments)
+    grid = _chosen(options)
+    if options.list:
+        for cell, seed in grid.runs():
+            print(f"{cell.row} · {cell.column} · seed {seed} · {dict(cell.set)}")
+        return 0
+    if options.plan:
+        return _print_plan(plan.plan(grid, options.data_dir, options.device))
+    grids.check(grid)
+    grid = grids.on_text_at_hand(grid, options.data_dir)
+    machine = {"data_dir": options.data_dir, "device": options.device}
+    if options.table:
+        return _write_table(grid, options.table, machine)
+    done, failed = grids.train(grid, machine, partial(print, flush=True))
+    if done and grid.profile != "mini" and options.max_steps is None and is_main_process():
+        print(f"wrote {runs.save_results(grid.notebook, only=done)}")
+    if failed:
+        print(f"{len(failed)} of {len(done) + len(failed)} runs failed", file=sys.stderr)
+    return int(bool(failed))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m lib grid", description="Run a grid; finished runs are skipped.")
+    parser.add_argument("grid", help="a file, or a name in workflow/grids/")
+    parser.add_argument("--profile", default="", help="mini, small, full or chinese (default: the grid's)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[], help="only these (default: the grid's)")
+    parser.add_argument("--max-steps", type=int, help="of every run")
+    parser.add_argument("--rows", nargs="+", default=[], help="only these")
+    parser.add_argument("--data-dir")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--list", action="store_true", help="print the runs, train nothing")
+    parser.add_argument("--plan", action="store_true", help="print what each run needs and takes, train nothing")
+    parser.add_argument("--table", type=Path, help="write the finished runs beside the paper's figures, train nothing")
+    return parser.parse_args(arguments)
+
+
+def _chosen(options: argparse.Namespace) -> Grid:
+    """The grid at the profile, seeds, steps and rows that were asked for."""
+    steps = {} if options.max_steps is None else {"max_steps": options.max_steps}
+    grid = grids.read(options.grid).at(options.profile, tuple(options.seeds), **steps)
+    if not grid.cells:
+        raise ValueError(f"{options.grid} has no rows at the profile {grid.profile}")
+    if unknown := set(options.rows) - {cell.row for cell in grid.cells}:
+        raise ValueError(f"{options.grid} has no rows {sorted(unknown)}")
+    if options.rows:
+        grid = replace(grid, cells=tuple(cell for cell in grid.cells if cell.row in options.rows))
+    return grid
+
+
+def _write_table(grid: Grid, path: Path, machine: dict[str, Any]) -> int:
+    table, older = grids.table_of(grid, machine)
+    write_text(path, table.to_csv(index=False, float_format="%.4f"))
+    print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}", na_rep="–"))
+    if older:
+        print(older)
+    empty = table.loc[table["n"] == 0, "row"]
+    if len(empty):
+        print(f"no finished run of {', '.join(empty)}", file=sys.stderr)
+    return int(len(empty) > 0)
+
+
+def _print_plan(table: pd.DataFrame) -> int:
+    shown = table.drop(columns="missing")
+    print(shown.to_string(index=False, float_format=lambda value: f"{value:.1f}", na_rep="–"))
+    ready = table[table["missing"] == ""]
+    minutes = ready["minutes"].sum()
+    print(f"\n{len(ready)} of {len(table)} runs can start; about {minutes:.0f} minutes one after another.")
+    missing = sorted({text for line in table["missing"] for text in line.split("; ") if text})
+    if missing:
+        print("missing:\n" + "\n".join(f"  {text}" for text in missing), file=sys.stderr)
+    return int(bool(missing))

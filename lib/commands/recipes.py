@@ -1,0 +1,26 @@
+"""`python -m lib recipes list [PART]` prints names and sources, `python -m lib recipes show NAME` the fields in use."""
+
+import argparse
+from collections.abc import Sequence
+
+from lib.commands import reporting
+from lib.recipes import RECIPES, recipe
+
+
+@reporting
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m lib recipes", description="The hyper-parameters of the papers.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("list", help="names and sources").add_argument("part", nargs="?", default="", help="of the name")
+    verbs.add_parser("show", help="the fields of one").add_argument("name")
+    options = parser.parse_args(arguments)
+    if options.verb == "list":
+        found = [r for r in RECIPES.values() if options.part in r.name]
+        nothing = f"no recipe has {options.part!r} in its name"
+        print("\n".join(f"{r.name:<29}{r.source}" for r in found) or nothing)
+        return 0
+    wanted = recipe(options.name)
+    print(f"{wanted.name}: {wanted.source}")
+    print("\n".join(f"  {name:<25}{value}" for name, value in wanted.in_use().items()))
+    return 0

@@ -1,0 +1,59 @@
+"""Corpora and evaluation sets: files in, sentences, graded pairs and labelled tasks out.
+
+`readers` knows the formats, `folders` where files are looked for, `corpora` the training texts, `sets` what is scored,
+and `fetch`, which alone downloads, brings both from the Hugging Face Hub.
+"""
+
+from lib.data.corpora import (
+    CORPORA,
+    aligned_corpus,
+    at_hand,
+    corpus,
+    corpus_files,
+    pretrain_corpus,
+    sample,
+    sts_unlabelled,
+)
+from lib.data.folders import FETCH, TAR, WIKI1M
+from lib.data.readers import TREC_CLASSES, Pairs, Transfer, read_aligned, read_lines
+from lib.data.sets import (
+    SIZES,
+    STS_SUBSETS,
+    TRANSFER_FILES,
+    TRANSFER_TASKS,
+    cnsd,
+    mini_pairs,
+    sick,
+    sts_tasks,
+    stsb,
+    transfer,
+)
+
+__all__ = [
+    "CORPORA",
+    "FETCH",
+    "SIZES",
+    "STS_SUBSETS",
+    "TAR",
+    "TRANSFER_FILES",
+    "TRANSFER_TASKS",
+    "TREC_CLASSES",
+    "WIKI1M",
+    "Pairs",
+    "Transfer",
+    "aligned_corpus",
+    "at_hand",
+    "cnsd",
+    "corpus",
+    "corpus_files",
+    "mini_pairs",
+    "pretrain_corpus",
+    "read_aligned",
+    "read_lines",
+    "sample",
+    "sick",
+    "sts_tasks",
+    "sts_unlabelled",
+    "stsb",
+    "transfer",
+]

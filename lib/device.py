@@ -1,0 +1,57 @@
+"""Where a run computes and how exactly: `auto` is resolved here and nowhere else."""
+
+import os
+
+import torch
+
+
+def resolve_device(device: str = "auto") -> torch.device:
+    """`"auto"` is the first CUDA GPU if there is one, else the CPU; any other name is taken as it is.
+
+    A Mac's GPU is used only if it is named: `"mps"`.
+
+    Raises:
+        ValueError: no device is called so, or PyTorch sees none of that kind here.
+    """
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    message = f"device must be 'auto', 'cpu', 'cuda', 'cuda:1', … or 'mps', got {device!r}"
+    try:
+        chosen = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise ValueError(message) from error
+    if chosen.type not in ("cpu", "cuda", "mps"):
+        raise ValueError(message)
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {device!r} asked for, but PyTorch sees no GPU: use device='cpu'")
+    if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
+        n = torch.cuda.device_count()
+        raise ValueError(f"device {device!r} asked for, but the last of {n} GPUs is 'cuda:{n - 1}'")
+    if chosen.type == "mps" and not torch.backends.mps.is_available():
+        raise ValueError("device 'mps' asked for, but this is no Mac with a GPU: use device='cpu'")
+    return chosen
+
+
+def resolve_precision(precision: str = "auto", device: str | torch.device = "cpu") -> str:
+    """`"auto"` is bf16 autocast where the device multiplies bf16 matrices in hardware, else fp32.
+
+    That means: GPUs that have bf16 units (compute capability 8 or more, or AMD's), and CPUs with AMX tiles or
+    AVX512-BF16. On other CPUs bf16 is emulated and several times slower than fp32. The environment variable
+    `CSE_AUTO_PRECISION`, fp32 or bf16, says what "auto" means in its place; a precision that is named is not touched.
+
+    Raises:
+        ValueError: `precision` is not one of auto, fp32, bf16.
+    """
+    if precision not in ("auto", "fp32", "bf16"):
+        raise ValueError(f"precision must be 'auto', 'fp32' or 'bf16', got {precision!r}")
+    if precision != "auto":
+        return precision
+    if wished := os.environ.get("CSE_AUTO_PRECISION"):
+        if wished not in ("fp32", "bf16"):
+            raise ValueError(f"CSE_AUTO_PRECISION must be fp32 or bf16, got {wished!r}")
+        return wished
+    if torch.device(device).type == "cuda":
+        fast = bool(torch.version.hip) or torch.cuda.get_device_properties(device).major >= 8
+    else:
+        fast = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+    return "bf16" if fast else "fp32"

@@ -1,0 +1,83 @@
+"""Projection heads: what stands between the pooled vector and the loss."""
+
+import torch
+from torch import Tensor, nn
+
+from lib.recipes import CHOICES, HEADS, SIZED_HEADS
+
+
+def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> nn.Module:
+    """Projection head `(n, width) → (n, out)` used in training.
+
+    Args:
+        name: `none`; `linear`; `tanh` or `relu` (linear, then that); `simclr:h:out` (linear to h,
+            batch norm, ReLU, linear to out); `bn_mlp:h:out` (the same without biases, and a batch
+            norm without weights at its end); `simsiam:h:out` (a `simclr` projection with batch norm
+            at its end, then a predictor of the same shape; both outputs side by side, (n, 2·out)).
+            Without `:h:out` both are `width`, but h of `bn_mlp` is 2·`width`.
+        width: of the sentence vectors.
+        std: of the initial weights of a single layer with `init="bert"`.
+        init: of a single layer (`linear`, `tanh`, `relu`): `bert` draws N(0, std) and has no bias
+            at the start, `torch` is `nn.Linear`'s own.
+
+    Batch norm takes its statistics over all rows that the head is called with.
+
+    Raises:
+        ValueError: unknown head or init, or sizes that are not two positive numbers.
+
+    Example:
+        >>> build_head("simclr:600:512", 768)(torch.randn(4, 768)).shape
+        torch.Size([4, 512])
+
+    Sources: `tanh` is BERT's pooler and SimCSE's MLP head (Gao et al. 2021, §6.3); Chen et al. 2020
+    (SimCLR), §4.2; `bn_mlp` is the head of DiffCSE (Chuang et al. 2022, §4.1 and its code:
+    d → 2d → d), which SDA takes over (Zhu et al. 2024, §5.3); Chen & He 2021 (SimSiam), §3, whose
+    projection has three layers and whose predictor a narrower hidden one.
+    """
+    kind, *sizes = name.split(":")
+    if kind not in HEADS:
+        raise ValueError(f"unknown head {name!r}: choose one of {', '.join(HEADS)}")
+    if init not in CHOICES["head_init"]:
+        raise ValueError(f"head_init must be 'bert' or 'torch', got {init!r}")
+    numbers = [int(s) for s in sizes if s.isascii() and s.isdecimal() and int(s)]
+    if sizes and (kind not in SIZED_HEADS or len(sizes) != 2 or len(numbers) != 2):
+        example = "sizes are written as in simclr:600:512 or simsiam:600:512"
+        raise ValueError(f"head {name!r}: {example}")
+    if kind == "none":
+        return nn.Identity()
+    hidden, out = numbers or (2 * width if kind == "bn_mlp" else width, width)
+    if kind == "simclr":
+        return _mlp(width, hidden, out)
+    if kind == "bn_mlp":
+        end = nn.BatchNorm1d(out, affine=False)
+        return nn.Sequential(*_mlp(width, hidden, out, bias=False), end)
+    if kind == "simsiam":
+        projector = nn.Sequential(*_mlp(width, hidden, out), nn.BatchNorm1d(out))
+        return Siamese(projector, _mlp(out, hidden, out))
+    linear = nn.Linear(width, width)
+    if init == "bert":
+        nn.init.normal_(linear.weight, std=std)
+        nn.init.zeros_(linear.bias)
+    activation = {"tanh": nn.Tanh, "relu": nn.ReLU}.get(kind)
+    return linear if activation is None else nn.Sequential(linear, activation())
+
+
+def _mlp(width: int, hidden: int, out: int, bias: bool = True) -> nn.Sequential:
+    first, second = nn.Linear(width, hidden, bias), nn.Linear(hidden, out, bias)
+    return nn.Sequential(first, nn.BatchNorm1d(hidden), nn.ReLU(), second)
+
+
+class Siamese(nn.Module):
+    """SimSiam's projection and its prediction of the other view's, side by side.
+
+    Shapes: (n, width) → (n, 2·out).
+    """
+
+    def __init__(self, projector: nn.Module, predictor: nn.Module):
+        super().__init__()
+        self.projector, self.predictor = projector, predictor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[projection; prediction] of sentence vectors."""
+        z = self.projector(x)
+        return torch.cat([z, self.predictor(z)], dim=1)

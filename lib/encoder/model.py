@@ -1,0 +1,351 @@
+"""A backbone with pooling and a projection head: text in, sentence embeddings out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from lib.device import resolve_device, resolve_precision
+from lib.encoder.adapters import adapter_state, add_lora, has_lora, load_adapter_state, merged_state
+from lib.encoder.heads import build_head
+from lib.encoder.pooling import check_pooling, pool
+from lib.encoder.pretrained import first_line, limit_like_sentence_transformers, load_backbone, optional_file, quiet
+from lib.encoder.speedups import cheapen, keep_bf16, last_attention_output
+from lib.encoder.storage import EXPORTED_POOLINGS, HEAD_FILE, SETTINGS_FILE, saved_settings
+from lib.files import write_json, write_text, written
+from lib.tokens import TokenRows, tokenise
+
+_LONGEST = 1_000_000
+
+
+class Encoder(nn.Module):
+    """Sentence encoder: backbone → pooling → projection head.
+
+    In training mode a forward pass returns `head(pool(pooling))`; in evaluation mode it returns
+    `pool(eval_pooling)`, through the head only if `eval_head`.
+
+    Example:
+        >>> from lib import paths
+        >>> encoder = Encoder.load(paths.MINI_BERT)
+        >>> encoder.encode(["A dog barks.", "A dog barks."]).shape
+        (2, 256)
+    """
+
+    def __init__(
+        self,
+        backbone,
+        tokenizer,
+        pooling: str = "cls",
+        head: str = "none",
+        eval_pooling: str | None = None,
+        eval_head: bool = False,
+        seed: int = 0,
+        head_init: str = "bert",
+        head_per_view: bool = False,
+    ):
+        super().__init__()
+        self.backbone, self.tokenizer = backbone, tokenizer
+        self.settings: dict[str, Any] = {
+            "pooling": check_pooling(pooling),
+            "head": head,
+            "eval_pooling": check_pooling(eval_pooling or pooling),
+            "eval_head": eval_head,
+        }
+        self.head_per_view = head_per_view
+        config = backbone.config
+        self._first_token_only = False
+        if output := last_attention_output(backbone):
+            output.register_forward_pre_hook(self._keep_needed_tokens)
+        std = getattr(config, "initializer_range", 0.02)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed)
+            self.head = build_head(head, config.hidden_size, std, head_init)
+
+    @classmethod
+    def load(
+        cls,
+        name_or_folder: str | Path,
+        pooling: str | None = None,
+        head: str | None = None,
+        eval_pooling: str | None = None,
+        eval_head: bool | None = None,
+        dropout: float | None = None,
+        device: str = "cpu",
+        seed: int = 0,
+        lora_rank: int = 0,
+        head_init: str = "bert",
+        head_per_view: bool = False,
+    ) -> "Encoder":
+        """Load a Hugging Face id, a `transformers` or sentence-transformers folder, or a folder written by `save`.
+
+        A sentence-transformers model is pooled, cut and lower-cased as it says itself, so that `encode` gives its
+        vectors (without their normalisation, which a cosine does not see). No program code of a model is run.
+
+        Args:
+            pooling, head, eval_pooling, eval_head: as `Encoder`; None takes what the folder was saved or exported with,
+                else cls, none, the pooling itself, False.
+            dropout: probability of every dropout inside the backbone, in [0, 1); None keeps the model's own.
+            device: as `resolve_device`.
+            seed: of the initial weights of a head that the folder does not hold, and of LoRA's.
+            lora_rank: r of LoRA (`encoder.adapters`), 0 trains all weights. `save` writes the sum of both.
+            head_init: `init` of `lib.encoder.heads.build_head`, for a head that the folder does not hold.
+            head_per_view: in training the head meets each view by itself, if `forward` is told their sizes.
+
+        Raises:
+            FileNotFoundError: neither a folder nor a model the Hub can give now, or a file of it is missing.
+            PermissionError: the model is gated; the message names the licence page.
+            ImportError: a package that it needs is not installed.
+            ValueError: its files are damaged, of two models, or of a kind that is not served: encoder-decoders, models
+                that need program code of their own, sentence-transformers with other poolings or further layers
+                (unless `pooling` is given, which takes the backbone alone).
+        """
+        name, where = str(name_or_folder), resolve_device(device)
+        settings = saved_settings(name, pooling)
+        explicit = {"pooling": pooling, "head": head, "eval_pooling": eval_pooling, "eval_head": eval_head}
+        saved_head = settings.get("head", "none")
+        if pooling is not None and eval_pooling is None:
+            settings.pop("eval_pooling", None)
+        settings.update({k: v for k, v in explicit.items() if v is not None})
+        backbone, tokenizer = load_backbone(name, dropout)
+        limit_like_sentence_transformers(name, tokenizer)
+        keep_bf16(cheapen(backbone))
+        if lora_rank:
+            add_lora(backbone, lora_rank, seed)
+        encoder = cls(backbone, tokenizer, **settings, seed=seed, head_init=head_init, head_per_view=head_per_view)
+        if encoder.settings["head"] == saved_head:
+            encoder._load_head(name)
+        return encoder.to(where).eval()
+
+    def _load_head(self, name: str) -> None:
+        if not self.head.state_dict():
+            return
+        path = optional_file(name, HEAD_FILE)
+        if path is None:
+            message = f"{name}: {HEAD_FILE}, the weights of its head, is missing: copy it there, or choose head='none'"
+            raise FileNotFoundError(message)
+        try:
+            state = load_file(path)
+            self.head.load_state_dict(state)
+        except (SafetensorError, RuntimeError, OSError) as error:
+            head = self.settings["head"]
+            raise ValueError(
+                f"{path} does not hold the weights of the head {head!r} ({first_line(error)}): "
+                "the file is damaged or of another head"
+            ) from error
+        if broken := [key for key, weight in state.items() if not torch.isfinite(weight).all()]:
+            raise ValueError(f"{path}: {broken[0]} holds numbers that are not finite: fetch it again")
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the weights."""
+        return next(self.parameters()).device
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, sizes: Sequence[int] | None = None) -> Tensor:
+        """Embeddings `z` (n, d) of token ids (n, t): what enters the loss, not normalised.
+
+        Args:
+            sizes: rows of each view, n in sum; with `head_per_view` the head is applied to each of them
+                by itself, so that its batch norm never sees two views together.
+        """
+        pooling = self.settings["pooling" if self.training else "eval_pooling"]
+        z = self._pooled(input_ids, attention_mask, pooling)
+        if not (self.training or self.settings["eval_head"]):
+            return z
+        if sizes is None or not self.head_per_view:
+            return self.head(z)
+        return torch.cat([self.head(view) for view in z.split(list(sizes))])
+
+    def _pooled(self, input_ids: Tensor, attention_mask: Tensor, pooling: str) -> Tensor:
+        every = pooling not in ("cls", "mean", "last_token")
+        self._first_token_only = pooling == "cls"
+        try:
+            output = self.backbone(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=every)
+        finally:
+            self._first_token_only = False
+        states = output.hidden_states if every else (output.last_hidden_state,)
+        return pool(states, attention_mask, pooling)
+
+    def _keep_needed_tokens(self, _module: nn.Module, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Of the last layer's rows after attention, [CLS] pooling reads the first: the others are not computed."""
+        return tuple(s[:, :1] for s in states) if self._first_token_only else states
+
+    def encode(
+        self,
+        sentences: Sequence[str],
+        batch_tokens: int | None = None,
+        precision: str = "auto",
+        max_length: int | None = None,
+        progress: bool = False,
+        pooling: str | None = None,
+    ) -> np.ndarray:
+        """Embeddings `(n, d)` float32 of `sentences`, in their order, without dropout.
+
+        Each distinct sentence is encoded once. Sentences are sorted by length and batched so that a batch
+        holds at most `batch_tokens` tokens with padding. A sentence without any token, as the empty one is for a
+        tokenizer without special tokens, is a row of zeros.
+
+        Args:
+            batch_tokens: None is 16,384 on a GPU; on a CPU so few that a layer's activations stay in its cache,
+                400,000 / hidden size.
+            precision: as `resolve_precision`; it holds whatever autocast this is called in.
+            max_length: tokens to cut at; None is the longest the model can read.
+            pooling: another pooling than `eval_pooling`, without the head.
+        """
+        if isinstance(sentences, str):
+            raise TypeError("sentences must be a list of strings, not one string")
+        if pooling is not None:
+            check_pooling(pooling)
+        bf16 = resolve_precision(precision, self.device) == "bf16"
+        place = {s: i for i, s in enumerate(dict.fromkeys(sentences))}
+        with self._evaluating(), torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
+            out = np.zeros((len(place), self._width(pooling)), np.float32)
+            if not place:
+                return out
+            rows = tokenise(list(place), self.tokenizer, max_length or self.longest_input(), progress=False)
+            order = np.argsort(rows.lengths, kind="stable")
+            order = order[rows.lengths[order] > 0]
+            if batch_tokens is None:
+                cached = 400_000 // self.backbone.config.hidden_size
+                batch_tokens = cached if self.device.type == "cpu" else 16_384
+            with tqdm(total=len(order), unit="sentence", desc="encode", disable=not progress) as bar:
+                for batch in _token_batches(order, rows.lengths, batch_tokens):
+                    out[batch] = self._encode_batch(rows, batch, pooling).float().cpu().numpy()
+                    bar.update(len(batch))
+        return out[[place[s] for s in sentences]]
+
+    def _encode_batch(self, rows: TokenRows, batch: np.ndarray, pooling: str | None) -> Tensor:
+        ids, mask = (x.to(self.device) for x in rows[batch])
+        z = self._pooled(ids, mask, pooling or self.settings["eval_pooling"])
+        return self.head(z) if self.settings["eval_head"] and pooling is None else z
+
+    def _width(self, pooling: str | None) -> int:
+        vector = torch.zeros(1, self.backbone.config.hidden_size, device=self.device)
+        return (self.head(vector) if self.settings["eval_head"] and pooling is None else vector).shape[1]
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        was_training = self.training
+        self.eval()
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            self.train(was_training)
+
+    def longest_input(self) -> int:
+        """Most tokens the model reads: the smaller of the tokenizer's and the position table's limit."""
+        table = getattr(getattr(self.backbone, "embeddings", None), "position_embeddings", None)
+        padding = getattr(table, "padding_idx", None)
+        offset = 0 if padding is None else padding + 1  # RoBERTa's positions start after the padding's
+        positions = getattr(self.backbone.config, "max_position_embeddings", None) or 0
+        limit = positions - offset if positions > 0 else _LONGEST  # XLNet has -1: no table
+        return min(self.tokenizer.model_max_length, limit, _LONGEST)
+
+    def hidden_states(self, sentence: str) -> np.ndarray:
+        """Hidden states `(layers + 1, t, d)` of one sentence without dropout; entry 0 is the embeddings' output."""
+        batch = self.tokenizer(sentence, return_tensors="pt", truncation=True, max_length=self.longest_input())
+        batch = batch.to(self.device)
+        with self._evaluating():
+            output = self.backbone(
+                input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], output_hidden_states=True
+            )
+        return torch.stack(output.hidden_states)[:, 0].float().cpu().numpy()
+
+    def trained_state(self) -> dict[str, Tensor]:
+        """Weights that a training changes: with LoRA the adapters and the head, else all of them.
+
+        The tensors are the model's own. `load_trained_state` puts them into an encoder that was loaded the same way.
+        """
+        if not has_lora(self.backbone):
+            return self.state_dict()
+        adapters = {f"backbone.{name}": weight for name, weight in adapter_state(self.backbone).items()}
+        return adapters | {f"head.{name}": weight for name, weight in self.head.state_dict().items()}
+
+    def load_trained_state(self, state: Mapping[str, Tensor]) -> None:
+        """Take up what `trained_state` gave, in place; frozen weights stay as they are.
+
+        Raises:
+            ValueError: the state is of another encoder.
+        """
+        try:
+            if not has_lora(self.backbone):
+                self.load_state_dict(dict(state))
+                return
+            self.head.load_state_dict(_part(state, "head."))
+        except RuntimeError as error:
+            raise ValueError(f"these weights are of another encoder: {first_line(error)}") from error
+        load_adapter_state(self.backbone, _part(state, "backbone."))
+
+    def save(self, folder: str | Path) -> None:
+        """Write backbone, tokenizer, head and settings; `load(folder)` gives the same embeddings.
+
+        The folder appears complete or not at all; an older one of that name is replaced.
+        """
+        with written(folder) as temporary:
+            self._write_backbone(temporary)
+            state = {k: v.contiguous() for k, v in self.head.state_dict().items()}
+            if state:
+                save_file(state, temporary / HEAD_FILE)
+            write_json(temporary / SETTINGS_FILE, self.settings)
+
+    def _write_backbone(self, folder: Path) -> None:
+        with quiet():
+            self.backbone.save_pretrained(folder, state_dict=merged_state(self.backbone))
+            if fast := getattr(self.tokenizer, "backend_tokenizer", None):
+                fast.no_truncation()  # else the file holds the length of the last call
+                fast.no_padding()
+            self.tokenizer.save_pretrained(folder)
+
+    def export_sentence_transformers(self, folder: str | Path, card: str = "") -> None:
+        """Write a folder that `SentenceTransformer(folder)` opens and that gives the vectors of `encode`.
+
+        Args:
+            card: text of its README.md, if any. The folder appears complete or not at all.
+
+        Raises:
+            ValueError: `eval_pooling` has no counterpart there (cls, mean and last_token have), or the head
+                is kept at evaluation.
+        """
+        modes = EXPORTED_POOLINGS
+        pooling = self.settings["eval_pooling"]
+        if pooling not in modes or self.settings["eval_head"]:
+            raise ValueError(
+                f"sentence-transformers has no module for eval_pooling={pooling!r} with "
+                f"eval_head={self.settings['eval_head']}: export with cls, mean or last_token and no head"
+            )
+        modules = [
+            {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        ]
+        pooling_config = {
+            "word_embedding_dimension": self.backbone.config.hidden_size,
+            **{f"pooling_mode_{name}": mode == pooling for mode, name in modes.items()},
+        }
+        with written(folder) as temporary:
+            self._write_backbone(temporary)
+            write_json(temporary / "modules.json", modules)
+            write_json(temporary / "1_Pooling" / "config.json", pooling_config)
+            write_json(temporary / "sentence_bert_config.json", {"max_seq_length": self.longest_input()})
+            if card:
+                write_text(temporary / "README.md", card)
+
+
+def _part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+
+
+def _token_batches(order: np.ndarray, lengths: np.ndarray, batch_tokens: int):
+    start = 0
+    while start < len(order):
+        stop = start + 1
+        while stop < len(order) and (stop + 1 - start) * lengths[order[stop]] <= batch_tokens:
+            stop += 1
+        yield order[start:stop]
+        start = stop

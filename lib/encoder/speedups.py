@@ -1,0 +1,110 @@
+"""For speed alone: dropout with cheap random numbers, a bf16 residual stream, one token in the last layer."""
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+ATTENTION = "cheap_dropout"
+# Model types whose last layer gives the same first token when the others are left out after its attention.
+FIRST_TOKEN_ALONE = ("bert", "camembert", "deberta", "deberta-v2", "electra", "ernie", "roberta", "xlm-roberta")
+
+
+def dropout(x: Tensor, p: float) -> Tensor:
+    """Zero each element of `x` with probability `p` and scale the others by 1/(1-p).
+
+    y_i = x_i · m_i / (1 - p), m_i ~ Bernoulli(1 - p), with p rounded to a multiple of 2^-16.
+    One 64-bit draw of torch's generator decides four elements; `torch.nn.functional.dropout`
+    spends a serial draw on each, a third of a small encoder's training step on a CPU.
+
+    Args:
+        x: any shape, any floating type.
+        p: in [0, 1).
+
+    Raises:
+        ValueError: p outside [0, 1).
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> y = dropout(torch.ones(100_000), 0.25)
+        >>> sorted({round(v, 4) for v in y.tolist()}), round((y == 0).float().mean().item(), 2)
+        ([0.0, 1.3333], 0.25)
+
+    Source: Srivastava et al. 2014.
+    """
+    if not 0 <= p < 1:
+        raise ValueError(f"dropout must be in [0, 1), got {p}")
+    threshold = min(round(p * 2**16), 2**16 - 1)
+    if not threshold:
+        return x
+    draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(-(2**63), None)
+    keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= threshold - 2**15
+    return x * keep.to(x.dtype).mul_(2**16 / (2**16 - threshold))
+
+
+class Dropout(nn.Dropout):
+    """`torch.nn.Dropout` that draws with `dropout` on a CPU and as torch does elsewhere."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Drop in training, the identity in evaluation."""
+        if not self.training or x.device.type != "cpu" or self.p == 1:
+            return super().forward(x)
+        return dropout(x, self.p)
+
+
+def attention(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **options):
+    """Scaled dot-product attention with `dropout` on its weights, for transformers' attention interface.
+
+    softmax(Q·Kᵀ·s)·V with Q, K, V of shape `(n, heads, t, d)` and `mask` True where a key may be seen; returns
+    `(n, t, heads, d)` and None. Anything but training an encoder with dropout on a CPU is torch's own attention.
+    """
+    p = options.get("dropout", 0.0) if module.training else 0.0
+    causal = options.get("is_causal", getattr(module, "is_causal", False))
+    if not p or q.device.type != "cpu" or causal or k.shape[1] != q.shape[1]:
+        return sdpa_attention_forward(module, q, k, v, mask, **options)
+    scaling = options.get("scaling")
+    scores = q @ k.transpose(2, 3) * (q.shape[-1] ** -0.5 if scaling is None else scaling)  # (n, heads, t, t)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+    weights = dropout(torch.softmax(scores, -1), p).to(v.dtype)
+    return (weights @ v).transpose(1, 2).contiguous(), None
+
+
+AttentionInterface.register(ATTENTION, attention)
+AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+
+
+def cheapen(model: nn.Module) -> nn.Module:
+    """Let a `transformers` model draw its dropout with `dropout`, in place: on hidden states, and in sdpa attention."""
+    for module in model.modules():
+        for name, child in module.named_children():
+            if type(child) is nn.Dropout:
+                setattr(module, name, Dropout(child.p))
+    if getattr(model.config, "_attn_implementation", None) == "sdpa":
+        model.set_attn_implementation(ATTENTION)  # type: ignore[operator]
+    return model
+
+
+def last_attention_output(backbone: nn.Module) -> nn.Module | None:
+    """What follows the attention in the last layer where the first token may be computed alone, else None."""
+    if getattr(backbone.config, "model_type", None) not in FIRST_TOKEN_ALONE:
+        return None
+    layers = [name for name, _ in backbone.get_submodule("encoder.layer").named_children()]
+    return backbone.get_submodule(f"encoder.layer.{layers[-1]}.attention.output")
+
+
+def keep_bf16(backbone: nn.Module) -> nn.Module:
+    """Let the residual stream be bf16 too while a BERT-like `backbone` trains under a CPU's bf16 autocast, in place.
+
+    There autocast adds in fp32 what its matrix products return in bf16, and converts again for each of them. On a GPU
+    nothing is changed: its autocast computes each LayerNorm in fp32, after which the stream is fp32 anyway.
+    """
+
+    def lower(module: nn.Module, _inputs, output: Tensor) -> Tensor:
+        on_cpu = output.device.type == "cpu"
+        return output.bfloat16() if on_cpu and module.training and torch.is_autocast_enabled("cpu") else output
+
+    if isinstance(embeddings := getattr(backbone, "embeddings", None), nn.Module):
+        embeddings.register_forward_hook(lower)
+    return backbone

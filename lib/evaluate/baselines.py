@@ -1,0 +1,81 @@
+"""Sentence vectors without training: counts of words, TF-IDF, word vectors and SIF."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from lib.evaluate.sts import Encode
+
+
+def _token_matrix(sentences: Sequence[str], tokenizer: Any, size: int) -> sparse.csr_matrix:
+    """Counts (n, size) of token ids, special tokens left out."""
+    rows = tokenizer(list(sentences), add_special_tokens=False)["input_ids"] if sentences else []
+    lengths = [len(ids) for ids in rows]
+    ids = np.fromiter((i for row in rows for i in row), np.int64, sum(lengths))
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return sparse.csr_matrix((np.ones(len(ids)), ids, offsets), shape=(len(rows), size))
+
+
+def token_counts(sentences: Sequence[str], tokenizer: Any) -> np.ndarray:
+    """Occurrences of each token id in `sentences`, (vocabulary,), special tokens left out."""
+    return np.asarray(_token_matrix(sentences, tokenizer, len(tokenizer)).sum(0)).ravel()
+
+
+def word_vectors_encode(matrix: np.ndarray, tokenizer: Any, sif: np.ndarray | None = None, a: float = 1e-3) -> Encode:
+    """A baseline without context: the mean of static token vectors, optionally weighted (SIF).
+
+    With `sif`, token w has the weight a / (a + p(w)), and the first singular vector of all sentences of a call, their
+    common component, is removed from each: v − c cᵀ v. The result then depends on which sentences are encoded
+    together; `sts7` passes those of all tasks.
+
+    Args:
+        matrix: (vocabulary, d), e.g. an encoder's input embeddings.
+        tokenizer: of `transformers`.
+        sif: occurrences (or probabilities) of each token id, (vocabulary,), from any corpus (`token_counts`); None is
+            the bare mean.
+        a: SIF's smoothing parameter.
+
+    Returns:
+        encode; a sentence without tokens gets a zero vector.
+
+    Source: Arora, Liang & Ma 2017, Algorithm 1.
+    """
+    weights = np.ones(len(matrix))
+    if sif is not None:
+        if len(sif) != len(matrix):
+            raise ValueError(f"sif has {len(sif)} frequencies, the matrix {len(matrix)} rows")
+        weights = a / (a + np.asarray(sif, float) / np.sum(sif))
+    weighted = np.asarray(matrix, float) * weights[:, None]
+
+    def encode(sentences: list[str]) -> np.ndarray:
+        counts = _token_matrix(sentences, tokenizer, len(matrix))
+        vectors = counts @ weighted / np.maximum(counts.sum(1).A1, 1)[:, None]  # (n, d)
+        if sif is not None:
+            common = np.linalg.eigh(vectors.T @ vectors)[1][:, -1]  # first right singular vector, (d,)
+            vectors = vectors - np.outer(vectors @ common, common)
+        return vectors
+
+    return encode
+
+
+def bag_of_words_encode(vectorizer: Any) -> Encode:
+    """A baseline without vectors: scikit-learn's word counts or TF-IDF, as a sparse matrix.
+
+    Args:
+        vectorizer: `CountVectorizer`, `TfidfVectorizer`, …; one that is not fitted is fitted anew on the sentences
+            of each call (TF-IDF weights then depend on them).
+    """
+
+    def encode(sentences: list[str]) -> sparse.csr_matrix:
+        try:
+            check_is_fitted(vectorizer)
+        except NotFittedError:
+            return clone(vectorizer).fit_transform(sentences)
+        return vectorizer.transform(sentences)
+
+    return encode

@@ -1,0 +1,192 @@
+"""Semantic textual similarity: Spearman correlation of cosines with people's grades, × 100."""
+
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.stats import ConstantInputWarning, spearmanr
+from sklearn.metrics import roc_auc_score
+
+from lib import data
+from lib.data import Pairs
+
+Encode = Callable[[list[str]], Any]
+AGGREGATIONS = ("all", "mean", "wmean")
+TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
+
+
+def as_rows(x: Any, n: int | None = None) -> Any:
+    """`x` as a float64 matrix (n, d), dense or CSR, checked."""
+    x = sparse.csr_matrix(x, dtype=np.float64) if sparse.issparse(x) else np.asarray(x, np.float64)
+    if x.ndim != 2 or (n is not None and x.shape[0] != n):
+        raise ValueError(f"embeddings of shape {x.shape} where ({'n' if n is None else n}, d) is expected")
+    if not np.isfinite(x.data if sparse.issparse(x) else x).all():
+        raise ValueError("embeddings hold NaN or infinity: did the training diverge?")
+    return x
+
+
+def unit(x: Any, n: int | None = None) -> Any:
+    """Rows divided by their length; a zero row stays zero, so that its cosine with anything is 0."""
+    x = as_rows(x, n)
+    if sparse.issparse(x):
+        length = np.sqrt(np.asarray(x.multiply(x).sum(1)).ravel())
+        return sparse.diags_array(1 / np.where(length > 0, length, 1)) @ x
+    length = np.linalg.norm(x, axis=1, keepdims=True)
+    return x / np.where(length > 0, length, 1)
+
+
+def remember(encode: Encode, sentences: Iterable[str]) -> Encode:
+    """Encode each distinct sentence, all in one call, and return a function that looks unit rows up.
+
+    Several measures of the same sentences then share one encoding.
+
+    Raises:
+        ValueError: `encode` returned another shape than (n, d), NaN or infinity.
+
+    Example:
+        >>> known = remember(lambda sentences: [[3.0, 4.0] for _ in sentences], ["a", "b", "a"])
+        >>> known(["a"]).round(2).tolist()
+        [[0.6, 0.8]]
+    """
+    place = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
+    table = unit(encode(list(place)), len(place))
+    return lambda wanted: table[[place[sentence] for sentence in wanted]]
+
+
+def similarities(encode: Encode, pairs: Pairs) -> np.ndarray:
+    """Cosine of the two sentences of each pair, (n,), in [-1, 1]; each distinct sentence is encoded once.
+
+    A pair with a zero vector has cosine 0.
+
+    Raises:
+        ValueError: `encode` returned another shape than (n, d), NaN or infinity.
+    """
+    known = remember(encode, [*pairs.sentence1, *pairs.sentence2])
+    return _cosines(known, pairs)
+
+
+def _cosines(known: Encode, pairs: Pairs) -> np.ndarray:
+    u, v = known(pairs.sentence1), known(pairs.sentence2)
+    product = u.multiply(v) if sparse.issparse(u) else u * v
+    return np.clip(np.asarray(product.sum(1)).ravel(), -1, 1)
+
+
+def spearman(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> float:
+    """Spearman's rank correlation × 100, in [-100, 100]; ties get their mean rank.
+
+    NaN if one side is constant: there is no ranking to compare. For similarities that means that all embeddings
+    are one point, a complete collapse.
+
+    Raises:
+        ValueError: different lengths, fewer than two values, NaN or infinity in them.
+
+    Example:
+        >>> round(spearman([0.1, 0.5, 0.9], [1, 2, 5]), 6)
+        100.0
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    if x.shape != y.shape or x.ndim != 1 or len(x) < 2:
+        raise ValueError(f"a rank correlation needs two lists of one length, at least 2: got {x.shape} and {y.shape}")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("values to rank hold NaN or infinity")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConstantInputWarning)
+        return 100 * float(spearmanr(x, y).statistic)
+
+
+def pairs_spearman(encode: Encode, pairs: Pairs) -> float:
+    """Spearman × 100 between the cosines and the gold scores of `pairs`.
+
+    Raises:
+        ValueError: fewer than two pairs.
+    """
+    _check_rankable(pairs)
+    return spearman(similarities(encode, pairs), pairs.scores)
+
+
+def _check_rankable(pairs: Pairs) -> None:
+    if len(pairs) < 2:
+        raise ValueError(f"{pairs.name}: {len(pairs)} scored pairs, a ranking needs at least 2")
+
+
+def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
+    """Spearman × 100 of one STS task under the three aggregations, and of each sub-set.
+
+    Returns:
+        `all`: one ranking over the concatenated pairs; `mean`: mean of the sub-sets' values; `wmean`: their mean
+        weighted by pairs; then every sub-set by its name.
+
+    Relations: SimCSE and what followed report `all`; SentEval prints `mean` and `wmean` (Gao et al. 2021, Appendix B).
+    """
+    for pairs in subsets.values():
+        _check_rankable(pairs)
+    known = remember(encode, sentences_of(subsets.values()))
+    cosines = {name: _cosines(known, pairs) for name, pairs in subsets.items()}
+    single = {name: spearman(cosines[name], pairs.scores) for name, pairs in subsets.items()}
+    gold = np.concatenate([pairs.scores for pairs in subsets.values()])
+    sizes = [len(pairs) for pairs in subsets.values()]
+    return {
+        "all": spearman(np.concatenate(list(cosines.values())), gold),
+        "mean": float(np.mean(list(single.values()))),
+        "wmean": float(np.average(list(single.values()), weights=sizes)),
+        **single,
+    }
+
+
+def sentences_of(sets: Iterable[Pairs]) -> list[str]:
+    """All sentences of some sets, first ones and second ones."""
+    return [sentence for pairs in sets for sentence in (*pairs.sentence1, *pairs.sentence2)]
+
+
+def sts7(encode: Encode, data_dir: str | Path | None = None, aggregation: str = "all") -> dict[str, float]:
+    """Spearman × 100 on the seven STS test sets and their mean, `avg`.
+
+    All distinct sentences of all tasks go through `encode` in one call.
+
+    Args:
+        aggregation: of the sub-sets of a task, `all`, `mean` or `wmean` (see `sts_task`).
+
+    Raises:
+        FileNotFoundError: the data is not there; the message names the command that brings it.
+        ValueError: unknown aggregation.
+    """
+    if aggregation not in AGGREGATIONS:
+        raise ValueError(f"aggregation must be one of {', '.join(AGGREGATIONS)}, got {aggregation!r}")
+    tasks = data.sts_tasks(data_dir)
+    known = remember(encode, sentences_of(pairs for subsets in tasks.values() for pairs in subsets.values()))
+    scores = {task: sts_task(known, subsets)[aggregation] for task, subsets in tasks.items()}
+    return {**scores, "avg": float(np.mean(list(scores.values())))}
+
+
+def by_kind(encode: Encode, pairs: Pairs, reference: str = "paraphrase") -> dict[str, dict[str, float]]:
+    """How each kind of pair is scored, kinds in the order in which they appear.
+
+    Returns:
+        kind → `n`; `mean_gold` [0, 5]; `mean_cosine` [-1, 1]; `spearman` × 100 within the kind, NaN where its gold
+        scores do not vary; `auc_against_<reference>` [0, 1]: the probability that a pair of the reference kind has
+        a higher cosine than a pair of this kind, ties counting half. It is 0.5 for a model that does not tell the
+        two kinds apart, and NaN for the reference itself.
+
+    Raises:
+        ValueError: the pairs have no kinds.
+    """
+    if pairs.kinds is None:
+        raise ValueError(f"{pairs.name} has no kinds")
+    cosine, kinds = similarities(encode, pairs), np.array(pairs.kinds)
+    table = {}
+    for kind in dict.fromkeys(pairs.kinds):
+        own = kinds == kind
+        either = own | (kinds == reference)
+        separable = kind != reference and reference in pairs.kinds
+        table[kind] = {
+            "n": int(own.sum()),
+            "mean_gold": float(pairs.scores[own].mean()),
+            "mean_cosine": float(cosine[own].mean()),
+            "spearman": spearman(cosine[own], pairs.scores[own]) if own.sum() > 1 else math.nan,
+            f"auc_against_{reference}": float(roc_auc_score(~own[either], cosine[either])) if separable else math.nan,
+        }
+    return table

@@ -1,0 +1,436 @@
+"""From parameters to metrics: data, encoder, training and evaluation of one run, in one call."""
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache, partial
+from pathlib import Path
+
+import numpy as np
+from filelock import Timeout
+
+from lib import checkpoint, data, evaluate, files, identity, paths, runs, train
+from lib.augment.sda import parse
+from lib.device import resolve_device, resolve_precision
+from lib.distributed import Group, is_main_process
+from lib.encoder import Encoder
+from lib.evaluate import transfer
+from lib.identity import dev_pairs, model_hash, model_path, portable, text_hash
+from lib.profiles import Profile, profile
+from lib.recipes import RECIPES, Recipe, check_whole_number, recipe
+
+__all__ = ["dev_pairs", "model_hash", "model_path", "portable", "resolve", "run", "text_hash"]
+
+GEOMETRY = ("alignment", "uniformity", "mean_cosine", "effective_rank")
+MOST_STEPS = 10_000_000
+
+
+def resolve(
+    profile_name: str,
+    method: str,
+    model: str | None = None,
+    max_steps: int | None = None,
+    corpus: str | None = None,
+    n_sentences: int | None = None,
+    **changes,
+) -> tuple[Profile, Recipe, int | None]:
+    """Profile, recipe and number of steps of a run; a parameter given explicitly wins over the profile.
+
+    Args:
+        method: recipe without its first part: `simcse` is `mini_simcse` at mini and small, `paper_simcse_bert`
+            at full (where the backbone's family picks the recipe); a full recipe name is taken as it is.
+        model: encoder to start from; None is the profile's.
+        max_steps: 0 to 10,000,000; None is the profile's.
+        corpus: training text, all of it, as `lib.data.corpus` names it; None is the profile's.
+        n_sentences: how many of it, drawn once for all seeds; None is the profile's number.
+        changes: recipe fields; None means the recipe's own.
+
+    Raises:
+        ValueError: a name that there is not, or a value outside its range.
+    """
+    _check_names(profile=profile_name, method=method, model=model, corpus=corpus)
+    if max_steps is not None:
+        check_whole_number("max_steps", max_steps, 0, MOST_STEPS)
+    if n_sentences is not None:
+        check_whole_number("n_sentences", n_sentences, 1)
+    model, corpus = model and str(model), corpus and str(corpus)
+    chosen = profile(profile_name)
+    if corpus is not None and corpus != chosen.corpus:
+        chosen = replace(chosen, corpus=corpus, n_sentences=None)
+    if n_sentences is not None:
+        chosen = replace(chosen, n_sentences=n_sentences)
+    given = {k: v for k, v in changes.items() if v is not None}
+    if fixed := {"name", "source", "backbone"} & set(given):
+        raise ValueError(f"{sorted(fixed)[0]} is no parameter of a run: name a recipe in method, an encoder in model")
+    if chosen.eval_every is not None:
+        given.setdefault("eval_every", chosen.eval_every)
+    name = method if method.startswith(("mini_", "paper_")) else f"{chosen.recipes}_{method}"
+    if name == f"paper_{method}" and name not in RECIPES:
+        name += "_zh" if profile_name == "chinese" else "_roberta" if "roberta" in (model or "") else "_bert"
+    base = recipe(name)
+    backbone = model or chosen.model or base.backbone
+    return chosen, base.changed(backbone=backbone, **given), max_steps if max_steps is not None else chosen.max_steps
+
+
+def _check_names(**names: object) -> None:
+    optional = {"model", "corpus", "data_dir", "output_dir"}
+    for name, value in names.items():
+        if name in optional and (value is None or value == "" or isinstance(value, Path)):
+            continue
+        if not isinstance(value, str) or not value:
+            raise ValueError(f"{name} must be a name or a path, got {value!r}")
+
+
+def with_text_at_hand(chosen: Profile, data_dir: str | None = None) -> Profile:
+    """The profile with the training text that is here: wiki1m in place of the Wikipedia dumps, with a warning."""
+    found = data.at_hand(chosen.corpus, data_dir)
+    if found != chosen.corpus:
+        message = f"the corpus {chosen.corpus!r} is not here: {found!r} is read in its place, and recorded so"
+        warnings.warn(message, stacklevel=2)
+    return replace(chosen, corpus=found)
+
+
+def sentences_of(chosen: Profile, data_dir: str | None = None) -> list[str]:
+    """The profile's training text. The sample is the same for every seed.
+
+    It is kept until another one is asked for or one of its files changes.
+    """
+    stamps = []
+    for path in data.corpus_files(chosen.corpus, data_dir):
+        found = path.stat()
+        stamps.append((str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+    return list(_corpus(chosen.corpus, data_dir, chosen.n_sentences, tuple(stamps)))
+
+
+@lru_cache(maxsize=1)
+def _corpus(name: str, data_dir: str | None, n: int | None, stamps: tuple) -> tuple[str, ...]:
+    return tuple(data.corpus(name, data_dir, n, seed=0))
+
+
+def rewritten(wanted: Recipe, sentences: list[str], seed: int = 0) -> dict[str, list[str]]:
+    """The training text after each rule of SDA that the recipe asks for; parses are kept in `outputs/parses`."""
+    shares = {"negation": 1.0} if wanted.negative == "sda" else {}
+    if wanted.positive == "sda":
+        if wanted.rule in shares:
+            raise ValueError("rule='negation' makes the positives, which are the hard negatives of negative='sda' too")
+        shares[wanted.rule] = wanted.augmented_share
+    if not shares:
+        return {}
+    return parse.rewrite(
+        sentences,
+        list(shares),
+        seed,
+        shares,
+        model_path(wanted.parser),
+        paths.outputs() / "parses",
+        workers=cores() if len(sentences) >= 100_000 else 1,
+        nouns=wanted.dn_nouns,
+    )
+
+
+def cores() -> int:
+    """Processor cores that this process may use, shared among the processes of one training on this machine."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, available // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def positives_of(wanted: Recipe, chosen: Profile, data_dir: str | None = None) -> list[str]:
+    """The lines of `positive_file` that belong to the sentences of `sentences_of`, one each, in their order.
+
+    Raises:
+        ValueError: no file is named, or it does not belong to the training text line by line.
+        FileNotFoundError: the file is not there.
+    """
+    path = identity.positives_path(wanted)
+    return data.aligned_corpus(chosen.corpus, path, data_dir, chosen.n_sentences, seed=0)[1]
+
+
+def encode_as(
+    encoder: Encoder, wanted: Recipe, precision: str = "fp32", pooling: str | None = None, max_length: int = 0
+) -> evaluate.Encode:
+    """How the recipe's sentences become vectors at evaluation, with its own pooling or another.
+
+    Args:
+        max_length: tokens to cut at; 0: the longest the model reads.
+    """
+    cut = min(max_length, encoder.longest_input()) if max_length else None
+    encode = partial(encoder.encode, precision=precision, pooling=pooling, max_length=cut)
+    return evaluate.whitened_encode(encode) if wanted.whiten else encode
+
+
+class DevScore:
+    """The profile's dev set as a function of an encoder: Spearman ×100.
+
+    The embeddings of the last call and of the highest score are kept, so that the geometry of those two states
+    costs no second encoding. Those of the highest are not where a training is taken up (`resumed`): a later state may
+    have the very score of one from before the interruption.
+    """
+
+    def __init__(
+        self,
+        chosen: Profile,
+        wanted: Recipe,
+        data_dir: str | None = None,
+        precision: str = "fp32",
+        resumed: bool = False,
+    ):
+        self.pairs, self.wanted, self.precision = dev_pairs(chosen, data_dir), wanted, precision
+        self.resumed = resumed
+        self.kept: dict[str, tuple[float, evaluate.Encode]] = {}
+
+    def __call__(self, encoder: Encoder) -> float:
+        """Spearman ×100 of `encoder` as it is now."""
+        known = self._known(encoder)
+        score = evaluate.pairs_spearman(known, self.pairs)
+        self.kept["last"] = score, known
+        if not self.resumed and ("best" not in self.kept or train.is_better(score, self.kept["best"][0])):
+            self.kept["best"] = score, known
+        return score
+
+    def geometry(self, encoder: Encoder, which: str, score: float) -> dict[str, float]:
+        """`evaluate.geometry` of `encoder`, the `best` or the `last`, of this `score`.
+
+        It is encoded again if its score was measured before an interruption.
+        """
+        measured, known = self.kept.get(which, (None, None))
+        return evaluate.geometry(known if known and measured == score else self._known(encoder), self.pairs)
+
+    def _known(self, encoder: Encoder) -> evaluate.Encode:
+        sentences = [*self.pairs.sentence1, *self.pairs.sentence2]
+        encode = encode_as(encoder, self.wanted, self.precision, max_length=self.wanted.dev_max_length)
+        return evaluate.remember(encode, sentences)
+
+
+def test_metrics(
+    encoder: Encoder,
+    chosen: Profile,
+    wanted: Recipe,
+    suffix: str,
+    data_dir: str | None = None,
+    precision: str = "fp32",
+    geometry: dict[str, float] | None = None,
+) -> dict:
+    """The profile's test scores and dev geometry, each key ending in `suffix`; Spearman ×100.
+
+    The test scores with the recipe's `also_pooling`, which is named in their keys, come with them. A `geometry`
+    that is known already is taken as it is.
+    """
+    if geometry is None:
+        encode = encode_as(encoder, wanted, precision, max_length=wanted.dev_max_length)
+        geometry = evaluate.geometry(encode, dev_pairs(chosen, data_dir))
+    encode = encode_as(encoder, wanted, precision, max_length=wanted.test_max_length)
+    scores = test_scores(encode, chosen, data_dir) | {f"dev_{name}": value for name, value in geometry.items()}
+    if wanted.also_pooling:
+        encode = encode_as(encoder, wanted, precision, wanted.also_pooling, wanted.test_max_length)
+        again = test_scores(encode, chosen, data_dir)
+        scores |= {f"{name}_{wanted.also_pooling}": value for name, value in again.items()}
+    return {f"{name}_{suffix}": value for name, value in scores.items()}
+
+
+def test_scores(encode: evaluate.Encode, chosen: Profile, data_dir: str | None = None) -> dict[str, float]:
+    """The profile's test scores of any `encode`, Spearman ×100."""
+    if chosen.test == "mini":
+        return {"mini_test_spearman": evaluate.pairs_spearman(encode, data.mini_pairs("test"))}
+    if chosen.test == "cnsd":
+        return {"cnsd_test_spearman": evaluate.pairs_spearman(encode, data.cnsd("test", data_dir))}
+    scores = {f"{task}_test_spearman": value for task, value in evaluate.sts7(encode, data_dir).items()}
+    scores["sts7_test_avg"] = scores.pop("avg_test_spearman")
+    return scores
+
+
+def scores_of(chosen: Profile, wanted: Recipe) -> list[str]:
+    """Names of the scores that a finished run has.
+
+    Example:
+        >>> scores_of(*resolve("mini", "simcse")[:2])[:3]
+        ['mini_dev_spearman_best', 'mini_dev_spearman_last', 'dev_alignment_best']
+    """
+    tests = [f"{chosen.test}_test_spearman"]
+    if chosen.test == "sts7":
+        tests = [*(f"{task}_test_spearman" for task in (*data.STS_SUBSETS, "STS-B", "SICK-R")), "sts7_test_avg"]
+    names = [f"{chosen.dev}_dev_spearman", *(f"dev_{name}" for name in GEOMETRY), *tests]
+    if wanted.also_pooling:
+        names += [f"{name}_{wanted.also_pooling}" for name in tests]
+    found = [f"{name}_{which}" for name in names for which in ("best", "last")]
+    if wanted.transfer_pooling:
+        found += [f"{name}_transfer_best" for name in (*data.TRANSFER_TASKS, "avg", "MRPC f1")]
+    return found
+
+
+def run(
+    notebook: str,
+    method: str,
+    profile_name: str = "mini",
+    *,
+    seed: int = 42,
+    model: str | None = None,
+    max_steps: int | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+    scoring: str = "fp32",
+    data_dir: str | None = None,
+    output_dir: str | None = None,
+    force: bool = False,
+    progress: bool = False,
+    **changes,
+) -> runs.Run:
+    """Train once and evaluate the best and the last checkpoint; a run that is finished is not done again.
+
+    That holds across notebooks: a finished run of the same id in the same outputs folder is copied. An interrupted run
+    is taken up where its checkpoint stands; one that another process is training is waited for. Of several processes
+    (`torchrun`) the first evaluates and writes.
+
+    Args:
+        notebook: the folder's name under `outputs/`.
+        method, model, max_steps, changes: as `resolve`; `max_steps=0` evaluates without training.
+        precision: of the training; scoring: of the embeddings that are scored. What they are resolved to is recorded
+            and part of the id.
+        output_dir: outputs folder (None: `paths.outputs()`).
+        force: run again although a result is there.
+
+    Returns:
+        The finished run; `run.metrics` holds `<set>_spearman_best|last`, `sts7_test_avg_best|last`,
+        `loss_last`, `in_batch_accuracy_last`, `train_seconds`, `peak_rss_gib`, …
+
+    Raises:
+        ValueError: a parameter that is none, or outside its range.
+        FileNotFoundError: data, encoder or another file is not there.
+    """
+    _check_names(notebook=notebook, data_dir=data_dir, output_dir=output_dir)
+    check_whole_number("seed", seed, 0, 2**32 - 1)
+    chosen, wanted, steps = resolve(profile_name, method, model, max_steps, **changes)
+    place = resolve_device(device)
+    precision, scoring = (resolve_precision(name, place) for name in (precision, scoring))
+    if steps != 0:
+        chosen = with_text_at_hand(chosen, data_dir)
+    sentences = sentences_of(chosen, data_dir) if steps != 0 else []
+    params, hashes = identity.of_run(chosen, wanted, steps, sentences, data_dir, precision, scoring)
+    record = runs.Run(notebook, wanted.name, int(seed), params, hashes, output_dir)
+    if not force and record.metrics is not None:
+        return _tidied(record)
+    with _alone(record.folder):
+        if not force and record.metrics is None and Group.processes() == 1 and record.adopt():
+            train.discard_checkpoint(record.folder)
+        if not force and record.metrics is not None:
+            return record
+        if is_main_process():
+            record.start(place, force, precision=precision, scoring=scoring)
+            if force:
+                train.discard_checkpoint(record.folder)
+        machine = {"device": device, "precision": precision, "progress": progress}
+        _train_and_score(record, chosen, wanted, steps, sentences, data_dir, scoring, machine)
+    return record
+
+
+def _train_and_score(record, chosen, wanted, steps, sentences, data_dir, scoring, machine) -> None:
+    """The run itself; with `steps=0` there is no training. The main process writes."""
+    encoder = _new_encoder(wanted, record.seed)
+    dev = DevScore(chosen, wanted, data_dir, scoring, resumed=(record.folder / checkpoint.NAME).exists())
+    if steps == 0:
+        score = dev(encoder.to(resolve_device(machine["device"])))
+        result = train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
+    else:
+        progress = machine["progress"]
+        views, negatives = _text(wanted, chosen, sentences, encoder, record.seed, data_dir, progress)
+        result = train.fit(
+            encoder,
+            views,
+            wanted,
+            negatives=negatives,
+            seed=record.seed,
+            max_steps=steps,
+            dev=dev,
+            eval_every=wanted.eval_every,
+            out=record.folder,
+            **machine,
+        )
+    if is_main_process():
+        record.finish(_metrics(encoder, result, wanted, chosen, data_dir, scoring, dev), result.history)
+        train.discard_checkpoint(record.folder)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time in a run's folder: a second one waits, then finds the run finished.
+
+    The processes of one distributed training share the folder as they are.
+    """
+    if Group.processes() > 1:
+        yield
+        return
+    with files.locked(folder):
+        yield
+
+
+def _tidied(record: runs.Run) -> runs.Run:
+    """A finished run without what a killed process left in its folder; left alone while another is at work there."""
+    if (record.folder / "checkpoint.safetensors").exists() or record.remains():
+        try:
+            with files.locked(record.folder, timeout=0):
+                train.discard_checkpoint(record.folder)
+                record.sweep()
+        except (Timeout, OSError):
+            return record
+    return record
+
+
+def _new_encoder(wanted: Recipe, seed: int) -> Encoder:
+    return Encoder.load(
+        model_path(wanted.backbone),
+        pooling=wanted.pooling,
+        head=wanted.head,
+        eval_pooling=wanted.eval_pooling,
+        eval_head=wanted.eval_head,
+        dropout=wanted.dropout,
+        seed=seed,
+        lora_rank=wanted.lora_rank,
+        head_init=wanted.head_init,
+        head_per_view=wanted.head_per_view,
+    )
+
+
+def _text(wanted, chosen, sentences, encoder, seed, data_dir, progress):
+    """The two views of the training text as token rows, and the hard negatives or None."""
+    texts = rewritten(wanted, sentences, seed)
+    aligned = texts[wanted.rule] if wanted.positive == "sda" else None
+    if wanted.positive == "file":
+        aligned = positives_of(wanted, chosen, data_dir)
+    views = train.make_views(sentences, wanted, encoder.tokenizer, seed, progress=progress, aligned=aligned)
+    negatives = train.make_negatives(sentences, wanted, encoder.tokenizer, seed, aligned or (), texts.get("negation"))
+    return views, negatives
+
+
+def _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev) -> dict[str, object]:
+    """Metrics of a training, whose last weights `encoder` has; it is left with the best ones."""
+
+    def score(which: str, dev_spearman: float) -> dict:
+        geometry = dev.geometry(encoder, which, dev_spearman)
+        return test_metrics(encoder, chosen, wanted, which, data_dir, scoring, geometry)
+
+    last_score = result.history[-1]["dev_score"]
+    at_last = score("last", last_score)
+    metrics = {f"{chosen.dev}_dev_spearman_last": last_score} | at_last
+    if result.best_state is None or result.best_step == result.steps:
+        metrics.update({f"{name.removesuffix('last')}best": value for name, value in at_last.items()})
+    else:
+        encoder.load_trained_state(result.best_state)
+        metrics.update(score("best", result.best_score))
+    if wanted.transfer_pooling:
+        encode = encode_as(
+            encoder, replace(wanted, whiten=False), scoring, wanted.transfer_pooling, wanted.test_max_length
+        )
+        metrics.update({f"{k}_transfer_best": v for k, v in transfer.transfer7(encode, data_dir).items()})
+    if result.best_state is not None:
+        tail = result.history[-min(10, len(result.history)) :]
+        metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))
+        metrics["in_batch_accuracy_last"] = float(np.mean([h["in_batch_accuracy"] for h in tail]))
+        metrics["sentences_per_second"] = result.sentences_per_second
+    return metrics | {
+        f"{chosen.dev}_dev_spearman_best": result.best_score,
+        "best_step": result.best_step,
+        "steps": result.steps,
+        "train_seconds": result.seconds,
+        "peak_rss_gib": runs.peak_rss_gib(),
+    }

@@ -1,0 +1,360 @@
+"""Grids: the runs behind a table, as a file of notebook parameters.
+
+`python -m lib grid NAME` trains what is missing of `workflow/grids/NAME.yaml`.
+"""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib import experiment, gridcheck, identity, paths, runs, untrained
+from lib.augment import sda
+from lib.distributed import is_main_process
+from lib.evaluate.statistics import mean_sd
+from lib.profiles import profile
+from lib.recipes import Recipe, recipe
+
+_PAPER_RECIPE = re.compile(r"paper_(.+?)(?:_bert|_roberta|_zh)?(?:_una)?")
+_OF_THE_PAPER = {"model", "positive_file", "epochs"}
+_REAL_DATA = {"corpus", "transfer_pooling"}
+_PARAMETERS = {f.name for f in fields(Recipe)} - {"name", "source", "chunk_size"}
+_PARAMETERS |= {"profile", "recipe", "max_steps", "corpus"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a table: its place, and the notebook parameters that lead to it.
+
+    Attributes:
+        row, column: where the paper prints it (`row_id` and column of its CSV); a column that it does not print has no
+            figure of the paper's. A grid of our own names its rows freely. `{seed}` in a row stands for the seed.
+        set: parameters, without profile and seed.
+        smaller: parameters that take the place of the paper's model at mini and small; None: no such version.
+    """
+
+    row: str
+    column: str
+    set: Mapping[str, object]
+    smaller: Mapping[str, object] | None = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All cells of one table.
+
+    Attributes:
+        source: paper and table, or what a table of our own asks.
+        notebook: whose parameters are set, and where the runs lie under `outputs/`.
+        table: name of the paper's CSV in `data/papers/`, empty for a table of our own.
+        metric: which of a run's metrics belongs in the table.
+        factor: by which the paper's figure is multiplied to be Spearman ×100.
+        common: parameters that all cells of the file have.
+    """
+
+    source: str
+    notebook: str
+    profile: str
+    metric: str
+    seeds: tuple[int, ...]
+    cells: tuple[Cell, ...]
+    table: str = ""
+    factor: float = 100.0
+    common: Mapping[str, object] = field(default_factory=dict)
+
+    def runs(self, seeds: tuple[int, ...] = ()) -> Iterator[tuple[Cell, int]]:
+        """Cell and seed of every run, seeds outermost; one that two cells share, or that has no seed, comes once."""
+        for place, seed in enumerate(seeds or self.seeds):
+            done: list[Mapping[str, object]] = []
+            for cell in self.cells:
+                once = cell.set["method"] in untrained.METHODS or cell.set.get("max_steps") == 0
+                if cell.set not in done and not (once and place):
+                    done.append(cell.set)
+                    yield cell, seed
+
+    def at(self, profile_name: str = "", seeds: tuple[int, ...] = (), **parameters: object) -> "Grid":
+        """This grid with other seeds, parameters in all cells, or at another profile.
+
+        At `mini` and `small` a paper's recipe becomes the course's of the same method, learning rate and r keep their
+        ratio to the recipe's own, and what names the papers' models and files is left to the profile. At `small` the
+        number of steps is that of the notebook's own small grid. Cells that need paraphrases stay out there, Chinese
+        ones everywhere: there is no such text. At `mini` a grid of ours leaves the text to the profile, too.
+
+        Example:
+            >>> dict(read("una_table_c6").at("mini").cells[0].set)
+            {'method': 'una', 'radius': 0.01335}
+        """
+        cells, chosen = self.cells, profile(profile_name or self.profile)
+        metric = self.metric
+        if chosen.name != self.profile and chosen.recipes == "mini":
+            cells = tuple(c for c in (_smaller(cell, chosen.name) for cell in cells) if c)
+            test = "sts7_test_avg" if chosen.test == "sts7" else f"{chosen.test}_test_spearman"
+            metric = re.sub(r"^(sts7_test_avg|cnsd_test_spearman)", test, metric)
+            metric = metric.replace("avg_transfer", test) if chosen.test == "mini" else metric
+            metric = re.sub(r"^(stsb|cnsd)_dev", f"{chosen.dev}_dev", metric)
+            own = paths.GRIDS / f"{self.notebook.split('_')[1]}_small.yaml"
+            usual = read(own).common if chosen.name == "small" else {}
+            cells = tuple(replace(cell, set={**usual, **cell.set}) for cell in cells)
+        if chosen.name == "mini":
+            cells = tuple(replace(c, set={k: v for k, v in c.set.items() if k not in _REAL_DATA}) for c in cells)
+        if "chinese" in (chosen.name, self.profile) and chosen.name != self.profile:
+            cells = ()
+        cells = tuple(replace(cell, set={**cell.set, **parameters}) for cell in cells)
+        return replace(self, profile=chosen.name, metric=metric, cells=cells, seeds=seeds or self.seeds)
+
+
+def _smaller(cell: Cell, profile_name: str) -> Cell | None:
+    """The cell with the course's recipe in place of the paper's, or None where the profile lacks what it needs."""
+    name = str(cell.set["method"])
+    match = _PAPER_RECIPE.fullmatch(name)
+    if match is None:
+        return cell
+    if name.endswith("_zh") or cell.smaller is None:
+        return None
+    paper, own = recipe(name), recipe(f"mini_{match[1]}")
+    given = {key: value for key, value in cell.set.items() if key not in _OF_THE_PAPER}
+    given["method"] = match[1]
+    if given.get("positive", own.positive) == "file":
+        if profile_name != "mini":
+            return None
+        given |= {} if own.positive_file else {"positive_file": recipe("mini_paraphrase").positive_file}
+    if profile_name == "small" and str(given.get("positive")).endswith("_synonyms"):
+        given.setdefault("synonyms", paper.synonyms)
+    for key in {"lr", "radius"} & set(given):
+        given[key] = float(f"{float(str(given[key])) * getattr(own, key) / getattr(paper, key):.6g}")
+    return replace(cell, set={**given, **cell.smaller})
+
+
+def read(name: str | Path) -> Grid:
+    """The grid in a file, or in `workflow/grids/<name>.yaml`.
+
+    Raises:
+        FileNotFoundError: no such file; the message lists the grids there are.
+        ValueError: not YAML, a key is unknown, missing or of another type, a cell stands twice or
+            leads to no run; the message names the file and the cell.
+
+    Example:
+        >>> grid = read("una_table_c5")
+        >>> grid.cells[0].row, dict(grid.cells[0].set)
+        ('beta_0_8', {'method': 'paper_una_bert', 'beta': 0.8})
+    """
+    path = Path(name) if str(name).endswith(".yaml") else paths.GRIDS / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in paths.GRIDS.glob("*.yaml")))
+        raise FileNotFoundError(f"no grid {name!r}: there are {known}")
+    content = gridcheck.load(path)
+    common, column = content.get("common", {}), content.get("column", "")
+    cells = tuple(
+        Cell(**{"column": column, **cell, "set": {**common, **cell.get("set", {})}}) for cell in content["cells"]
+    )
+    places = [(cell.row, cell.column) for cell in cells]
+    if twice := {place for place in places if places.count(place) > 1}:
+        raise ValueError(f"{path}: {sorted(twice)} stands twice")
+    gridcheck.check_runs(path, content, [(cell.row, cell.set) for cell in cells])
+    own = {"cells": cells, "seeds": tuple(content["seeds"]), "common": common}
+    return Grid(**{name: value for name, value in content.items() if name != "column"} | own)
+
+
+def _key(values: Mapping[str, object]) -> frozenset[tuple[str, object]]:
+    """What is set, without the names that have no value."""
+    return frozenset((name, value) for name, value in values.items() if value is not None and value == value)
+
+
+def _wanted(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
+    """The parameters by which the runs of a cell are known."""
+    if cell.set["method"] in untrained.METHODS:
+        return _key({"recipe": f"{grid.profile}_{cell.set['method']}"})
+    chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
+    run = {"profile": chosen.name, "recipe": wanted.name, "max_steps": steps, "corpus": chosen.corpus}
+    return _key(identity.parameters(wanted) | run)
+
+
+def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
+    """Finished runs of a grid, one row a run: those of `results` (`results/<notebook>.csv`), with row and column.
+
+    A cell holds runs of one version of SDA's rules, the newest it has; `note` says if that is not today's. Of two runs
+    of one cell and seed, which differ by precision, the later one in `results` is taken.
+    """
+    found: dict[frozenset[tuple[str, object]], list[int]] = defaultdict(list)
+    names = [name for name in results if name in _PARAMETERS]
+    seeds = results["seed"].to_list() if "seed" in results else []
+    for place, values in enumerate(results[names].astype(object).to_numpy()):
+        parameters = dict(zip(names, values, strict=True))
+        alone = str(parameters["recipe"]).partition("_")[2] in untrained.METHODS
+        found[_key({"recipe": parameters["recipe"]} if alone else parameters)].append(place)
+    rules = results["rules"].fillna(0).to_list() if "rules" in results else [0] * len(seeds)
+    places, rows, columns = [], [], []
+    for cell in grid.cells:
+        same = found[_wanted(grid, cell)]
+        newest = max((rules[place] for place in same), default=0)
+        for seed, place in {seeds[place]: place for place in same if rules[place] == newest}.items():
+            if seed in grid.seeds:
+                places.append(place)
+                rows.append(cell.row.format(seed=seed))
+                columns.append(cell.column)
+    return results.iloc[places].reset_index(drop=True).assign(row=rows, column=columns)
+
+
+def note(collected: pd.DataFrame) -> str:
+    """One sentence on runs that were made under an older version of SDA's rules than today's; "" if there are none.
+
+    Example:
+        >>> note(pd.DataFrame({"rules": [1.0, np.nan]}))[:44]
+        '1 of these 2 runs was made under an older ve'
+    """
+    if "rules" not in collected:
+        return ""
+    old = sorted(collected["rules"].dropna()[lambda version: version != sda.VERSION].astype(int))
+    if not old:
+        return ""
+    runs_of = f"{len(old)} of these {len(collected)} runs {'was' if len(old) == 1 else 'were'} made"
+    versions = " and ".join(map(str, dict.fromkeys(old)))
+    return f"{runs_of} under an older version of SDA's rules ({versions}; today's is {sda.VERSION})."
+
+
+def _is_collapsed(collected: pd.DataFrame, metric: str) -> np.ndarray:
+    """Whether the run of each row has this metric, and it is no number."""
+    if "collapsed" not in collected:
+        return np.zeros(len(collected), bool)
+    found = [metric in names.split() for names in collected["collapsed"].fillna("").astype(str)]
+    return np.array(found, bool)
+
+
+def summary(collected: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
+    """One line a row of a grid: `seeds`, how many it has, and `mean_sd` of each metric over them.
+
+    Args:
+        collected: as `collect` gives it.
+        metrics: the heading of each column, and the metric below it.
+
+    Example:
+        >>> runs_of = pd.DataFrame({"row": ["a", "a"], "seed": [0, 1], "score": [1.0, 2.0]})
+        >>> summary(runs_of, {"STS": "score"}).to_dict("index")
+        {'a': {'seeds': 2, 'STS': '1.50 ± 0.71'}}
+    """
+    lines: dict[str, dict[str, object]] = {}
+    for row, part in collected.groupby("row", sort=False):
+        lines[str(row)] = {"seeds": part["seed"].nunique()}
+        for name, metric in metrics.items():
+            has_it = part[metric].notna().to_numpy() | _is_collapsed(part, metric)
+            lines[str(row)][name] = mean_sd(part.loc[has_it, metric])
+    return pd.DataFrame.from_dict(lines, orient="index", columns=["seeds", *metrics]).rename_axis("row")
+
+
+def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
+    """The paper's figure and ours, one line a cell (Spearman ×100).
+
+    Returns:
+        row, column, paper; n, the seeds with this metric; collapsed, how many of them are no number; mean and sd
+        (n − 1) of the metric over all n, NaN where one collapsed.
+    """
+    runs_of = collect(grid, results)
+    scores: dict[tuple[str, str], list[float]] = defaultdict(list)
+    values = runs_of[grid.metric] if grid.metric in runs_of else [math.nan] * len(runs_of)
+    collapsed = _is_collapsed(runs_of, grid.metric)
+    for row, column, value, lost in zip(runs_of["row"], runs_of["column"], values, collapsed, strict=True):
+        if lost or value == value:
+            scores[row, column].append(math.nan if lost else float(value))
+    printed = None
+    if grid.table:
+        printed = pd.read_csv(paths.PAPERS / f"{grid.table}.csv", dtype=str, keep_default_na=False).set_index("row_id")
+    rows: list[dict[str, object]] = []
+    for cell in grid.cells:
+        for row in dict.fromkeys(cell.row.format(seed=seed) for seed in grid.seeds):
+            ours = scores[row, cell.column]
+            paper = np.nan
+            if printed is not None and cell.column in printed:
+                paper = grid.factor * float(printed.loc[row, cell.column])
+            rows.append(
+                {
+                    "row": row,
+                    "column": cell.column,
+                    "paper": round(paper, 2),
+                    "n": len(ours),
+                    "collapsed": sum(map(math.isnan, ours)),
+                    "mean": np.mean(ours) if ours else np.nan,
+                    "sd": np.std(ours, ddof=1) if len(ours) > 1 else np.nan,
+                }
+            )
+    return pd.DataFrame(rows, columns=["row", "column", "paper", "n", "collapsed", "mean", "sd"])
+
+
+def _train(grid: Grid, cell: Cell, seed: int, options: dict[str, Any]) -> runs.Run:
+    given: dict[str, Any] = {name: value for name, value in cell.set.items() if name != "method"}
+    method = str(cell.set["method"])
+    if method in untrained.METHODS:
+        return untrained.run(grid.notebook, method, grid.profile, options["data_dir"])
+    return experiment.run(grid.notebook, method, grid.profile, seed=seed, **options, **given)
+
+
+def on_text_at_hand(grid: Grid, data_dir: str | None = None) -> Grid:
+    """The grid whose cells name the training text that takes the place of the profile's where that is not here."""
+    usual = profile(grid.profile)
+    found = experiment.with_text_at_hand(usual, data_dir)
+    if found == usual:
+        return grid
+    text = {"corpus": found.corpus, "n_sentences": found.n_sentences}
+    cells = [cell if "corpus" in cell.set else replace(cell, set={**text, **cell.set}) for cell in grid.cells]
+    return replace(grid, cells=tuple(cells))
+
+
+def check(grid: Grid) -> None:
+    """Refuse, before anything is trained, a cell that is no run and a metric that its run will not have.
+
+    Raises:
+        ValueError: there is such a cell; the message names its row.
+    """
+    for cell in grid.cells:
+        if cell.set["method"] in untrained.METHODS:
+            continue
+        try:
+            chosen, wanted, _ = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"row {cell.row!r}: {error}") from error
+        if grid.metric not in (known := experiment.scores_of(chosen, wanted)):
+            close = get_close_matches(grid.metric, known, 1)
+            hint = f": did you mean {close[0]!r}?" if close else f": it has {', '.join(known)}"
+            raise ValueError(f"the run of row {cell.row!r} has no metric {grid.metric!r}{hint}")
+
+
+def train(grid: Grid, options: dict[str, Any], say: Callable[[str], None]) -> tuple[set[str], list[str]]:
+    """Train what is missing; a run that fails does not stop the others.
+
+    Args:
+        options: of the machine, for `experiment.run`.
+        say: is given one line a run.
+
+    Returns:
+        The ids of the finished runs, and one line for each that failed.
+    """
+    done, failed = set(), []
+    for cell, seed in grid.runs():
+        name = f"{cell.row}, seed {seed}"
+        try:
+            record = _train(grid, cell, seed, options)
+            score = (record.metrics or {}).get(grid.metric)
+        except Exception as error:
+            kind = "" if isinstance(error, ValueError | OSError | ImportError) else f"{type(error).__name__}: "
+            failed.append(f"FAILED {name}: {kind}{' '.join(str(error).split()) or type(error).__name__}")
+            say(failed[-1])
+            continue
+        done.add(record.id)
+        if is_main_process():
+            say(f"{name}: {grid.metric} {'–' if score is None else f'{score:.2f}'}")
+    return done, failed
+
+
+def table_of(grid: Grid, options: dict[str, Any]) -> tuple[pd.DataFrame, str]:
+    """The finished runs of a grid beside the paper's figures, as `beside_paper`, and the `note` on them."""
+    for cell, seed in grid.runs():
+        if cell.set["method"] in untrained.METHODS:
+            _train(grid, cell, seed, options)
+    finished = runs.collect()
+    return beside_paper(grid, finished), note(collect(grid, finished))

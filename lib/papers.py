@@ -1,0 +1,153 @@
+"""The book of results: every table of the papers beside our runs, what is covered, and files to use elsewhere."""
+
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib import grids, paths, runs
+from lib.files import write_text
+from lib.grids import Grid
+
+SEEDS = (42, 0, 1, 11, 15)
+PROFILES = ("full", "small", "mini")
+NO_TRAINING = {
+    "una_table_a1": "counted in the tests of lib.data",
+    "una_table_b2": "04_una, its own sentences",
+    "sda_table_1": "05_sda, each rule on ten sentences",
+    "sda_table_2": "05_sda, share of sentences changed",
+    "sda_text_jaccard": "05_sda, overlap of pairs",
+    "consert_ext_table_2": "03_consert, sizes of the training sets",
+    "consert_ext_table_3": "Table 9 in short",
+    "consert_ext_table_4": "Table 10 in short",
+    "consert_ext_table_5": "03_consert, best rates, from Figures 9 and 10",
+    "una_text_stsb_dev": "Tables C4 to C6 and 2",
+    "sda_figure_5": "best margins; the curves are grid sda_figure_5",
+}
+
+
+def finished(outputs: Path | None = None) -> pd.DataFrame:
+    """Every finished run: the rows of `results/`, and the runs under `outputs`; one that is in both comes once."""
+    frames = [pd.read_csv(path) for path in sorted(paths.RESULTS.glob("*.csv"))]
+    frames.append(runs.collect(outputs))
+    table = pd.concat([frame for frame in frames if len(frame)], ignore_index=True) if any(map(len, frames)) else None
+    if table is None:
+        return pd.DataFrame({name: [] for name in ("notebook", "run_id", "recipe", "seed", "profile")})
+    return table.drop_duplicates("run_id", keep="last", ignore_index=True)
+
+
+def papers_grids() -> dict[str, Grid]:
+    """The grids that are tables of a paper, by name."""
+    found = {path.stem: grids.read(path) for path in sorted(paths.GRIDS.glob("*.yaml"))}
+    return {name: grid for name, grid in found.items() if grid.table or grid.profile in ("full", "chinese")}
+
+
+def sized(grid: Grid, profile_name: str) -> Grid:
+    """The grid at a profile, with five seeds where the paper has one; `full` is the paper's own setting."""
+    seeds = grid.seeds if len(grid.seeds) > 1 else SEEDS
+    return grid.at("" if profile_name == "full" else profile_name, seeds)
+
+
+def coverage(results: pd.DataFrame, seeds: int = 5) -> pd.DataFrame:
+    """How far the papers' tables have been run: one line a grid.
+
+    Returns:
+        table; cells of the grid; for each profile how many of them have a run, and how many at least `seeds` runs. A
+        run counts in every cell that has its parameters, whichever notebook or grid made it.
+    """
+    lines = []
+    for name, grid in papers_grids().items():
+        line: dict[str, object] = {"table": name, "cells": 0}
+        for profile_name in PROFILES:
+            n = grids.beside_paper(sized(grid, profile_name), results)["n"]
+            line["cells"] = max(int(str(line["cells"])), len(n))
+            line[profile_name] = int((n > 0).sum())
+            line[f"{profile_name}, {seeds} seeds"] = int((n >= seeds).sum())
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def unmade() -> pd.DataFrame:
+    """Tables of the papers that are no grid of their own, and where their figures stand."""
+    index = pd.read_csv(paths.PAPERS / "index.csv", dtype=str, keep_default_na=False)
+    made = {grid.table for grid in papers_grids().values()}
+    names = [name.removesuffix(".csv") for name in index["file"]]
+    where = [NO_TRAINING.get(name, "not yet") for name in names]
+    return pd.DataFrame({"table": names, "title": index["title"], "where": where})[[n not in made for n in names]]
+
+
+def side_by_side(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
+    """Every score of a printed table beside ours: one line a row and column.
+
+    A grid whose metric is the seven tasks' mean gives each task, too, where the paper prints it. Spearman × 100.
+
+    Returns:
+        Columns of `grids.beside_paper`, and difference: our mean minus the paper's figure.
+    """
+    parts = [grids.beside_paper(grid, results)]
+    if grid.table and "sts7_test_avg" in grid.metric:
+        tasks = _tasks()
+        printed = pd.read_csv(paths.PAPERS / f"{grid.table}.csv", dtype=str, nrows=0).columns
+        whole = {cell.column for cell in grid.cells}
+        for column in (c for c in printed if tasks.get(c, "avg") != "avg" and c not in whole):
+            metric = grid.metric.replace("sts7_test_avg", f"{tasks[column]}_test_spearman")
+            cells = tuple(grids.Cell(cell.row, column, cell.set) for cell in grid.cells)
+            parts.append(grids.beside_paper(replace(grid, metric=metric, cells=cells), results))
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(difference=table["mean"] - table["paper"])
+
+
+@cache
+def _tasks() -> dict[str, str]:
+    names = pd.read_csv(paths.PAPERS / "columns.csv", dtype=str)
+    return dict(zip(names["printed"], names["task"], strict=True))
+
+
+def page(table: pd.DataFrame) -> pd.DataFrame:
+    """A side-by-side table as it is read: rows × columns, each cell `paper | mean ± sd (n)`.
+
+    Where a seed collapsed there is no mean: `paper | – (n, how many collapsed)`.
+
+    Example:
+        >>> line = {"row": "una", "column": "Avg.", "paper": 76.14, "n": 2, "mean": 75.5, "sd": 0.25}
+        >>> page(pd.DataFrame([line])).loc["una", "Avg."]
+        '76.14 | 75.50 ± 0.25 (2)'
+    """
+    order = list(dict.fromkeys(table["column"]))
+    cells = table.assign(cell=[_cell(line) for line in table.itertuples()])
+    wide = cells.pivot_table(index="row", columns="column", values="cell", aggfunc="first", sort=False)
+    return wide.reindex(columns=order).rename_axis(index=None, columns=None)
+
+
+def _cell(line) -> str:
+    paper = "–" if np.isnan(line.paper) else f"{line.paper:.2f}"
+    if not line.n:
+        return f"{paper} | –"
+    if lost := int(getattr(line, "collapsed", 0)):
+        return f"{paper} | – ({line.n}, {lost} collapsed)"
+    spread = f" ± {line.sd:.2f}" if line.n > 1 else ""
+    return f"{paper} | {line.mean:.2f}{spread} ({line.n})"
+
+
+def export(table: pd.DataFrame, folder: Path, name: str, caption: str) -> list[Path]:
+    """Write a table as `<name>.csv`, `.md` and `.tex` (which needs the LaTeX package booktabs) into a folder.
+
+    Args:
+        table: with its row labels as index; numbers have two decimals in Markdown and LaTeX, all of them in CSV.
+        caption: first line of the Markdown, `\\caption` of the LaTeX.
+    """
+    shown = table.map(lambda v: ("–" if np.isnan(v) else f"{v:.2f}") if isinstance(v, float) else str(v))
+    header = ["", *map(str, shown.columns)]
+    body = [[str(index), *row] for index, row in zip(shown.index, shown.to_numpy().tolist(), strict=True)]
+    lines = [header, ["---"] * len(header), *body]
+    markdown = "\n".join("| " + " | ".join(c.replace("|", "·") for c in line) + " |" for line in lines)
+    plain = shown.replace(r"\|", "·", regex=True)
+    escaped = re.sub(r"([%&_#$])", r"\\\1", caption)
+    latex = plain.to_latex(caption=escaped, label=f"tab:{name}", escape=True).replace("±", r"$\pm$").replace("–", "--")
+    files = {"csv": table.to_csv(), "md": f"{caption}\n\n{markdown}\n", "tex": latex.replace("·", r"$\cdot$")}
+    for suffix, text in files.items():
+        write_text(folder / f"{name}.{suffix}", text)
+    return [folder / f"{name}.{suffix}" for suffix in files]

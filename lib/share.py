@@ -1,0 +1,119 @@
+"""A trained encoder outside this project: a sentence-transformers folder with its model card, and a search with it.
+
+`python -m lib export RUN my-model` writes the folder, `python -m lib search my-model FILE "a query"` searches with it.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from lib import evaluate, experiment, paths
+from lib.encoder import Encoder
+from lib.encoder.pretrained import read_json
+from lib.files import is_foreign
+
+WEIGHTS_LICENCE = {experiment.portable(str(f)): "cc-by-sa-4.0" for f in (paths.MINI_BERT, *paths.SIBLINGS.values())}
+
+
+def model_card(params: dict, metrics: dict, environment: dict, name: str, dimension: int) -> str:
+    """README.md of an exported encoder: what it is, how it was trained, what it scores, how it is used.
+
+    Args:
+        params, metrics, environment: contents of a run's `params.json`, `metrics.json` and `env.json`.
+        name: of the model; dimension: of its embeddings.
+    """
+    head: dict[str, object] = {
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "sentence-similarity",
+        "tags": ["sentence-transformers", "feature-extraction", "sentence-similarity", "contrastive-learning"],
+    }
+    if not params["backbone"].startswith("data/"):
+        head["base_model"] = params["backbone"]
+    if licence := WEIGHTS_LICENCE.get(params["backbone"]):
+        head["license"] = licence
+    found = {k: v for k, v in metrics.items() if v is not None}
+    scores = {k.removesuffix("_best"): v for k, v in found.items() if "spearman" in k and k.endswith("_best")}
+    if "sts7_test_avg_best" in found:
+        scores["mean of the seven STS tasks"] = metrics["sts7_test_avg_best"]
+    trained = {k: v for k, v in params.items() if k not in ("run_id", "data", "recipe", "backbone", "seed")}
+    lines = [
+        f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n",
+        f"# {name}\n",
+        f"Sentence embeddings of {dimension} dimensions: `{params['backbone']}` after unsupervised contrastive "
+        f"training with the recipe `{params['recipe']}`, seed {params['seed']}, run `{params['run_id']}`. The "
+        f"checkpoint is the best on the dev set (step {metrics['best_step']:.0f} of {metrics['steps']:.0f}).\n",
+        "```python\nfrom sentence_transformers import SentenceTransformer\n",
+        f'model = SentenceTransformer("{name}")',
+        'model.encode(["A dog barks.", "A hound is barking."])\n```\n',
+        "## Scores\n\nSpearman's ρ × 100 of cosine against human judgements. The dev set chose the checkpoint.\n",
+        "| set | score |\n|---|--:|",
+        *(f"| {k.replace('_spearman', '').replace('_', ' ')} | {v:.2f} |" for k, v in scores.items()),
+        "\n## Training\n",
+        "| parameter | value |\n|---|---|",
+        *(f"| {k} | {v} |" for k, v in trained.items()),
+        f"\nMachine: {environment['gpu'] or environment['cpu']}, torch {environment['versions']['torch']}, "
+        f"transformers {environment['versions']['transformers']}; {metrics['train_seconds']:.0f} s of training.\n",
+        "## Limits\n",
+        "One training run, tested on pairs of short sentences like those of the sets above. A sentence and its "
+        "negation can be close to each other.\n",
+    ]
+    return "\n".join(lines)
+
+
+def export(run_folder: Path, target: Path, name: str = "") -> Path:
+    """Write a finished run's best checkpoint as a folder that `SentenceTransformer(target)` opens, with a model card.
+
+    Raises:
+        FileNotFoundError: the folder is not a finished run, or its checkpoint is gone.
+        FileExistsError: the target holds something else than an exported encoder.
+        ValueError: a file of the run is damaged.
+    """
+    if is_foreign(target, "modules.json"):
+        raise FileExistsError(f"{target} is there and is no exported encoder: name a new folder")
+    files = [run_folder / f"{stem}.json" for stem in ("params", "metrics", "env")]
+    if not all(file.is_file() for file in files):
+        raise FileNotFoundError(f"{run_folder} is not a finished run's folder: params, metrics or env.json is missing")
+    checkpoint = run_folder / "best"
+    if not checkpoint.is_dir():
+        raise FileNotFoundError(f"{checkpoint} is missing: a run that trains nothing keeps no checkpoint")
+    encoder = Encoder.load(checkpoint)
+    dimension = int(encoder.encode(["."]).shape[1])
+    params, metrics, environment = map(read_json, files)
+    try:
+        card = model_card(params, metrics, environment, name or target.name, dimension)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{run_folder}: params, metrics or env.json lacks a value ({error}): run it again") from error
+    encoder.export_sentence_transformers(target, card)
+    return target
+
+
+def search(encode: evaluate.Encode, sentences: list[str], query: str, n: int = 5) -> list[tuple[float, str]]:
+    """The `n` sentences nearest to a query by cosine, best first, each with its cosine.
+
+    Args:
+        encode: sentences to vectors (n, d), e.g. `Encoder.encode`.
+
+    A sentence whose vector is zero, as that of a text without tokens, has no direction and is left out.
+
+    Raises:
+        ValueError: no sentences, `n` below 1, a query whose vector is zero, or vectors that are not finite.
+
+    Example:
+        >>> search(lambda texts: np.array([[len(t), 1.0] for t in texts]), ["a", "aaa", "aaaaaaaa"], "aa", 1)[0][1]
+        'aaa'
+    """
+    if not sentences:
+        raise ValueError("no sentences to search")
+    if n < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
+    vectors = np.asarray(encode([query, *sentences]), float)
+    if not np.isfinite(vectors).all():
+        raise ValueError("the encoder gave vectors that are not finite: its weights are damaged")
+    lengths = np.linalg.norm(vectors, axis=1)  # (1 + number of sentences,)
+    if not lengths[0]:
+        raise ValueError(f"the vector of the query {query!r} is zero: it is near to nothing, ask another")
+    found = np.flatnonzero(lengths[1:])
+    cosines = vectors[1:][found] @ vectors[0] / lengths[1:][found] / lengths[0]
+    order = np.argsort(-cosines, kind="stable")[:n]
+    return [(float(cosines[i]), sentences[found[i]]) for i in order]

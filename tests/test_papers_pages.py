@@ -1,0 +1,100 @@
+"""The book of results: coverage, the papers' figures beside ours, exports, from full and from empty folders."""
+
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from lib import experiment, grids, identity, papers, paths, runs
+from lib.evaluate.statistics import best_of
+
+UNA = grids.read("una_small")
+
+
+def test_every_table_of_the_papers_is_a_grid_or_has_its_place() -> None:
+    index = pd.read_csv(paths.PAPERS / "index.csv")["file"].str.removesuffix(".csv")
+    made = {grid.table for grid in papers.papers_grids().values()}
+    unmade = papers.unmade().set_index("table")["where"]
+    assert set(unmade.index) == set(index) - made
+    assert "not yet" not in set(unmade)
+    assert set(papers.NO_TRAINING) <= set(index)
+
+
+def test_coverage_counts_runs_and_not_more(tmp_path, monkeypatch) -> None:
+    table = papers.coverage(papers.finished(tmp_path)).set_index("table")
+    assert set(table.index) == set(papers.papers_grids())
+    assert table.loc["una_table_1", "cells"] == 8 and table.loc["una_table_d7", "cells"] == 20
+    assert table.loc["una_table_2", "small"] == 3 == table.loc["una_table_2", "small, 5 seeds"]
+    assert table.loc["una_table_1", "small"] == 4 and (table["small"] <= table["cells"]).all()
+    assert table.loc["sda_table_7", "small"] == 0, "English runs are no Chinese STS-B"
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    empty = papers.finished(tmp_path)
+    assert len(empty) == 0 and papers.coverage(empty).set_index("table")[["full", "small", "mini"]].sum().sum() == 0
+
+
+def test_a_run_of_any_notebook_counts_once(tmp_path) -> None:
+    before = papers.finished(tmp_path)
+    assert len(before) == before["run_id"].nunique() > 250
+    chosen, wanted, steps = experiment.resolve("mini", "una")
+    known = identity.of_run(chosen, wanted, steps, experiment.sentences_of(chosen))
+    run = runs.Run("07_results", wanted.name, 42, *known, str(tmp_path))
+    run.start()
+    run.finish({"mini_test_spearman_last": 50.0, "mini_test_spearman_best": 51.0, "mini_dev_spearman_best": 52.0})
+    after = papers.finished(tmp_path)
+    assert len(after) == len(before) + 1 and run.id in set(after["run_id"])
+    counts = [papers.coverage(table).set_index("table")["mini"] for table in (before, after)]
+    assert (counts[1] - counts[0])[lambda change: change > 0].to_dict() == {
+        "una_table_1": 2,
+        "una_table_2": 1,
+        "una_table_c4": 1,
+        "una_table_c5": 1,
+        "una_table_c6": 1,
+    }
+    copied = tmp_path / "04_una" / before["run_id"].iloc[-1]
+    copied.parent.mkdir()
+    shutil.copytree(run.folder, copied)
+    params = json.loads((copied / "params.json").read_text()) | {"run_id": copied.name}
+    (copied / "params.json").write_text(json.dumps(params))
+    assert len(papers.finished(tmp_path)) == len(after), "a committed run that lies under outputs, too"
+
+
+def test_each_task_stands_beside_the_papers(tmp_path) -> None:
+    results = papers.finished(tmp_path)
+    table = papers.side_by_side(papers.sized(grids.read("una_table_2"), "small"), results)
+    assert set(table["column"]) == {"STS Avg."}
+    table = papers.side_by_side(papers.sized(grids.read("una_table_1"), "small"), results)
+    assert table["column"].nunique() == 8
+    line = table.set_index(["row", "column"]).loc[("bert_simcse", "STS Bench.")]
+    own = pd.read_csv(paths.RESULTS / "04_una.csv").query("recipe == 'mini_simcse' and max_steps == 160")
+    plain = own[own["positive"].eq("dropout") & own["representation"].isna()]
+    assert line["n"] == 5 and line["paper"] == 76.16
+    assert line["mean"] == pytest.approx(plain["STS-B_test_spearman_best"].mean())
+    assert line["difference"] == pytest.approx(line["mean"] - 76.16)
+    page = papers.page(table)
+    assert page.loc["bert_una", "Avg."].startswith("76.14 | ")
+
+
+def test_a_collapsed_seed_is_shown() -> None:
+    line = {"row": "una", "column": "Avg.", "paper": 76.14, "n": 3, "collapsed": 1, "mean": np.nan, "sd": np.nan}
+    assert papers.page(pd.DataFrame([line])).loc["una", "Avg."] == "76.14 | – (3, 1 collapsed)"
+
+
+def test_exports_hold_the_same_cells(tmp_path) -> None:
+    table = papers.page(papers.side_by_side(UNA, papers.finished(tmp_path))).rename(columns={"": "mean"})
+    files = {path.suffix: path.read_text() for path in papers.export(table, tmp_path, "una", "UNA, 100 % ours")}
+    back = pd.read_csv(tmp_path / "una.csv", index_col=0)
+    assert back["mean"].tolist() == table["mean"].tolist()
+    assert files[".md"].startswith("UNA, 100 % ours\n\n|  | mean |\n| --- | --- |") and files[".md"].count("\n|") == 17
+    assert r"\toprule" in files[".tex"] and r"$\pm$" in files[".tex"] and "–" not in files[".tex"]
+    assert r"100 \% ours" in files[".tex"] and "100 % ours" not in files[".tex"]
+
+
+def test_the_best_of_n_is_that_of_a_simulation() -> None:
+    draws = np.random.default_rng(0).normal(50, 2, size=(40_000, 10)).max(1)
+    assert best_of(10, 50, 2) == pytest.approx(draws.mean(), abs=4 * stats.sem(draws))
+    assert best_of(1, 50, 2) == pytest.approx(50)
+    with pytest.raises(ValueError, match="at least 1"):
+        best_of(0, 1, 1)

@@ -1,0 +1,84 @@
+"""Execute notebooks in place, for a commit: `python tools/refresh.py 01 02` (default: all; `make notebooks`)."""
+
+import argparse
+import base64
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TextIO
+
+import nbformat
+
+from lib import course, files, pages, plots
+
+
+def refresh(notebook: Path, stream: TextIO | None = None) -> course.Outcome:
+    """Execute a notebook in place, with the parameters it has, from an empty `outputs/`.
+
+    What a commit should not hold is left out: timings, widget state, messages of libraries; figures get a palette.
+    The notebook is replaced only if every cell succeeded.
+    """
+    with tempfile.TemporaryDirectory() as folder, _outputs_in(folder):
+        outcome = course.execute(notebook, Path(folder) / notebook.name, stream=stream)
+        if not outcome.error:
+            node = committable(nbformat.read(outcome.path, as_version=4))
+            files.write_text(notebook, nbformat.writes(node) + "\n")
+    return replace(outcome, path=notebook)
+
+
+def committable(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A copy of an executed notebook without what differs from run to run and means nothing to a reader."""
+    node = nbformat.from_dict(executed)
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    node.metadata = nbformat.from_dict({"kernelspec": kernel, "language_info": {"name": "python"}})
+    for cell in node.cells:
+        for key in ("papermill", "execution", "widgets"):
+            cell.metadata.pop(key, None)
+        if not cell.metadata.get("tags", True):
+            del cell.metadata["tags"]
+        if cell.cell_type == "code":
+            cell.outputs = [
+                out for out in cell.outputs if out.get("name") != "stderr" and pages.WIDGET not in out.get("data", {})
+            ]
+            for out in cell.outputs:
+                if "image/png" in out.get("data", {}):
+                    out.data["image/png"] = _smaller(out.data["image/png"])
+    return node
+
+
+@contextmanager
+def _outputs_in(folder: str) -> Iterator[None]:
+    before = os.environ.get("CSE_OUTPUTS")
+    os.environ["CSE_OUTPUTS"] = folder
+    try:
+        yield
+    finally:
+        os.environ.pop("CSE_OUTPUTS")
+        if before is not None:
+            os.environ["CSE_OUTPUTS"] = before
+
+
+def _smaller(png: str) -> str:
+    """A base64 PNG with 128 colours, if that is smaller."""
+    return min(png, base64.b64encode(plots.with_palette(base64.b64decode(png), 128)).decode(), key=len)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit status 1 if a notebook failed; it is left as it was."""
+    parser = argparse.ArgumentParser(prog="python tools/refresh.py", description=(__doc__ or "").split(":")[0])
+    parser.add_argument("--notebooks", type=Path, default=None, help="folder of the notebooks")
+    parser.add_argument("names", nargs="*", help="01, 02_simcse or the path of a notebook (default: every notebook)")
+    chosen = parser.parse_args(argv)
+    sources = [course.find_notebook(name, chosen.notebooks) for name in chosen.names]
+    outcomes = [refresh(notebook, sys.stdout) for notebook in sources or course.notebooks(chosen.notebooks)]
+    for outcome in outcomes:
+        print(f"{outcome.name}: {outcome.error or 'refreshed'}, {course.clock(outcome.seconds)}")
+    return int(any(outcome.error for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

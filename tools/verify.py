@@ -1,0 +1,152 @@
+"""Do the committed results still come out? Two rows drawn by date are trained again and compared.
+
+Command line: `python -m tools.verify` (`make verify-results`), some minutes on a CPU; exit status 1 if a row misses.
+"""
+
+import argparse
+import datetime
+import sys
+import tempfile
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from lib import experiment, grids, identity, paths, runs, untrained
+from lib.augment import sda
+from lib.device import resolve_precision
+from lib.grids import Cell, Grid
+
+# Hashes that are in today's ids and that the runs of results version 1 did not take.
+NOT_RECORDED = ("synonyms", "english")
+
+
+def committed() -> Iterator[tuple[Grid, Cell, pd.DataFrame]]:
+    """Every cell of a grid that has rows in `results/`, with these rows; cells on one training text come together."""
+    found = []
+    for path in sorted(paths.GRIDS.glob("*.yaml")):
+        grid = grids.read(path)
+        results = paths.RESULTS / f"{grid.notebook}.csv"
+        if not results.exists():
+            continue
+        collected = grids.collect(grid, pd.read_csv(results))
+        for cell in grid.cells:
+            names = {cell.row.format(seed=seed) for seed in grid.seeds}
+            rows = collected[collected["row"].isin(names) & (collected["column"] == cell.column)]
+            if len(rows):
+                found.append((grid, cell, rows))
+    yield from sorted(found, key=lambda one: str(one[2]["corpus"].iloc[0]))
+
+
+def run_id(grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None) -> str:
+    """The id that the run of a row has with the data and the encoder as they are here.
+
+    Of a row that was made under other rules than today's, the id is that of its own rules.
+    """
+    method = str(cell.set["method"])
+    if method in untrained.METHODS:
+        return untrained.record(grid.notebook, method, grid.profile, data_dir).id
+    chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
+    sentences = experiment.sentences_of(chosen, data_dir) if steps != 0 else []
+    lacking = NOT_RECORDED if row.get("results_version") == 1 else ()
+    params, hashes = identity.of_run(
+        chosen, wanted, steps, sentences, data_dir, row["precision"], row["scoring"], lacking
+    )
+    if "rules" in hashes:
+        hashes["rules"] = str(int(row["rules"]))
+    return runs.run_id(wanted.name, {"params": params, "data": hashes}, int(row["seed"]))
+
+
+def is_of_today(row: pd.Series) -> bool:
+    """Whether a run made now with the row's parameters has the row's id.
+
+    Not so for rows of results version 1, whose runs did not record WordNet's files nor the lists of English words, if
+    they depend on them; and for rows of other rules of SDA.
+    """
+    if row.get("results_version") == runs.RESULTS_VERSION:
+        return pd.isna(row.get("rules")) or int(row["rules"]) == sda.VERSION
+    return pd.isna(row.get("rules")) and row.get("synonyms") != "wordnet"
+
+
+def draw(day: datetime.date, n: int = 2, seeds: int = 3) -> list[tuple[Grid, Cell, pd.Series, float]]:
+    """`n` committed rows of trained runs, drawn by the date, each with the sd of its cell's metric over its seeds.
+
+    Rows that cannot come out again are left out: those of other rules than today's, and cells in which a seed
+    collapsed.
+
+    Args:
+        seeds: fewest seeds of a cell whose spread is worth comparing with.
+    """
+    cells = [one for one in committed() if len(one[2]) >= seeds and one[2][one[0].metric].notna().all()]
+    pairs = [
+        (grid, cell, row, rows[grid.metric].std(ddof=1))
+        for grid, cell, rows in cells
+        for _, row in rows.iterrows()
+        if is_of_today(row)
+    ]
+    pairs = [pair for pair in pairs if pair[3] > 0]
+    chosen = np.random.default_rng(day.toordinal()).choice(len(pairs), size=min(n, len(pairs)), replace=False)
+    return [pairs[i] for i in chosen]
+
+
+def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.DataFrame:
+    """Train `n` rows again on the CPU, in a folder of their own, and compare: one line a row.
+
+    They are trained in the precision that this processor has units for, which may be another than the row's.
+
+    Returns:
+        row, seed, run_id; `same id`, False where the data, the encoder or a rule has changed since; the precisions of
+        both; recorded, again, seed sd, and `within`: whether they differ by no more than it.
+    """
+    lines = []
+    for grid, cell, row, sd in draw(day, n):
+        given = {name: value for name, value in cell.set.items() if name != "method"}
+        with tempfile.TemporaryDirectory() as folder:
+            again = experiment.run(
+                grid.notebook,
+                str(cell.set["method"]),
+                grid.profile,
+                seed=int(row["seed"]),
+                device="cpu",
+                data_dir=data_dir,
+                output_dir=folder,
+                **given,  # type: ignore[arg-type]
+            )
+            value = float((again.metrics or {})[grid.metric])
+        recorded = float(row[grid.metric])
+        found = run_id(grid, cell, row, data_dir)
+        lines.append(
+            {
+                "row": f"{grid.notebook}: {row['row']}",
+                "seed": int(row["seed"]),
+                "run_id": found,
+                "same id": found == row["run_id"],
+                "precision": f"{row['precision']}, {resolve_precision('auto', 'cpu')}",
+                "recorded": recorded,
+                "again": value,
+                "seed sd": sd,
+                "within": abs(value - recorded) <= sd,
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the comparison; exit 1 if a row has another id by now, or is not within its seed sd."""
+    parser = argparse.ArgumentParser(prog="python -m tools.verify", description="Train committed rows again.")
+    parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today())
+    parser.add_argument("--rows", type=int, default=2)
+    parser.add_argument("--data-dir")
+    chosen = parser.parse_args(arguments)
+    try:
+        table = rerun(chosen.date, chosen.rows, chosen.data_dir)
+    except (OSError, ValueError) as error:
+        sys.exit(f"error: {error}")
+    if not len(table):
+        sys.exit(f"nothing to verify: no cell of a grid has three seeds in {paths.RESULTS}")
+    print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
+    sys.exit(0 if (table["within"] & table["same id"]).all() else "a row does not come out as recorded")
+
+
+if __name__ == "__main__":
+    main()
