@@ -37,9 +37,9 @@ def pins() -> dict[str, list[Requirement]]:
     return found
 
 
-def pip_lines() -> list[tuple[str, str]]:
-    """Entries of environment.yml's pip section with their comments."""
-    section = (paths.ROOT / "environment.yml").read_text().split("- pip:\n")[1]
+def pip_lines(name: str = "environment.yml") -> list[tuple[str, str]]:
+    """Entries of a conda environment's pip section with their comments."""
+    section = (paths.ROOT / name).read_text(encoding="utf-8").split("- pip:\n")[1]
     lines = [line.strip().removeprefix("- ").partition("  # ") for line in section.splitlines() if line.strip()]
     return [(entry, reason) for entry, _, reason in lines]
 
@@ -91,11 +91,31 @@ def test_environment_yml_has_the_same_pins_and_a_reason_each() -> None:
     assert listed == {name: str(pins()[name][0].specifier) for name in wanted}
 
 
-def test_environment_yml_is_python_pip_and_one_pip_section() -> None:
-    content = yaml.safe_load((paths.ROOT / "environment.yml").read_text())
+@pytest.mark.parametrize("name", ["environment.yml", "binder/environment.yml"])
+def test_environment_yml_is_python_pip_and_one_pip_section(name: str) -> None:
+    content = yaml.safe_load((paths.ROOT / name).read_text(encoding="utf-8"))
     python, pip, section = content["dependencies"]
     assert pip == "pip" and list(section) == ["pip"]
     assert Version(python.removeprefix("python=")) in Requirement("x" + PROJECT["requires-python"]).specifier
+
+
+def test_binder_takes_the_pinned_torch_for_the_cpu_and_everything_else_by_constraint() -> None:
+    entries = [entry for entry, _ in pip_lines("binder/environment.yml")]
+    [torch] = [Requirement(entry) for entry in entries if not entry.startswith("-")]
+    assert torch.name == "torch" and str(torch.specifier) == f"{pins()['torch'][0].specifier}+cpu"
+    options = dict(entry.split() for entry in entries if entry.startswith("-"))
+    assert options.pop("--extra-index-url") == "https://download.pytorch.org/whl/cpu"
+    here = paths.ROOT / "binder"  # pip is started there
+    assert (here / options.pop("-c")).resolve() == (paths.ROOT / "constraints.txt").resolve()
+    assert (here / options.pop("-e")).resolve() == paths.ROOT.resolve() and not options
+
+
+def test_the_workflow_tests_the_pythons_that_pyproject_allows() -> None:
+    text = (paths.ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8")
+    tested = yaml.safe_load(text)["jobs"]["units"]["strategy"]["matrix"]["python"]
+    allowed = Requirement("x" + PROJECT["requires-python"]).specifier
+    assert tested == [minor for minor in (f"3.{n}" for n in range(40)) if minor in allowed]
+    assert {python.rpartition(".")[0] for python in PYTHONS} == set(tested)
 
 
 def test_installed_versions_are_the_pinned_ones() -> None:
@@ -135,8 +155,16 @@ def test_licences_are_named() -> None:
     text = (paths.ROOT / "LICENSES.md").read_text()
     for name in ("MIT", "CC BY 4.0", "CC BY-SA 4.0", "data/mini/", "data/mini-bert/"):
         assert name in text
-    citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text())
-    assert citation["license"] == "MIT" and citation["version"] == PROJECT["version"]
+
+
+def test_the_version_is_the_same_wherever_it_stands() -> None:
+    citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["license"] == PROJECT["license"] and citation["version"] == PROJECT["version"]
+    assert {"cff-version", "message", "title", "authors"} <= set(citation)
+    assert [set(author) for author in citation["authors"]] == [{"name"}]
+    changelog = (paths.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    releases = re.findall(r"^## \[(\d[\d.]*)\] - (.*)$", changelog, re.M)
+    assert releases[0] == (citation["version"], citation["date-released"])
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "assignments/README.md", "benchmarks/README.md"])
