@@ -20,10 +20,11 @@ import torch
 from transformers import BertConfig, BertModel
 
 from lib import data, files, paths, runs
+from lib.batches import Feed
 from lib.device import resolve_precision
 from lib.encoder import Encoder
 from lib.recipes import Recipe, recipe
-from lib.train import fit, make_views
+from lib.train import fit
 
 CORPUS = "corpus/pretrain/wikipedia_en_2015.txt.xz"
 THEIRS = "sentence-transformers"
@@ -162,7 +163,7 @@ def train_ours(task: Task, seed: int, device: torch.device, bucket: bool = True,
     sentences, ticks = task.sample(), list[float]()
     chosen = task.recipe().changed(bucket=bucket)
     start = time.perf_counter()
-    views = make_views(sentences, chosen, encoder.tokenizer, seed)
+    feed = Feed.of(sentences, chosen, encoder.tokenizer, seed)
     tokenising = (time.perf_counter() - start) * task.steps / (task.steps + task.warmup)
 
     def clock(_: Encoder) -> float:
@@ -172,9 +173,7 @@ def train_ours(task: Task, seed: int, device: torch.device, bucket: bool = True,
 
     result = fit(
         encoder,
-        views,
-        chosen,
-        seed=seed,
+        feed,
         dev=clock,
         eval_every=task.warmup // 2,
         max_steps=task.warmup + task.steps,
@@ -182,7 +181,7 @@ def train_ours(task: Task, seed: int, device: torch.device, bucket: bool = True,
         **options,
     )
     seconds = ticks[-1] - ticks[1] + tokenising
-    return Sample(seconds, (result.steps - task.warmup) * task.batch_size, {"mean_tokens": mean_tokens(views[0])})
+    return Sample(seconds, (result.steps - task.warmup) * task.batch_size, {"mean_tokens": mean_tokens(feed.views[0])})
 
 
 def mean_tokens(view) -> float:

@@ -31,11 +31,12 @@ from benchmarks.common import OURS, Sample, Side
 from lib import data, paths
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA
+from lib.batches import Feed, make_views
 from lib.device import resolve_precision
 from lib.encoder import Encoder
 from lib.recipes import Recipe, recipe
 from lib.tokens import tokenise
-from lib.train import fit, make_views
+from lib.train import fit
 
 REFERENCE_BATCH = 1000  # strings that the reference hands to the tokenizer at once
 SAMPLES = {"one": 20_000, "choices": 500, "small": 100_000}  # sentences of the sides that do not take all of them
@@ -270,7 +271,7 @@ def training_sides(folder: Path, sentences: list[str], source: Source, recipes: 
             views = make_views(sentences, chosen, encoder.tokenizer)
             source.seconds = 0.0
             negatives = source if chosen.negative == "una" else None
-            result = fit(encoder, views, chosen, negatives=negatives, seed=i, device="cpu")
+            result = fit(encoder, Feed(views, chosen, negatives, seed=i), device="cpu")
             seconds = round(source.seconds, 2)
             return Sample(result.seconds, result.steps * chosen.batch_size, {"seconds_drawing": seconds})
 

@@ -18,9 +18,10 @@ from benchmarks import common
 from benchmarks.common import Sample, Side
 from lib import paths
 from lib.augment import embeddings
+from lib.batches import Feed
 from lib.encoder import Encoder
 from lib.recipes import recipe
-from lib.train import fit, make_views
+from lib.train import fit
 
 RATES = {"token_cutoff": 0.15, "feature_cutoff": 0.2, "span_cutoff": 0.05, "dropout": 0.2}
 TARGETS = ("token_cutoff", "feature_cutoff", "span_cutoff", "shuffle")
@@ -109,7 +110,7 @@ def training_sides(sentences: list[str], steps: int, device: torch.device) -> di
 
         def run(i: int) -> Sample:
             encoder = Encoder.load(paths.MINI_BERT, pooling="mean", dropout=0.0, device=str(device))
-            views = make_views(sentences, chosen, encoder.tokenizer)
+            feed = Feed.of(sentences, chosen, encoder.tokenizer, seed=i)
             ticks: list[float] = []
 
             def clock(_: Encoder) -> float:
@@ -118,9 +119,7 @@ def training_sides(sentences: list[str], steps: int, device: torch.device) -> di
                 return 0.0
 
             every = steps // 2
-            fit(
-                encoder, views, chosen, seed=i, max_steps=steps + every, dev=clock, eval_every=every, device=str(device)
-            )
+            fit(encoder, feed, max_steps=steps + every, dev=clock, eval_every=every, device=str(device))
             return Sample(ticks[-1] - ticks[0], steps * chosen.batch_size)
 
         return run

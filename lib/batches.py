@@ -1,8 +1,258 @@
-"""Which sentences make a batch."""
+"""From text to batches: the feed knows where positives and hard negatives come from, a batch only who is who."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, islice
 
 import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lib.augment import augment
+from lib.augment.discrete import MASK_TOKEN
+from lib.augment.tfidf import TfidfModel
+from lib.augment.una import UNA
+from lib.objective import Objective
+from lib.recipes import Recipe
+from lib.tokens import TokenRows, tokenise
+
+Negatives = Callable[[np.ndarray, int], tuple[Tensor, Tensor]]
+VIEWS = ("anchor", "positive")
+HARD = ("negative", "negative_again")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentences of one step as model input: all roles padded to one width, encoded in one forward pass.
+
+    Attributes:
+        ids, mask: (rows, t) int64, the roles one after the other.
+        sizes: rows of each role, in order: `anchor`; `positive`, unless one encoding serves as both; where there are
+            hard negatives `negative`, and `negative_again`, their second encoding, if the objective asks for it.
+
+    Example:
+        >>> part = torch.tensor([[5, 6]]), torch.tensor([[1, 1]])
+        >>> batch = Batch.of({"anchor": part, "positive": part}, pad_id=0)
+        >>> batch.ids.shape, batch.sizes
+        (torch.Size([2, 2]), {'anchor': 1, 'positive': 1})
+    """
+
+    ids: Tensor
+    mask: Tensor
+    sizes: dict[str, int]
+
+    @classmethod
+    def of(cls, parts: Mapping[str, tuple[Tensor, Tensor]], pad_id: int) -> "Batch":
+        """Ids and masks (n, t) of each role, padded at the right to the widest."""
+        width = max(ids.shape[1] for ids, _ in parts.values())
+        ids = torch.cat([F.pad(i, (0, width - i.shape[1]), value=pad_id) for i, _ in parts.values()])
+        mask = torch.cat([F.pad(m, (0, width - m.shape[1])) for _, m in parts.values()])
+        return cls(ids, mask, {role: len(i) for role, (i, _) in parts.items()})
+
+    def to(self, device: torch.device) -> "Batch":
+        """The batch on a device; the copy to a GPU does not wait for what runs there."""
+        ids, mask = self.ids, self.mask
+        if device.type == "cuda":
+            ids, mask = ids.pin_memory(), mask.pin_memory()
+        return Batch(ids.to(device, non_blocking=True), mask.to(device, non_blocking=True), self.sizes)
+
+
+class Feed:
+    """The batches of a training, seeded: batch i depends on the text, the recipe, the seed and i alone.
+
+    Args:
+        views: token rows of the anchors, and of the positives unless one encoding serves as both; as `make_views`.
+        recipe: batch size, order, and on which steps there are hard negatives.
+        negatives: as `make_negatives`.
+        seed: of the order, a whole number from 0.
+
+    Raises:
+        ValueError: views of different lengths, negatives that the recipe does not ask for or none where it does, or a
+            batch of one sentence.
+
+    Example:
+        >>> from lib import data, paths
+        >>> from lib.encoder.pretrained import read_tokenizer
+        >>> from lib.recipes import recipe
+        >>> simcse = recipe("mini_simcse")
+        >>> feed = Feed.of(data.corpus("mini", n=256), simcse, read_tokenizer(str(paths.MINI_BERT)))
+        >>> feed.batch(0).sizes
+        {'anchor': 128, 'positive': 128}
+    """
+
+    def __init__(self, views: Sequence[TokenRows], recipe: Recipe, negatives: Negatives | None = None, seed: int = 42):
+        if len({len(view) for view in views}) != 1:
+            raise ValueError(f"views must be aligned row by row, got {[len(view) for view in views]} rows")
+        if (recipe.negative != "none") != (negatives is not None):
+            raise ValueError(
+                f"the recipe's negative is {recipe.negative!r}: pass negatives=make_negatives(…) accordingly"
+            )
+        self.views, self.recipe, self.negatives, self.seed = views, recipe, negatives, seed
+        lengths = np.max([view.lengths for view in views], axis=0)
+        self.order = BucketBatches(lengths, recipe.batch_size, seed, recipe.bucket, recipe.drop_last)
+        if 1 in self.order.sizes:
+            raise ValueError(
+                "a batch of one sentence has no other to be told from: "
+                f"batch_size={recipe.batch_size} with {len(lengths):,} sentences leaves one, change it or drop_last"
+            )
+        self.hard_roles = HARD[: Objective(recipe).negative_encodings]
+
+    @classmethod
+    def of(
+        cls,
+        sentences: Sequence[str],
+        recipe: Recipe,
+        tokenizer,
+        seed: int = 42,
+        *,
+        aligned: Sequence[str] | None = None,
+        negated: Sequence[str] | None = None,
+        progress: bool = False,
+    ) -> "Feed":
+        """The feed of a text: positives and hard negatives made as the recipe says.
+
+        Args:
+            seed: of augmentations, hard negatives and the order.
+            aligned: as `make_views`; UNA counts the words of these lines too.
+            negated: as `make_negatives`.
+
+        Raises:
+            ValueError: as `make_views`, `make_negatives` and `Feed`.
+        """
+        views = make_views(sentences, recipe, tokenizer, seed, progress, aligned)
+        negatives = make_negatives(sentences, recipe, tokenizer, seed, aligned or (), negated)
+        return cls(views, recipe, negatives, seed)
+
+    def __len__(self) -> int:
+        """Batches in one epoch."""
+        return len(self.order)
+
+    def batch(self, step: int, share: Callable[[np.ndarray], np.ndarray] = lambda rows: rows) -> Batch:
+        """The batch of one step; `share` picks the rows of this process."""
+        _, rows = next(self.order.from_step(step))
+        return self._batch(step, share(rows))
+
+    def steps(
+        self, start: int, stop: int, share: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
+    ) -> Iterator[tuple[int, Batch]]:
+        """The steps from `start` to `stop` and their batches, without going through the earlier ones."""
+        for step, rows in islice(self.order.from_step(start), max(stop - start, 0)):
+            yield step, self._batch(step, share(rows))
+
+    def _batch(self, step: int, rows: np.ndarray) -> Batch:
+        parts = {role: view[rows] for role, view in zip(VIEWS, self.views, strict=False)}
+        if self.negatives is not None and step % self.recipe.every == 0:
+            hard = self.negatives(rows, step)
+            parts |= {role: hard for role in self.hard_roles}
+        return Batch.of(parts, self.views[0].pad_id)
+
+
+def make_views(
+    sentences: Sequence[str],
+    recipe: Recipe,
+    tokenizer,
+    seed: int = 0,
+    progress: bool = False,
+    aligned: Sequence[str] | None = None,
+) -> list[TokenRows]:
+    """Token rows of the views that `recipe` asks for, aligned row by row.
+
+    One entry for `positive="identical"` (one encoding serves as both views), else two; with dropout as the
+    only augmentation both entries are the same rows.
+
+    Args:
+        aligned: the positives of `positive="file"` and "sda", line i belonging to sentence i.
+
+    Raises:
+        ValueError: `aligned` is missing or has another number of lines; or `positive="mask"` and the
+            tokenizer has no mask token.
+    """
+    if recipe.positive == "mask" and tokenizer.mask_token is None:
+        raise ValueError(
+            "positive='mask' needs a tokenizer with a mask token, which this model's does not have: "
+            "choose another augmentation, e.g. 'delete'"
+        )
+    rows_of = partial(tokenise, tokenizer=tokenizer, max_length=recipe.max_length, progress=progress)
+    first = rows_of(sentences)
+    if recipe.positive == "identical":
+        return [first]
+    if recipe.positive == "dropout":
+        return [first, first]
+    if recipe.positive in ("file", "sda"):
+        if aligned is None or len(aligned) != len(sentences):
+            found = "none was given" if aligned is None else f"{len(aligned):,} lines"
+            need = f"positive={recipe.positive!r} needs one line for each of {len(sentences):,} sentences"
+            raise ValueError(f"{need}: {found}")
+        return [first, rows_of(aligned)]
+    changed = augment(recipe.positive, sentences, recipe.positive_rate, seed, recipe.synonyms)
+    if recipe.positive == "mask":
+        changed = [s.replace(MASK_TOKEN, tokenizer.mask_token) for s in changed]
+    return [first, rows_of(changed)]
+
+
+class UnaNegatives:
+    """Hard negatives of a corpus as model input, drawn afresh for every step and cut into tokens by the tokenizer.
+
+    Args:
+        sentences: the training text, whose rows are asked for.
+        recipe: β, r, the two ways to draw and `max_length`.
+        seed: of the draws.
+        more: further text that the TF-IDF model is fitted on, e.g. the paraphrases.
+
+    Source: Shu & Lampos 2024 (UNA), Algorithm 1.
+    """
+
+    def __init__(self, sentences: Sequence[str], recipe: Recipe, tokenizer, seed: int = 0, more: Sequence[str] = ()):
+        self.model = TfidfModel.fit(chain(sentences, more))
+        self.terms = self.model.encode(sentences)
+        radius = recipe.radius * (len(self.model.terms) if 0 < recipe.radius < 1 else 1)
+        self.una = UNA(
+            self.model,
+            recipe.beta,
+            math.ceil(radius),
+            select=recipe.negative_select,
+            replace=recipe.negative_replace,
+            seed=seed,
+        )
+        self.tokenizer, self.max_length = tokenizer, recipe.max_length
+
+    def __call__(self, rows: np.ndarray, step: int) -> tuple[Tensor, Tensor]:
+        """Ids and mask `(n, t)` of the negatives of the sentences `rows`, padded at the right."""
+        text = self.strings(rows, step)
+        return tokenise(text, self.tokenizer, self.max_length, progress=False)[np.arange(len(text))]
+
+    def strings(self, rows: np.ndarray, step: int) -> list[str]:
+        """The same negatives as text, terms joined by blanks."""
+        return self.model.strings(self.una(self.terms[rows], rows, epoch=step))
+
+
+def make_negatives(
+    sentences: Sequence[str],
+    recipe: Recipe,
+    tokenizer,
+    seed: int = 0,
+    more: Sequence[str] = (),
+    negated: Sequence[str] | None = None,
+) -> Negatives | None:
+    """The hard negatives that `recipe` asks for, or None.
+
+    Args:
+        negated: the negatives of `negative="sda"`, line i belonging to sentence i.
+
+    Raises:
+        ValueError: `negated` is missing or has another number of lines.
+    """
+    if recipe.negative == "none":
+        return None
+    if recipe.negative == "una":
+        return UnaNegatives(sentences, recipe, tokenizer, seed, more)
+    if negated is None or len(negated) != len(sentences):
+        raise ValueError(f"negative='sda' needs one negation for each of {len(sentences):,} sentences")
+    table = tokenise(negated, tokenizer, recipe.max_length, progress=False)
+    return lambda rows, step: table[rows]
 
 
 class BucketBatches:

@@ -13,6 +13,7 @@ from filelock import Timeout
 
 from lib import checkpoint, data, evaluate, files, identity, paths, runs, train
 from lib.augment.sda import parse
+from lib.batches import Feed
 from lib.device import resolve_device, resolve_precision
 from lib.distributed import Group, is_main_process
 from lib.encoder import Encoder
@@ -332,20 +333,8 @@ def _train_and_score(record, chosen, wanted, steps, sentences, data_dir, scoring
         score = dev(encoder.to(resolve_device(machine["device"])))
         result = train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
     else:
-        progress = machine["progress"]
-        views, negatives = _text(wanted, chosen, sentences, encoder, record.seed, data_dir, progress)
-        result = train.fit(
-            encoder,
-            views,
-            wanted,
-            negatives=negatives,
-            seed=record.seed,
-            max_steps=steps,
-            dev=dev,
-            eval_every=wanted.eval_every,
-            out=record.folder,
-            **machine,
-        )
+        feed = _feed(wanted, chosen, sentences, encoder, record.seed, data_dir, machine["progress"])
+        result = train.fit(encoder, feed, max_steps=steps, dev=dev, out=record.folder, **machine)
     if is_main_process():
         record.finish(_metrics(encoder, result, wanted, chosen, data_dir, scoring, dev), result.history)
         train.discard_checkpoint(record.folder)
@@ -391,15 +380,15 @@ def _new_encoder(wanted: Recipe, seed: int) -> Encoder:
     )
 
 
-def _text(wanted, chosen, sentences, encoder, seed, data_dir, progress):
-    """The two views of the training text as token rows, and the hard negatives or None."""
+def _feed(wanted, chosen, sentences, encoder, seed, data_dir, progress) -> Feed:
+    """The batches of the run: its text with the positives and hard negatives that the recipe asks for."""
     texts = rewritten(wanted, sentences, seed)
     aligned = texts[wanted.rule] if wanted.positive == "sda" else None
     if wanted.positive == "file":
         aligned = positives_of(wanted, chosen, data_dir)
-    views = train.make_views(sentences, wanted, encoder.tokenizer, seed, progress=progress, aligned=aligned)
-    negatives = train.make_negatives(sentences, wanted, encoder.tokenizer, seed, aligned or (), texts.get("negation"))
-    return views, negatives
+    negated = texts.get("negation")
+    tokenizer = encoder.tokenizer
+    return Feed.of(sentences, wanted, tokenizer, seed, aligned=aligned, negated=negated, progress=progress)
 
 
 def _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev) -> dict[str, object]:

@@ -103,9 +103,9 @@ class Job:
 
         Example:
             >>> job("04_una", {"method": "una", "profile": "mini", "seed": 1}).command("python").split()[:6]
-            ['python', '-m', 'lib.course', 'run', '04_una', '--no-lesson']
+            ['python', '-m', 'lib', 'run', '04_una', '--no-lesson']
         """
-        words = [executable, "-m", "lib", "course", "run", self.notebook, "--no-lesson", "--out", str(self.path)]
+        words = [executable, "-m", "lib", "run", self.notebook, "--no-lesson", "--out", str(self.path)]
         for name, value in self.parameters.items():
             text = value if isinstance(value, str | None) else json.dumps(value)
             words += ["-p", name, str(text)]

@@ -28,6 +28,13 @@ def learning_rate(recipe: Recipe, step: int, total: int) -> float:
     return recipe.lr * (total - step) / max(1, total - warm)
 
 
+def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> float:
+    """Let the next step have the rate `lr`, which is returned."""
+    for parameters in optimizer.param_groups:
+        parameters["lr"] = lr
+    return lr
+
+
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """AdamW as the recipe says; biases and the weights of normalisations are not decayed."""
     trained = [p for p in model.parameters() if p.requires_grad]

@@ -83,6 +83,6 @@ def test_the_command_line(capsys, monkeypatch) -> None:
 
 def test_it_needs_nothing_but_python(tmp_path) -> None:
     """With an interpreter that sees no package at all it still says what to do."""
-    command = [sys.executable, "-I", "-S", str(check.ROOT / "workflow" / "check.py")]
+    command = [sys.executable, "-I", "-S", str(check.ROOT / "lib" / "check.py")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 1 and "is not installed in" in done.stdout and not done.stderr

@@ -765,7 +765,7 @@ def test_checksums_of_another_shape_are_named(hub, tmp_path, content):
 
 def test_what_a_killed_fetch_left_goes_with_the_next(hub, tmp_path):
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom workflow import fetch\n"
+        "import os, sys\nfrom pathlib import Path\nfrom lib.data import fetch\n"
         "def die(name, folder):\n    (folder / name).write_bytes(b'half')\n    os.kill(os.getpid(), 9)\n"
         "fetch.fetch(sys.argv[1], die)\n"
     )
@@ -833,7 +833,7 @@ def test_fetch_command_with_a_source(hub, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"{tmp_path}/senteval: as expected\n{tmp_path}/{data.WIKI1M}: as expected\n"
     failed = run("--target", tmp_path / "x", "--source", tmp_path / "senteval", "--only", "wiki1m")
-    assert failed.returncode == 1 and "wiki1m_for_simcse.txt is missing in" in failed.stderr
+    assert failed.returncode == 2 and "wiki1m_for_simcse.txt is missing in" in failed.stderr
 
 
 def test_sha256_is_the_known_digest(tmp_path):

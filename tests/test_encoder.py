@@ -8,7 +8,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from huggingface_hub.errors import GatedRepoError
-from tiny import WORDS, tiny_bert, tiny_encoder, tiny_sentences, word_tokenizer
+from tiny import WORDS, encode_views, tiny_bert, tiny_encoder, tiny_sentences, word_tokenizer
 from torch import nn
 from transformers import (
     AlbertConfig,
@@ -33,7 +33,6 @@ from lib.encoder import storage as module
 from lib.encoder.speedups import FIRST_TOKEN_ALONE
 from lib.recipes import HEADS, POOLINGS
 from lib.tokens import tokenise
-from lib.train import encode_views
 
 SENTENCES = ["a dog runs .", "the old woman reads one book behind the garden .", "no", "two cats"]
 

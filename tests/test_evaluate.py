@@ -305,7 +305,7 @@ def test_uniformity_does_not_depend_on_the_chunk(monkeypatch):
     x = np.random.default_rng(0).normal(size=(50, 4))
     whole = evaluate.uniformity(x)
     for chunk in (1, 7, 50):
-        monkeypatch.setattr(evaluate, "_CHUNK", chunk)
+        monkeypatch.setattr(sys.modules["lib.evaluate.geometry"], "_CHUNK", chunk)
         assert evaluate.uniformity(x) == pytest.approx(whole)
 
 

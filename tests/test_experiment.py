@@ -17,9 +17,11 @@ from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences
 from lib import data, evaluate, experiment, files, identity, paths, profiles, recipes, runs, train
 from lib.augment import sda
 from lib.augment.sda import parse
-from lib.data import Pairs, sets
+from lib.data import Pairs, corpora
 from lib.encoder import Encoder
 from lib.experiment import model_hash, model_path, resolve, run, text_hash
+from lib.forward import Forward
+from lib.objective import LOSSES
 from lib.profiles import PROFILES, Profile, profile
 from lib.recipes import RECIPES, recipe
 
@@ -50,8 +52,8 @@ def tiny(tmp_path, monkeypatch, outputs):
 def trained(monkeypatch):
     """Counts the steps that are really taken."""
     steps = []
-    step = train._Loop.step
-    monkeypatch.setattr(train._Loop, "step", lambda self, *a: steps.append(a[0]) or step(self, *a))
+    forward = Forward.__call__
+    monkeypatch.setattr(Forward, "__call__", lambda self, batch, step: steps.append(step) or forward(self, batch, step))
     return steps
 
 
@@ -140,14 +142,14 @@ def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch, tmp_path):
     elsewhere = str(tmp_path / "whole")
     expected = run("nb", "simcse", "tiny", device="cpu", precision="fp32", output_dir=elsewhere)
     with monkeypatch.context() as patch:
-        step = train._Loop.step
+        forward = Forward.__call__
 
-        def interrupted(self, number, rows):
-            if number == 4:
+        def interrupted(self, batch, step):
+            if step == 4:
                 raise KeyboardInterrupt
-            step(self, number, rows)
+            return forward(self, batch, step)
 
-        patch.setattr(train._Loop, "step", interrupted)
+        patch.setattr(Forward, "__call__", interrupted)
         with pytest.raises(KeyboardInterrupt):
             run("nb", "simcse", "tiny", device="cpu", precision="fp32")
     del trained[:]
@@ -261,7 +263,7 @@ def test_hashes_follow_the_content(tmp_path):
 def test_every_profile_and_recipe_is_named_by_its_key():
     assert all(p.name == key and p.dev in ("mini", "stsb", "cnsd") for key, p in profiles.PROFILES.items())
     assert all(r.name == key and r.source for key, r in recipes.RECIPES.items())
-    assert all(0 < r.temperature < 1 and r.loss in train.LOSSES for r in recipes.RECIPES.values())
+    assert all(0 < r.temperature < 1 and r.loss in LOSSES for r in recipes.RECIPES.values())
 
 
 def test_the_training_text_is_a_parameter(tiny, tmp_path):
@@ -291,7 +293,7 @@ def test_a_text_that_was_edited_is_read_again(tiny, tmp_path, same_size):
 
 def test_the_text_that_takes_anothers_place_is_named(tiny, tmp_path, monkeypatch):
     (tmp_path / data.WIKI1M).write_text("\n".join(tiny_sentences(40)))
-    monkeypatch.setattr(sets, "check_size", lambda *_: None)
+    monkeypatch.setattr(corpora, "check_size", lambda *_: None)
     with pytest.warns(UserWarning, match="'wikipedia' is not here: 'wiki1m' is read in its place"):
         record = run("nb", "simcse", "tiny", max_steps=1, corpus="wikipedia", data_dir=str(tmp_path))
     assert runs.collect()["corpus"].tolist() == ["wiki1m"]
@@ -381,7 +383,7 @@ def test_fields_of_later_methods_leave_old_runs_alone():
 
 def test_two_processes_that_want_one_run_train_it_once(tmp_path) -> None:
     script = (
-        "import sys; from workflow import experiment\n"
+        "import sys; from lib import experiment\n"
         "few = {'max_steps': 2, 'batch_size': 4, 'n_sentences': 40}\n"
         "run = experiment.run('02_simcse', 'simcse', output_dir=sys.argv[1], **few)\n"
         "print(run.metrics['train_seconds'])"
@@ -428,14 +430,15 @@ def test_what_is_not_copied_from_another_notebook(tiny, trained):
 
 
 class Given:
-    """What `train.fit` was given instead of training."""
+    """What `fit` was given instead of training."""
 
     def __init__(self, monkeypatch):
         self.monkeypatch = monkeypatch
 
     def __call__(self, method="simcse", **parameters):
-        def fit(encoder, views, wanted, **options):
-            self.encoder, self.views, self.recipe = encoder, views, wanted
+        def fit(encoder, feed, **options):
+            self.encoder, self.views, self.recipe = encoder, feed.views, feed.recipe
+            self.negatives, self.seed = feed.negatives, feed.seed
             self.__dict__ |= options
             raise InterruptedError
 
@@ -521,7 +524,7 @@ def test_the_recipe_reaches_the_encoder_and_the_training(given, monkeypatch, aut
         name: value for name, value in fields.items() if name != "dropout"
     }
     assert new.encoder.backbone.config.hidden_dropout_prob == 0.25
-    assert (new.max_steps, new.eval_every, new.recipe.temperature, len(new.views[0])) == (5, 2, 0.5, 40)
+    assert (new.max_steps, new.recipe.eval_every, new.recipe.temperature, len(new.views[0])) == (5, 2, 0.5, 40)
     assert new.precision == auto_precision and new.out.name.startswith("mini_simcse-") and new.dev is not None
     loaded = {}
     monkeypatch.setattr(Encoder, "load", classmethod(lambda cls, name, **options: loaded.update(options) or 1 / 0))
@@ -664,7 +667,10 @@ def test_files_that_the_text_is_made_from_are_in_the_id(tiny, tmp_path, monkeypa
     assert rules["rules"] == str(sda.VERSION) and len(rules["english"]) == 64
     monkeypatch.setattr(identity.english, "__file__", str(tmp_path / "english.py"))
     (tmp_path / "irregular_verbs.txt").write_text("go went gone\n")
-    assert identity_of(positive="sda")["english"] != rules["english"]
+    irregular = identity_of(positive="sda")["english"]
+    monkeypatch.setattr(paths, "MINI_SPACY", tmp_path)
+    (tmp_path / "verbs.txt").write_text("go\n")
+    assert len({rules["english"], irregular, identity_of(positive="sda")["english"]}) == 3
     monkeypatch.setattr(identity.sda, "VERSION", sda.VERSION + 1)
     assert identity_of(positive="sda")["rules"] != rules["rules"]
     folder = tmp_path / "wordnet"
@@ -707,7 +713,7 @@ def test_scores_are_of_the_scoring_precision(tiny):
 def test_a_forced_run_that_is_killed_is_unfinished(tiny, monkeypatch):
     first = run("nb", "simcse", "tiny", device="cpu", precision="fp32")
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(train._Loop, "step", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(Forward, "__call__", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         run("nb", "simcse", "tiny", device="cpu", precision="fp32", force=True)
     assert first.metrics is None and runs.collect().empty
     again = run("nb", "simcse", "tiny", device="cpu", precision="fp32")

@@ -370,6 +370,17 @@ def test_a_grid_trains_what_is_missing_and_writes_results(tmp_path, little, monk
     assert printed.count("a, seed 3: mini_test_spearman_last") == 2 and printed.count("b, seed 3: mini_test") == 1
 
 
+def test_results_are_written_of_whole_runs_of_this_grid_alone(monkeypatch) -> None:
+    saved = []
+    monkeypatch.setattr(grids, "check", lambda grid: None)
+    monkeypatch.setattr(grids, "on_text_at_hand", lambda grid, data_dir: grid)
+    monkeypatch.setattr(grids, "train", lambda grid, options, say: ({"mini_una-1-s0"}, []))
+    monkeypatch.setattr(runs, "save_results", lambda notebook, only: saved.append((notebook, only)))
+    for options in ([], ["--max-steps", "3"], ["--profile", "mini"]):
+        assert cli(["grid", "una_small", *options]) == 0
+    assert saved == [("04_una", {"mini_una-1-s0"})]
+
+
 def test_every_failure_is_one_line_and_the_others_go_on(tmp_path, little, monkeypatch, capsys) -> None:
     broken = {"row": "c", "set": {"method": "una", "model": "no/such"}}
     grid = tiny_grid(
@@ -436,7 +447,7 @@ def test_a_damaged_run_is_named_by_the_table(tmp_path, outputs, capsys) -> None:
 
 
 def test_a_table_names_the_rows_without_a_run(tmp_path, outputs, capsys) -> None:
-    assert cli(["grid", tiny_grid(tmp_path), "--table", str(tmp_path / "t.csv")]) == 2
+    assert cli(["grid", tiny_grid(tmp_path), "--table", str(tmp_path / "t.csv")]) == 1
     assert "no finished run of a, b" in capsys.readouterr().err
     assert (tmp_path / "t.csv").read_text().startswith("row,column,paper,n,collapsed,mean,sd\n")
 

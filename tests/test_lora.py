@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from tiny import tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences
+from tiny import encode_views, fit, tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences
 from transformers import AlbertConfig, AlbertModel, AutoModel, LlamaConfig, LlamaModel
 
-from lib import train
+from lib.batches import make_views
 from lib.encoder import Encoder
 from lib.encoder.adapters import add_lora, merged_state
-from lib.train import fit, make_views
+from lib.forward import Forward
 
 SENTENCES = tiny_sentences(24)
 
@@ -120,13 +120,13 @@ def test_an_interrupted_training_goes_on(tmp_path) -> None:
     class Stop(Exception):
         pass
 
-    def stop(self, step, rows, original=train._Loop.step):
+    def stop(self, batch, step, original=Forward.__call__):
         if step == 3:
             raise Stop
-        original(self, step, rows)
+        return original(self, batch, step)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stop):
-        patch.setattr(train._Loop, "step", stop)
+        patch.setattr(Forward, "__call__", stop)
         fit(first, views, recipe, max_steps=4, **options)
     second = tiny_encoder(tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2)
     fit(second, views, recipe, max_steps=4, **options)
@@ -155,7 +155,7 @@ def test_chunks_draw_their_dropout_once(tmp_path) -> None:
 
     def loss() -> torch.Tensor:
         torch.manual_seed(0)
-        z1, z2 = train.encode_views(encoder, views, np.arange(8), torch.device("cpu"), chunk_size=3)
+        z1, z2 = encode_views(encoder, views, np.arange(8), torch.device("cpu"), chunk_size=3)
         return (z1 * z2).sum()
 
     loss().backward()

@@ -121,6 +121,7 @@ def test_what_is_wrong_is_one_sentence(tmp_path, capsys, change, arguments, mess
     (tmp_path / "grid.yaml").write_text(GRID.format(backbone=folder))
     plan._config.cache_clear()
     plan._lacking.cache_clear()
+    capsys.readouterr()
     assert cli(["grid", str(tmp_path / "grid.yaml"), "--plan", *arguments]) in (1, 2)
     lines = [line for line in capsys.readouterr().err.splitlines() if line != "missing:"]
     assert len(lines) == 1 and message in lines[0]

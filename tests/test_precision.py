@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from tiny import tiny_encoder, tiny_recipe, tiny_sentences
+from tiny import fit, tiny_encoder, tiny_recipe, tiny_sentences
 
+from lib.batches import make_views
 from lib.device import resolve_precision
-from lib.train import fit, make_views
 
 OTHER = {"fp32": "bf16", "bf16": "fp32"}
 

@@ -275,7 +275,7 @@ def test_a_killed_training_ends_with_the_same_weights(trained, corpus, tmp_path)
 def test_the_vocabulary_repeats(corpus, tmp_path):
     """Two processes with different hash seeds train the same vocabulary, ties between merges included."""
     script = (
-        "import sys; from pathlib import Path; from workflow import pretrain; from lib.data import pretrain_corpus\n"
+        "import sys; from pathlib import Path; from tools import pretrain; from lib.data import pretrain_corpus\n"
         "pretrain.train_tokenizer(list(pretrain_corpus(sys.argv[1], progress=False)), Path(sys.argv[2]), 110)"
     )
     for name in "ab":

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import encoder, experiment, grids, paths, recipes, train
+from lib import experiment, grids, paths, recipes
 from lib.augment import AUGMENTATIONS, embeddings, representations, sda, una
+from lib.objective import LOSSES
 from lib.profiles import PROFILES, profile
 from lib.recipes import RECIPES, Recipe, recipe, value_of
 
@@ -110,10 +111,9 @@ def test_every_number_has_a_range_and_its_default_lies_in_it():
 def test_the_names_a_field_may_hold_are_those_there_are():
     known = recipes.CHOICES
     assert set(known["positive"]) == {"dropout", "identical", "file", "sda", *AUGMENTATIONS}
-    assert known["loss"] == tuple(train.LOSSES)
-    assert known["pooling"] == known["eval_pooling"] == encoder.POOLINGS
-    assert known["also_pooling"] == known["transfer_pooling"] == ("", *encoder.POOLINGS)
-    assert recipes.HEADS == encoder.HEADS
+    assert known["loss"] == tuple(LOSSES)
+    assert known["pooling"] == known["eval_pooling"] == recipes.POOLINGS
+    assert known["also_pooling"] == known["transfer_pooling"] == ("", *recipes.POOLINGS)
     assert known["view1"] == known["view2"] == embeddings.VIEWS
     assert known["representation"] == ("none", *representations.REPRESENTATIONS)
     assert (known["negative_select"], known["negative_replace"]) == (una.SELECT, una.REPLACE)

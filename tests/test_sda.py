@@ -17,6 +17,8 @@ from spacy.tokens import Doc
 from lib import data, paths
 from lib.augment import sda
 from lib.augment.sda import Augmented, Edit, Tree, english, parse
+from lib.augment.sda import rules as sda_rules
+from lib.augment.sda.trees import render
 
 SAME = "as it was"
 
@@ -396,7 +398,7 @@ def test_no_output_of_the_shipped_parser_has_not_and_no():
 def test_the_digest_of_the_rules_follows_version_and_words(monkeypatch):
     before = sda.rules_digest()
     assert before == sda.rules_digest()
-    monkeypatch.setattr(sda, "VERSION", sda.VERSION + 1)
+    monkeypatch.setattr(sda_rules, "VERSION", sda_rules.VERSION + 1)
     assert sda.rules_digest() != before
     monkeypatch.undo()
     monkeypatch.setattr(english, "verbs", lambda: frozenset({"walk"}))
@@ -521,14 +523,14 @@ def test_rendering_keeps_spacing():
     parse = Tree(
         ["He", " ", "is", "not", "in", "."], [" ", "", " ", " ", "", ""], ["X"] * 6, ["dep"] * 6, ["x"] * 6, [0] * 6
     )
-    assert sda.render(parse, [Edit(3, 4, "")]).text == "He  is in."
-    assert sda.render(parse, [Edit(2, 2, "there")]).text == "He  there is not in."
-    assert sda.render(parse, [Edit(5, 5, "!", "left")]).text == "He  is not in!."
-    assert sda.render(parse, []) == Augmented("He  is not in.")
-    assert sda.render(parse, [Edit(0, 1, "")]).text == "Is not in."
+    assert render(parse, [Edit(3, 4, "")]).text == "He  is in."
+    assert render(parse, [Edit(2, 2, "there")]).text == "He  there is not in."
+    assert render(parse, [Edit(5, 5, "!", "left")]).text == "He  is not in!."
+    assert render(parse, []) == Augmented("He  is not in.")
+    assert render(parse, [Edit(0, 1, "")]).text == "Is not in."
     for edits in ([Edit(0, 2, "x"), Edit(1, 3, "y")], [Edit(4, 9, "x")]):
         with pytest.raises(ValueError, match=r"overlap|outside"):
-            sda.render(parse, edits)
+            render(parse, edits)
 
 
 def test_an_unknown_rule_or_order_is_refused():
@@ -606,7 +608,7 @@ def test_a_name_keeps_its_capital_and_both_its_place():
 def test_no_stands_before_words_only():
     words, heads = ["They", "sell", "…", "."], [1, 1, 1, 1]
     odd = Tree(words, [" ", " ", "", ""], ["PRP", "VBP", "NNS", "."], ["nsubj", "root", "obj", "punct"], words, heads)
-    assert sda._no_noun(odd) == []
+    assert sda_rules._no_noun(odd) == []
 
 
 STRAY = re.compile(r"\w [,;:.?!)\]…–—-]")

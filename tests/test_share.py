@@ -8,9 +8,9 @@ import pytest
 import yaml
 from tiny import tiny_bert
 
-from lib import data, encoder, experiment, paths, share
+from lib import data, experiment, paths, share
 from lib.__main__ import main as cli
-from lib.encoder import Encoder
+from lib.encoder import Encoder, model
 
 SENTENCES = ["A dog barks at the door.", "The market fell on Monday.", "A hound is barking.", "She plays the violin."]
 
@@ -98,7 +98,7 @@ def test_an_export_that_fails_leaves_what_was_there(exported, tmp_path, monkeypa
     target = tmp_path / "model"
     share.export(run.folder, target)
     before = {p.name: p.stat().st_mtime_ns for p in target.iterdir()}
-    monkeypatch.setattr(encoder, "write_text", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
+    monkeypatch.setattr(model, "write_text", lambda *_: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):
         share.export(run.folder, target)
     assert {p.name: p.stat().st_mtime_ns for p in target.iterdir()} == before
@@ -131,6 +131,7 @@ def test_what_is_wrong_is_one_sentence(make, arguments, message, tmp_path, monke
             (tmp_path / "run" / f"{stem}.json").write_text("{")
     if make:
         tiny_bert(tmp_path / "run" / "best")
+    capsys.readouterr()
     assert cli(arguments) == 2
     text = capsys.readouterr().err
     assert text.startswith("error: ") and message in text and text.count("\n") == 1

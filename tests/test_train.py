@@ -13,17 +13,18 @@ import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
-from tiny import tiny_bert, tiny_recipe, tiny_sentences
+from tiny import encode_views, fit, tiny_bert, tiny_recipe, tiny_sentences
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
 from lib import checkpoint, losses, train
 from lib.augment.embeddings import feature_cutoff, shuffle, token_cutoff
-from lib.batches import BucketBatches
+from lib.augment.representations import REPRESENTATIONS
+from lib.batches import BucketBatches, make_negatives, make_views
 from lib.encoder import Encoder
 from lib.losses import in_batch_accuracy, info_nce
+from lib.objective import LOSSES
 from lib.optimizer import learning_rate, make_optimizer
 from lib.tokens import TokenRows, tokenise
-from lib.train import encode_views, fit, make_views
 
 SENTENCES = tiny_sentences(64)
 
@@ -428,7 +429,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(folder, monkeypatch, at):
         count.append(0)
         return info_nce(z1, z2, temperature) * (math.nan if len(count) == at else 1.0)
 
-    monkeypatch.setitem(train.LOSSES, "info_nce", objective)
+    monkeypatch.setitem(LOSSES, "info_nce", objective)
     with pytest.raises(FloatingPointError, match=rf"the loss is nan at step {at} .*lower the learning rate"):
         quick(folder, steps=30, recipe=tiny_recipe(eval_every=100))
     assert len(count) < at + train.FLUSH_EVERY + 1
@@ -551,7 +552,7 @@ def test_a_checkpoint_of_another_training_is_refused(folder, tmp_path, change, n
         if "bucket" in fields:
             fields["bucket"] = not recipe.bucket
         seed = options.pop("negatives", 0)
-        options["negatives"] = train.make_negatives(SENTENCES, recipe, tokenizer, seed)
+        options["negatives"] = make_negatives(SENTENCES, recipe, tokenizer, seed)
         return interrupted(folder, tmp_path, after, recipe=recipe.changed(**fields), **options)
 
     assert run(2, {}) is None
@@ -714,7 +715,8 @@ from safetensors.torch import save_file
 from tqdm import tqdm
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 from lib.encoder import Encoder
-from lib.train import fit, make_views
+from tiny import fit
+from lib.batches import make_views
 
 torch.set_num_threads(1)
 tqdm.set_lock(threading.RLock())  # its own lock is shared by forked processes: one killed would block the others
@@ -823,7 +825,7 @@ def with_negatives(folder, steps=1, **changes):
     )
     encoder = Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean", dropout=0.0)
     views = make_views(SENTENCES, recipe, encoder.tokenizer)
-    negatives = train.make_negatives(SENTENCES, recipe, encoder.tokenizer, seed=1)
+    negatives = make_negatives(SENTENCES, recipe, encoder.tokenizer, seed=1)
     asked = []
 
     def counted(rows, step):
@@ -839,12 +841,12 @@ def with_negatives(folder, steps=1, **changes):
 def test_negatives_enter_the_loss_as_the_mode_says(folder, mode, objective):
     encoder, views, negatives, asked, found = with_negatives(folder, negative_mode=mode, loss=objective)
     ((step, rows),) = asked
-    z1, z2 = train.encode_views(encoder, views, rows, torch.device("cpu"))
+    z1, z2 = encode_views(encoder, views, rows, torch.device("cpu"))
     text = negatives.strings(rows, step)
     assert all(a != b for a, b in zip(text, [SENTENCES[i] for i in rows], strict=True))
     batch = encoder.tokenizer(text, padding=True, truncation=True, max_length=16, return_tensors="pt")
     zn = encoder(batch["input_ids"], batch["attention_mask"])
-    function = train.LOSSES[objective]
+    function = LOSSES[objective]
     if mode == "doubled":  # without dropout a negative's two encodings are equal
         expected = function(torch.cat([z1, zn]), torch.cat([z2, zn]), 0.3)
     else:
@@ -863,7 +865,7 @@ def test_negatives_are_drawn_afresh_in_every_step_and_by_the_seed(folder):
     tokenizer, rows = load(folder, recipe).tokenizer, np.arange(8)
     drawn = {}
     for seed, step in ((0, 0), (0, 5), (1, 0)):
-        negatives = train.make_negatives(SENTENCES, recipe, tokenizer, seed)
+        negatives = make_negatives(SENTENCES, recipe, tokenizer, seed)
         text = negatives.strings(rows, step)
         expected = tokenizer(text, padding=True, truncation=True, max_length=9, return_tensors="pt")
         for _ in range(2):
@@ -881,15 +883,15 @@ def test_negatives_are_drawn_afresh_in_every_step_and_by_the_seed(folder):
 def test_each_field_of_the_recipe_reaches_the_negatives(folder, change):
     recipe, rows = tiny_recipe(negative="una", radius=5), np.arange(64)
     tokenizer = load(folder, recipe).tokenizer
-    plain, other = (train.make_negatives(SENTENCES, r, tokenizer) for r in (recipe, recipe.changed(**change)))
+    plain, other = (make_negatives(SENTENCES, r, tokenizer) for r in (recipe, recipe.changed(**change)))
     assert plain.strings(rows, 0) != other.strings(rows, 0)
 
 
 def test_further_text_is_counted_with_the_sentences(folder):
     recipe = tiny_recipe(negative="una", radius=5)
     tokenizer = load(folder, recipe).tokenizer
-    terms = set(train.make_negatives(SENTENCES, recipe, tokenizer).model.terms)
-    more = set(train.make_negatives(SENTENCES, recipe, tokenizer, more=["a zebra runs ."]).model.terms)
+    terms = set(make_negatives(SENTENCES, recipe, tokenizer).model.terms)
+    more = set(make_negatives(SENTENCES, recipe, tokenizer, more=["a zebra runs ."]).model.terms)
     assert more - terms == {"zebra"}
 
 
@@ -900,7 +902,7 @@ def test_a_recipe_and_its_negatives_must_agree(folder):
     with pytest.raises(ValueError, match="pass negatives="):
         fit(encoder, views, recipe, max_steps=1)
     with pytest.raises(ValueError, match="negative must be 'none', 'una' or 'sda'"):
-        train.make_negatives(SENTENCES, tiny_recipe(negative="unna"), encoder.tokenizer)
+        make_negatives(SENTENCES, tiny_recipe(negative="unna"), encoder.tokenizer)
     with pytest.raises(ValueError, match="negative_mode must be"):
         fit(encoder, views, tiny_recipe(negative_mode="twice"), max_steps=1)
     with pytest.raises(ValueError, match="representation must be"):
@@ -922,7 +924,7 @@ def test_negations_are_relaxed_negatives_of_their_own_sentence(folder):
     encoder = Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean", dropout=0.0)
     aligned, negated = [s.replace(".", "today .") for s in SENTENCES], ["not " + s for s in SENTENCES]
     views = make_views(SENTENCES, recipe, encoder.tokenizer, aligned=aligned)
-    negatives = train.make_negatives(SENTENCES, recipe, encoder.tokenizer, negated=negated)
+    negatives = make_negatives(SENTENCES, recipe, encoder.tokenizer, negated=negated)
     result = fit(encoder, views, recipe, negatives=negatives, max_steps=1, device="cpu", precision="fp32")
     rows = next(
         iter(BucketBatches(np.maximum(*(v.lengths for v in views)), recipe.batch_size, 42, recipe.bucket).epoch(0))
@@ -942,9 +944,9 @@ def test_negations_must_be_aligned_and_fit_the_loss(folder):
     encoder, recipe = Encoder.load(folder), tiny_recipe(negative="sda", negative_mode="margin")
     for wrong in (None, SENTENCES[1:]):
         with pytest.raises(ValueError, match="one negation for each"):
-            train.make_negatives(SENTENCES, recipe, encoder.tokenizer, negated=wrong)
+            make_negatives(SENTENCES, recipe, encoder.tokenizer, negated=wrong)
     short = recipe.changed(max_length=5)
-    negatives = train.make_negatives(SENTENCES, short, encoder.tokenizer, negated=SENTENCES[::-1])
+    negatives = make_negatives(SENTENCES, short, encoder.tokenizer, negated=SENTENCES[::-1])
     ids, mask = negatives(np.arange(64), 0)
     expected = encoder.tokenizer(SENTENCES[::-1], padding=True, truncation=True, max_length=5)
     assert ids.tolist() == expected["input_ids"] and mask.tolist() == expected["attention_mask"]
@@ -955,7 +957,7 @@ def test_negations_must_be_aligned_and_fit_the_loss(folder):
 @pytest.mark.parametrize("radius", [7, 0.0089, 0.5])
 def test_a_radius_below_one_is_a_share_of_the_vocabulary(folder, radius):
     tokenizer = Encoder.load(folder).tokenizer
-    negatives = train.make_negatives(SENTENCES, tiny_recipe(negative="una", radius=radius), tokenizer)
+    negatives = make_negatives(SENTENCES, tiny_recipe(negative="una", radius=radius), tokenizer)
     assert negatives.una.radius == (radius if radius >= 1 else math.ceil(radius * len(negatives.model.terms)))
 
 
@@ -967,7 +969,7 @@ def test_augmented_embeddings_enter_the_loss(folder):
     views = make_views(SENTENCES, recipe, encoder.tokenizer)
     loss = fit(encoder, views, recipe, max_steps=1, device="cpu", precision="fp32").history[0]["loss"]
     rows = next(iter(BucketBatches(views[0].lengths, recipe.batch_size, 42, recipe.bucket).epoch(0)))
-    z, _ = train.encode_views(encoder.train(), views, rows, torch.device("cpu"))
+    z, _ = encode_views(encoder.train(), views, rows, torch.device("cpu"))
     assert loss == pytest.approx(losses.info_nce(z, z + 0.5 * (z - z.mean(0)), 0.3).item(), abs=1e-5)
 
 
@@ -987,7 +989,7 @@ def test_noise_on_embeddings_depends_on_the_seed_and_the_step(folder, monkeypatc
         drawn.append(tuple(torch.rand(3, generator=generator).tolist()))
         return z
 
-    monkeypatch.setitem(train.REPRESENTATIONS, "add_gaussian", recorder)
+    monkeypatch.setitem(REPRESENTATIONS, "add_gaussian", recorder)
     for seed in (42, 42, 43):
         quick(folder, steps=3, seed=seed, recipe=tiny_recipe(representation="add_gaussian"))
     assert drawn[:3] == drawn[3:6] and len(set(drawn)) == 6

@@ -24,7 +24,7 @@ from transformers import AutoModel, AutoTokenizer
 from lib import data, evaluate, paths
 from lib.augment.tfidf import terms_of
 from lib.data import Transfer, sets
-from lib.evaluate import transfer
+from lib.evaluate import inspection, transfer
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
 WORDS = ["gut", "schlecht", "a", "b", "c", "d"]
@@ -297,29 +297,29 @@ def test_bad_tasks_are_named(tmp_path):
 
 
 def test_jaccard_closed_forms():
-    assert transfer.jaccard("a b c", "B c d") == 50
-    assert transfer.jaccard("a a a", "a") == 100
-    assert transfer.jaccard("a b", "c d") == 0
-    assert transfer.jaccard("", "a") == 0
-    assert transfer.jaccard("", "") == 100
-    assert transfer.jaccard("abc", "abd", tokens=list) == 50
+    assert inspection.jaccard("a b c", "B c d") == 50
+    assert inspection.jaccard("a a a", "a") == 100
+    assert inspection.jaccard("a b", "c d") == 0
+    assert inspection.jaccard("", "a") == 0
+    assert inspection.jaccard("", "") == 100
+    assert inspection.jaccard("abc", "abd", tokens=list) == 50
 
 
 @given(st.text("abc ", max_size=12), st.text("abc ", max_size=12))
 def test_jaccard_against_a_slow_version(first, second):
     a, b = Counter(first.split()), Counter(second.split())
     both, either = [t for t in a if t in b], list(a) + [t for t in b if t not in a]
-    found = transfer.jaccard(first, second, str.split)
+    found = inspection.jaccard(first, second, str.split)
     assert found == pytest.approx(100 * len(both) / len(either) if either else 100)
-    assert found == transfer.jaccard(second, first, str.split)
+    assert found == inspection.jaccard(second, first, str.split)
 
 
 def test_mean_jaccard():
     pairs = pairs_of(("a b c", "b c d", 1), ("a", "b", 2), ("a", "A", 2))
-    assert transfer.mean_jaccard(pairs) == 50
-    assert transfer.mean_jaccard(pairs, str.split) == pytest.approx(50 / 3)
+    assert inspection.mean_jaccard(pairs) == 50
+    assert inspection.mean_jaccard(pairs, str.split) == pytest.approx(50 / 3)
     with pytest.raises(ValueError, match="toy has no pairs"):
-        transfer.mean_jaccard(pairs_of())
+        inspection.mean_jaccard(pairs_of())
 
 
 # --- ranks -------------------------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ def angled(values: list[int]):
 def test_rank_changes_against_a_slow_version(rows):
     a, b, gold = (list(column) for column in zip(*rows, strict=True))
     pairs = pairs_of(*[("base", str(i), g) for i, g in enumerate(gold)])
-    found = transfer.rank_changes(angled(a), angled(b), pairs)
+    found = inspection.rank_changes(angled(a), angled(b), pairs)
 
     def rank(values, i):
         return 1 + sum(w < values[i] for w in values) + (sum(w == values[i] for w in values) - 1) / 2
@@ -354,9 +354,9 @@ def test_rank_changes_against_a_slow_version(rows):
 def test_rank_changes_closed_forms():
     pairs = pairs_of(*[("base", str(i), i) for i in range(5)])
     perfect, reversed_ = angled([0, 1, 2, 3, 4]), angled([4, 3, 2, 1, 0])
-    assert transfer.rank_changes(reversed_, perfect, pairs)["improvement"].tolist() == [4, 4, 2, 2, 0]
-    assert transfer.rank_changes(perfect, reversed_, pairs)["improvement"].tolist() == [0, -2, -2, -4, -4]
-    assert set(transfer.rank_changes(perfect, perfect, pairs)["improvement"]) == {0}
+    assert inspection.rank_changes(reversed_, perfect, pairs)["improvement"].tolist() == [4, 4, 2, 2, 0]
+    assert inspection.rank_changes(perfect, reversed_, pairs)["improvement"].tolist() == [0, -2, -2, -4, -4]
+    assert set(inspection.rank_changes(perfect, perfect, pairs)["improvement"]) == {0}
 
 
 # --- attention ---------------------------------------------------------------------------------------------
@@ -389,19 +389,19 @@ def test_attention_against_transformers(folder, pooling, rows):
     row = sum(attention[i] for i in rows) / len(rows)
     pieces = [[1], [2, 3], [4], [5], [6, 7], [8]]
     expected = [float(sum(row[i] for i in word) / row[1:9].sum()) for word in pieces]
-    found = transfer.attention_to_words(encoder, SENTENCE)
+    found = inspection.attention_to_words(encoder, SENTENCE)
     assert [word for word, _ in found] == SPLIT
     assert [weight for _, weight in found] == pytest.approx(expected, rel=1e-4)
     assert sum(weight for _, weight in found) == pytest.approx(1)
-    assert transfer.attention_to_words(encoder, SENTENCE, position=pooling) == found
+    assert inspection.attention_to_words(encoder, SENTENCE, position=pooling) == found
 
 
 def test_attention_leaves_the_encoder_as_it_was(folder, monkeypatch):
     encoder = tiny.tiny_encoder(folder, dropout=0.5)
     before, implementation = encoder.encode([SENTENCE]), encoder.backbone.config._attn_implementation
     encoder.train()
-    first = transfer.attention_to_words(encoder, SENTENCE)
-    assert first == transfer.attention_to_words(encoder, SENTENCE), "no dropout"
+    first = inspection.attention_to_words(encoder, SENTENCE)
+    assert first == inspection.attention_to_words(encoder, SENTENCE), "no dropout"
     assert encoder.training and encoder.backbone.config._attn_implementation == implementation != "eager"
     assert np.array_equal(encoder.encode([SENTENCE]), before)
 
@@ -410,25 +410,25 @@ def test_attention_leaves_the_encoder_as_it_was(folder, monkeypatch):
 
     monkeypatch.setattr(encoder.backbone, "forward", fail)
     with pytest.raises(RuntimeError, match="no memory"):
-        transfer.attention_to_words(encoder, SENTENCE)
+        inspection.attention_to_words(encoder, SENTENCE)
     assert encoder.training and encoder.backbone.config._attn_implementation == implementation
 
 
 def test_attention_of_long_and_empty_sentences(folder):
     encoder = tiny.tiny_encoder(folder)
-    assert transfer.attention_to_words(encoder, "") == []
-    found = transfer.attention_to_words(encoder, "dog " * 100)
+    assert inspection.attention_to_words(encoder, "") == []
+    found = inspection.attention_to_words(encoder, "dog " * 100)
     assert len(found) == 30 and sum(weight for _, weight in found) == pytest.approx(1)
 
 
 def test_attention_refuses(folder, monkeypatch):
     encoder = tiny.tiny_encoder(folder)
     with pytest.raises(ValueError, match=r"position must be one of cls, mean, .*, got 'first'"):
-        transfer.attention_to_words(encoder, SENTENCE, position="first")
+        inspection.attention_to_words(encoder, SENTENCE, position="first")
     hidden = type("Output", (), {"attentions": None})
     monkeypatch.setattr(encoder.backbone, "forward", lambda **_: hidden)
     with pytest.raises(ValueError, match="BertModel does not show its attention"):
-        transfer.attention_to_words(encoder, SENTENCE)
+        inspection.attention_to_words(encoder, SENTENCE)
 
 
 # --- Chinese -----------------------------------------------------------------------------------------------
@@ -445,7 +445,7 @@ def test_chinese_pairs_are_scored(tmp_path):
     (tmp_path / "cnsd-sts-dev.txt").write_text(rows, encoding="utf-8")
     pairs = data.cnsd("dev", tmp_path)
     assert evaluate.pairs_spearman(characters, pairs) == pytest.approx(100)
-    assert transfer.mean_jaccard(pairs, list) == pytest.approx(100 * (4 / 6 + 0 + 1) / 3)
+    assert inspection.mean_jaccard(pairs, list) == pytest.approx(100 * (4 / 6 + 0 + 1) / 3)
 
 
 # --- the reference -----------------------------------------------------------------------------------------
@@ -473,7 +473,7 @@ def sts_and_sick(tokens) -> list[float]:
     """Mean overlap of the six STS tasks, and of SICK-R."""
     overlap = {}
     for task, subsets in data.sts_tasks(REAL).items():
-        means = [transfer.mean_jaccard(pairs, tokens) for pairs in subsets.values()]
+        means = [inspection.mean_jaccard(pairs, tokens) for pairs in subsets.values()]
         overlap[task] = np.average(means, weights=[len(pairs) for pairs in subsets.values()])
     sick = overlap.pop("SICK-R")
     return [float(np.mean(list(overlap.values()))), float(sick)]

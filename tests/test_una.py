@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.tokenize import NLTKWordTokenizer
 from scipy import stats
-from tiny import tiny_encoder, tiny_recipe, tiny_sentences, tiny_tokenizer
+from tiny import fit, tiny_encoder, tiny_recipe, tiny_sentences, tiny_tokenizer
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from lib import data, paths, train
+from lib import data, paths
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA, uniform
+from lib.batches import make_negatives, make_views
 from lib.commands.augment import main
 
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]
@@ -364,7 +365,7 @@ def test_negatives_are_what_the_tokenizer_gives_for_their_text(family):
     rows = np.random.default_rng(0).permutation(len(sentences))
     for max_length in (6, 32):
         wanted = tiny_recipe(negative="una", radius=9, max_length=max_length)
-        negatives = train.make_negatives(sentences, wanted, tokenizer, seed=3)
+        negatives = make_negatives(sentences, wanted, tokenizer, seed=3)
         ids, mask = negatives(rows, 7)
         text = negatives.strings(rows, 7)
         expected = [tokenizer(s, truncation=True, max_length=max_length)["input_ids"] for s in text]
@@ -391,7 +392,7 @@ def recorded(folder, steps: int, **changes) -> dict[int, dict[int, list[int]]]:
     sentences = tiny_sentences(8)
     wanted = tiny_recipe(negative="una", radius=5, every=1, **changes)
     encoder = tiny_encoder(folder)
-    negatives = train.make_negatives(sentences, wanted, encoder.tokenizer, seed=1)
+    negatives = make_negatives(sentences, wanted, encoder.tokenizer, seed=1)
     received: dict[int, dict[int, list[int]]] = {}
 
     def asked(rows, step):
@@ -399,8 +400,8 @@ def recorded(folder, steps: int, **changes) -> dict[int, dict[int, list[int]]]:
         received[step] = {int(r): i[m == 1].tolist() for r, i, m in zip(rows, ids, mask, strict=True)}
         return ids, mask
 
-    views = train.make_views(sentences, wanted, encoder.tokenizer)
-    train.fit(encoder, views, wanted, negatives=asked, max_steps=steps, device="cpu", precision="fp32")
+    views = make_views(sentences, wanted, encoder.tokenizer)
+    fit(encoder, views, wanted, negatives=asked, max_steps=steps, device="cpu", precision="fp32")
     return received
 
 
@@ -414,7 +415,7 @@ def test_a_training_receives_other_negatives_at_every_step(tmp_path):
 def test_negatives_follow_from_seed_step_and_sentence(tmp_path):
     tokenizer, sentences = tiny_tokenizer(tmp_path), tiny_sentences(40)
     wanted = tiny_recipe(negative="una", radius=5)
-    one, same, other = (train.make_negatives(sentences, wanted, tokenizer, seed=s) for s in (1, 1, 2))
+    one, same, other = (make_negatives(sentences, wanted, tokenizer, seed=s) for s in (1, 1, 2))
     rows = np.arange(40)
     (ids, _), (again, _) = one(rows, 5), same(rows, 5)
     assert torch.equal(ids, again)
@@ -431,18 +432,18 @@ def test_the_recipe_reaches_the_draws(tmp_path):
 
     def changed(**changes) -> float:
         """Share of the tokens that a recipe replaces."""
-        negatives = train.make_negatives(sentences, tiny_recipe(negative="una", **changes), tokenizer)
+        negatives = make_negatives(sentences, tiny_recipe(negative="una", **changes), tokenizer)
         pairs = zip(sentences, negatives.strings(rows, 0), strict=True)
         return float(np.mean([x != y for a, b in pairs for x, y in zip(a.split(), b.split(), strict=True)]))
 
     def kept_periods(**changes) -> float:
         """Share of the sentences that still end in a period, the one term that weighs nothing."""
-        negatives = train.make_negatives(sentences, tiny_recipe(negative="una", **changes), tokenizer)
+        negatives = make_negatives(sentences, tiny_recipe(negative="una", **changes), tokenizer)
         return float(np.mean([s.endswith(" .") for s in negatives.strings(rows, 0)]))
 
     def farthest(**changes) -> int:
         """How many places, in the order of s, a term and its replacement are apart at most."""
-        negatives = train.make_negatives(sentences, tiny_recipe(negative="una", beta=0.5, **changes), tokenizer)
+        negatives = make_negatives(sentences, tiny_recipe(negative="una", beta=0.5, **changes), tokenizer)
         drawn, place = negatives.una(negatives.terms), negatives.model.rank
         return int(np.abs(place[drawn.ids] - place[negatives.terms.ids]).max())
 
@@ -459,8 +460,8 @@ def test_paraphrases_are_counted_and_their_words_drawn(tmp_path):
     paraphrases = ["the bird waits behind .", "the horse sleeps near ."]
     wanted = tiny_recipe(negative="una", radius=50, beta=1.0)
     rows, own = np.arange(2), {w for s in sentences for w in s.split()}
-    alone = train.make_negatives(sentences, wanted, tokenizer)
-    both = train.make_negatives(sentences, wanted, tokenizer, more=paraphrases)
+    alone = make_negatives(sentences, wanted, tokenizer)
+    both = make_negatives(sentences, wanted, tokenizer, more=paraphrases)
     drawn = [{w for step in range(40) for s in n.strings(rows, step) for w in s.split()} for n in (alone, both)]
     assert drawn[0] <= own and drawn[1] - own == {w for s in paraphrases for w in s.split()} - own
     assert both.model.n_sentences == 4 and len(both.strings(rows, 0)) == 2

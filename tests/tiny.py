@@ -7,7 +7,10 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, BertTokenizerFast, PreTrainedTokenizerFast
 
+from lib import train
+from lib.batches import Batch, Feed
 from lib.encoder import Encoder
+from lib.forward import encode_batch
 from lib.recipes import Recipe, recipe
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -83,3 +86,15 @@ def tiny_recipe(**changes) -> Recipe:
     """`mini_simcse` cut to the tiny encoder: batch 8, 16 tokens, a dev score every 3 steps."""
     settings = {"batch_size": 8, "max_length": 16, "lr": 1e-3, "eval_every": 3, **changes}
     return recipe("mini_simcse", **settings)
+
+
+def fit(encoder, views, recipe, negatives=None, seed=42, **options):
+    """`train.fit` on token rows that are made already."""
+    return train.fit(encoder, Feed(views, recipe, negatives, seed), **options)
+
+
+def encode_views(model, views, rows, _device=None, chunk_size=0):
+    """Embeddings of each view of some rows; one view counts twice."""
+    batch = Batch.of({str(i): view[rows] for i, view in enumerate(views)}, views[0].pad_id)
+    z = list(encode_batch(model, batch, chunk_size).values())
+    return z if len(z) > 1 else [*z, *z]

@@ -1,0 +1,227 @@
+"""What a training carries from step to step, kept in a checkpoint and taken up from it bit for bit."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lib import checkpoint
+from lib.batches import Feed
+from lib.distributed import Group
+from lib.encoder import Encoder
+from lib.files import sweep
+
+Dev = Callable[[Encoder], float]
+
+
+@dataclass
+class Result:
+    """What a training left behind.
+
+    Attributes:
+        history: one dict a step: `step`, `loss` (nats, times the recipe's `loss_weight`),
+            `in_batch_accuracy` in [0, 1], `lr`, and on
+            evaluated steps `dev_score`.
+        best_step, best_score: where the dev score was highest; None without `dev`.
+        best_state: what the training had changed by that step (`Encoder.trained_state`), on the CPU;
+            the encoder itself is left at the last step.
+        steps, seconds, sentences_per_second: totals, evaluation not counted in the seconds.
+        stopped_early: True if patience ran out.
+    """
+
+    history: list[dict] = field(default_factory=list)
+    best_step: int | None = None
+    best_score: float | None = None
+    best_state: dict[str, Tensor] | None = None
+    steps: int = 0
+    seconds: float = 0.0
+    sentences_per_second: float = 0.0
+    stopped_early: bool = False
+
+
+class State:
+    """Encoder, optimiser, random numbers, history and the best weights so far.
+
+    Args:
+        encoder, optimizer: of the training; the encoder is on the group's device.
+        group: the processes that train together; the main one scores and writes.
+        seed: of dropout.
+        patience: dev scores without a new best before the training stops; 0: it never does.
+    """
+
+    def __init__(self, encoder: Encoder, optimizer: torch.optim.Optimizer, group: Group, seed: int, patience: int):
+        self.encoder, self.optimizer, self.group = encoder, optimizer, group
+        self.seed, self.patience = seed, patience
+        self.result = Result()
+        self.stale = 0
+        torch.manual_seed(dropout_seed(seed, group.rank))
+
+    def score(self, dev: Dev | None) -> None:
+        """Score on dev, keep the weights if they are the best, and see whether patience has run out."""
+        result = self.result
+        if dev is not None and self.group.is_main:
+            self.encoder.eval()
+            score = dev(self.encoder)
+            self.encoder.train()
+            result.history[-1]["dev_score"] = score
+            if result.best_score is None or is_better(score, result.best_score):
+                result.best_score, result.best_step, self.stale = score, result.steps, 0
+                result.best_state = _on_cpu(self.encoder.trained_state())
+            else:
+                self.stale += 1
+        result.stopped_early = self.group.agree(self._out_of_patience())
+        if not self.group.is_main:
+            self._reseed()
+
+    def _out_of_patience(self) -> bool:
+        return bool(self.patience) and self.stale >= self.patience
+
+    def save(self, out: Path, identity: Mapping) -> None:
+        """Write the checkpoint, one file; only the main process does."""
+        if not self.group.is_main:
+            return
+        result = self.result
+        tensors = {f"model.{k}": v for k, v in self.encoder.trained_state().items()}
+        if result.best_state is not None and result.best_step != result.steps:
+            tensors |= {f"best.{k}": v for k, v in result.best_state.items()}
+        for index, moments in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{index}.{key}": value for key, value in moments.items()}
+        tensors["random.cpu"] = torch.get_rng_state()
+        if self.group.device.type == "cuda":
+            tensors["random.cuda"] = torch.cuda.get_rng_state(self.group.device)
+        kept = ("history", "best_step", "best_score", "steps", "seconds")
+        state = {name: getattr(result, name) for name in kept}
+        checkpoint.save(out, tensors, state | {"stale": self.stale, "identity": identity})
+
+    def restore(self, out: Path, identity: Mapping) -> None:
+        """Take up the checkpoint in `out` if there is one; a damaged one is set aside.
+
+        Raises:
+            ValueError: it is of another training; the message names what differs.
+        """
+        found = self._found(out)
+        if found is None:
+            return
+        tensors, state = found
+        if different := checkpoint.differences(state.pop("identity"), identity):
+            raise ValueError(
+                f"{out / checkpoint.NAME} is of another training ({'; '.join(different)}): "
+                "use resume=False or another folder"
+            )
+        self.encoder.load_trained_state(_part(tensors, "model."))
+        self._restore_optimizer(_part(tensors, "optimizer."))
+        self.stale = state.pop("stale")
+        for key, value in state.items():
+            setattr(self.result, key, value)
+        self.result.stopped_early = self._out_of_patience()
+        if self.result.best_step is not None and self.group.is_main:
+            at_best = self.result.best_step == self.result.steps
+            self.result.best_state = _part(tensors, "model." if at_best else "best.")
+        self._restore_random(tensors)
+
+    def _found(self, out: Path) -> checkpoint.State | None:
+        if self.group.is_main:
+            for name in (checkpoint.NAME, "best", "last"):
+                sweep(out / name)
+        found, damage = None, None
+        try:
+            found = checkpoint.load(out)
+        except ValueError as error:
+            damage = error
+        self.group.wait()
+        if damage is not None and self.group.is_main:
+            checkpoint.set_aside(out, damage)
+        return found
+
+    def _restore_optimizer(self, moments: Mapping[str, Tensor]) -> None:
+        optimizer = self.optimizer.state_dict()
+        for key, value in moments.items():
+            index, name = key.split(".")
+            optimizer["state"].setdefault(int(index), {})[name] = value
+        self.optimizer.load_state_dict(optimizer)
+
+    def _restore_random(self, tensors: Mapping[str, Tensor]) -> None:
+        """Every process goes on with the dropout masks that it would have drawn."""
+        if not self.group.is_main:
+            self._reseed()
+            return
+        torch.set_rng_state(tensors["random.cpu"])
+        if "random.cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random.cuda"], self.group.device)
+
+    def _reseed(self) -> None:
+        """Make dropout from here on a function of the step alone: for processes that write no checkpoint."""
+        torch.manual_seed(dropout_seed(self.seed, self.group.rank, self.result.steps))
+
+    def write_models(self, out: Path) -> None:
+        """Write the folders `last` and, with a dev score, `best`; the encoder keeps its last weights."""
+        if not self.group.is_main:
+            return
+        self.encoder.save(out / "last")
+        if self.result.best_state is None:
+            return
+        last = _on_cpu(self.encoder.trained_state())
+        self.encoder.load_trained_state(self.result.best_state)
+        try:
+            self.encoder.save(out / "best")
+        finally:
+            self.encoder.load_trained_state(last)
+
+
+def identity_of(encoder: Encoder, feed: Feed, **options: object) -> dict:
+    """Whatever decides the numbers of a training: a checkpoint of another one is not continued.
+
+    Args:
+        options: what is not in the feed, such as the number of steps and the precision.
+    """
+    recipe = asdict(feed.recipe)
+    for name in ("name", "source", "chunk_size"):
+        del recipe[name]
+    text = [part for view in feed.views for part in (view.ids, view.offsets, str(view.pad_id))]
+    some = np.arange(min(256, len(feed.views[0])))
+    weights = [part for item in encoder.state_dict().items() for part in item]
+    return {
+        **recipe,
+        "seed": feed.seed,
+        "text": checkpoint.fingerprint(text),
+        "hard negatives": checkpoint.fingerprint(feed.negatives(some, 0) if feed.negatives else []),
+        "initial weights": checkpoint.fingerprint(weights),
+        "encoder": dict(encoder.settings),
+        **options,
+    }
+
+
+def is_better(score: float, best: float) -> bool:
+    """Whether a dev score is a new best; a score that is no number, of a collapsed encoder, never is.
+
+    Example:
+        >>> is_better(2.0, 1.0), is_better(1.0, math.nan), is_better(math.nan, math.nan)
+        (True, True, False)
+    """
+    return score > best or (math.isnan(best) and not math.isnan(score))
+
+
+def dropout_seed(seed: int, rank: int, step: int = 0) -> int:
+    """Seed of a process's dropout from `step` on: the run's own in the main process.
+
+    Those of the other processes are independent of it, of each other and of other runs'.
+
+    Example:
+        >>> dropout_seed(42, 0), dropout_seed(42, 1) == dropout_seed(43, 0)
+        (42, False)
+    """
+    if rank == 0:
+        return seed
+    return int(np.random.SeedSequence([seed, rank, step], spawn_key=(1,)).generate_state(1)[0])
+
+
+def _on_cpu(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: weight.detach().to("cpu", copy=True) for name, weight in state.items()}
+
+
+def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

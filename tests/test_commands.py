@@ -1,0 +1,59 @@
+"""The command line: every verb has a module, a help that a newcomer can read, and one sentence for what is wrong."""
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+from lib import paths
+from lib.__main__ import VERBS, main
+from lib.commands import reporting
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_a_module_and_a_line(verb: str, capsys) -> None:
+    assert callable(import_module(VERBS[verb][0]).main)
+    assert main([]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == [verb]]
+    assert len(line) <= 100 and "\t" not in line
+
+
+@pytest.mark.parametrize("verb", sorted(set(VERBS) - {"check"}))
+def test_help_names_the_verb_and_ends_well(verb: str, capsys) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([verb, "--help"])
+    assert end.value.code == 0 and f"python -m lib {verb}" in capsys.readouterr().out
+
+
+def test_an_unknown_verb_is_named_and_the_known_ones_are_listed(capsys) -> None:
+    assert main(["trian"]) == 2
+    printed = capsys.readouterr()
+    assert "no verb 'trian'" in printed.err and all(verb in printed.err for verb in VERBS) and not printed.out
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "text"),
+    [
+        (ValueError("two\n lines"), 2, "error: two lines\n"),
+        (FileNotFoundError("no x"), 2, "error: no x\n"),
+        (KeyboardInterrupt(), 130, "interrupted: the same command goes on where it stood\n"),
+    ],
+)
+def test_what_a_user_can_cause_is_one_sentence(error, status, text, capsys) -> None:
+    def fails(arguments):
+        raise error
+
+    assert reporting(fails)([]) == status and capsys.readouterr().err == text
+
+
+def test_a_fault_of_ours_keeps_its_traceback() -> None:
+    with pytest.raises(KeyError):
+        reporting(lambda arguments: {}["x"])([])
+
+
+def test_from_a_shell_status_and_streams_are_those_of_the_verb() -> None:
+    command = [sys.executable, "-m", "lib", "recipes", "show", "mini_simsce"]
+    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.startswith("error: unknown recipe 'mini_simsce'") and done.stderr.count("\n") == 1
