@@ -6,11 +6,12 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from tiny import tiny_sentences
 
 from lib import data, paths
 from lib.augment.output import write_aligned
-from lib.commands.augment import main
+from lib.commands.augment import arguments, change_of, main
 from lib.data import read_aligned
 
 LINES = [*tiny_sentences(25), "", "the last ."]
@@ -25,6 +26,14 @@ def visible(folder) -> list[str]:
 
 
 EXPECTED = [f"{i} {line.upper()}" if line else "" for i, line in enumerate(LINES)]
+
+
+def test_edas_operation_of_a_line_does_not_depend_on_where_the_work_was_cut():
+    words = str(paths.MINI / "thesaurus.tsv")
+    options = arguments(["eda", "in.txt", "out.txt", "--rate", "0.3", "--synonyms", words])
+    whole = change_of(options, LINES, torch.device("cpu"))(LINES, 0)
+    parts = [change_of(options, LINES, torch.device("cpu"))(LINES[a:b], a) for a, b in ((0, 3), (3, 10), (10, None))]
+    assert [line for part in parts for line in part] == whole != LINES
 
 
 def test_lines_stay_aligned_and_blank_lines_blank(tmp_path):

@@ -477,7 +477,11 @@ def test_corpus_files_are_those_that_are_read(tmp_path):
     files = data.corpus_files("sts_unlabelled", tmp_path)
     assert len(files) == len(set(files)) == 24 + 3 + 3
     assert len(data.corpus("sts_unlabelled", tmp_path)) == 2 * len(files)
-    assert data.corpus_files("stsb_train", tmp_path) == [tmp_path / "STS/STSBenchmark/sts-train.csv"]
+    train = tmp_path / "STS/STSBenchmark/sts-train.csv"
+    assert data.corpus_files("stsb_train", tmp_path) == [train]
+    pairs = data.stsb("train", tmp_path)
+    assert data.corpus("stsb_train", tmp_path) == [*pairs.sentence1, *pairs.sentence2]
+    assert pairs.sentence1 != pairs.sentence2
     assert data.corpus_files(tmp_path / "SICK/SICK_train.txt") == [tmp_path / "SICK/SICK_train.txt"]
 
 

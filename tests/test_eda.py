@@ -26,6 +26,13 @@ def test_swap_permutes(given_words, rate, seed):
     assert sorted(eda.swap(given_words, rate, rng(seed))) == sorted(given_words)
 
 
+@pytest.mark.parametrize("operation", [eda.replace_synonyms, eda.insert_synonyms])
+def test_a_stop_word_has_no_synonym_at_the_start_of_a_sentence_either(operation):
+    asked = []
+    operation(["The", "big", "dog"], 0.5, rng(), lambda word: asked.append(word) or [word])
+    assert set(asked) == {"big", "dog"}
+
+
 def test_swap_exchanges_two_words_a_time():
     for seed in range(50):
         moved = sum(a != b for a, b in zip(SENTENCE, eda.swap(SENTENCE, 0.1, rng(seed)), strict=True))

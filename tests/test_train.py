@@ -982,6 +982,13 @@ def test_positives_of_a_file_must_be_aligned(folder):
             make_views(SENTENCES, recipe, encoder.tokenizer, aligned=wrong)
 
 
+def test_a_checkpoint_names_the_machine_and_the_schedule_that_decide_its_numbers(folder, tmp_path):
+    quick(folder, steps=3, dev=lambda encoder: 1.0, eval_every=3, out=tmp_path)
+    _, state = checkpoint.load(tmp_path)
+    expected = {"device": "cpu", "precision": "fp32", "compile": False, "processes": 1, "steps": 3, "eval_every": 3}
+    assert {name: state["identity"][name] for name in expected} == expected and state["identity"]["seed"] == 42
+
+
 def test_noise_on_embeddings_depends_on_the_seed_and_the_step(folder, monkeypatch):
     drawn = []
 

@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFo
 from test_evaluate import pairs_of
 from transformers import AutoModel, AutoTokenizer
 
-from lib import data, evaluate, paths
+from lib import data, evaluate, identity, paths
 from lib.augment.tfidf import terms_of
 from lib.data import Transfer, sets
 from lib.evaluate import inspection, transfer
@@ -65,6 +65,15 @@ def write_tasks(root: Path, separable: bool = True, n: int = 150) -> Path:
         rows = [f"{y}\t1\t2\tc0 first {i}\t{s}" for i, (s, y) in enumerate(lines(n, 2, seed, separable))]
         write(f"MRPC/msr_paraphrase_{split}.txt", ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", *rows])
     return root
+
+
+def test_the_second_sentences_of_a_task_are_in_its_hash(tmp_path):
+    write_tasks(tmp_path)
+    before = identity.transfer_hash(tmp_path)
+    path = tmp_path / "MRPC" / "msr_paraphrase_test.txt"
+    lines_of = path.read_text().splitlines()
+    path.write_text("\n".join([*lines_of[:-1], lines_of[-1] + " indeed"]) + "\n")
+    assert identity.transfer_hash(tmp_path) != before
 
 
 def hashed(sentences: list[str]) -> np.ndarray:

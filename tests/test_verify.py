@@ -55,7 +55,9 @@ def test_the_rows_are_drawn_by_the_date(committed) -> None:
 
 
 def test_only_rows_that_can_come_out_again_are_drawn(committed) -> None:
-    rows = [row for _, _, row, _ in verify.draw(DAY, n=10_000)]
+    drawn = verify.draw(DAY, n=10_000)
+    assert all(sd > 0 for _, _, _, sd in drawn), "a cell without spread has nothing to compare with"
+    rows = [row for _, _, row, _ in drawn]
     assert len(rows) > 200 and not any(row.get("synonyms") == "wordnet" for row in rows)
     assert all(pd.isna(row.get("rules")) or row["rules"] == sda.VERSION for row in rows)
     row = {"results_version": runs.RESULTS_VERSION, "rules": sda.VERSION}
