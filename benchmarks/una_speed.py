@@ -150,7 +150,7 @@ class Plain:
 
 @dataclass
 class Source:
-    """Negatives of numbered sentences as `lib.train.Negatives` makes them, on a model that was fitted elsewhere."""
+    """Negatives of numbered sentences as `UnaNegatives` makes them, on a model that was fitted elsewhere."""
 
     terms: Terms
     una: UNA

@@ -6,7 +6,7 @@ the identity.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 import numpy as np
@@ -125,6 +125,11 @@ class Group:
         self.check_share(len(rows))
         part = len(rows) // self.size
         return rows[self.rank * part : (self.rank + 1) * part]
+
+    def check_shares(self, sizes: Iterable[int]) -> None:
+        """`check_share` for batches of these sizes."""
+        for rows in sizes:
+            self.check_share(rows)
 
     def check_share(self, rows: int) -> None:
         """Refuse a batch of `rows` sentences that does not divide among the processes.

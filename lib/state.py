@@ -49,16 +49,29 @@ class State:
     Args:
         encoder, optimizer: of the training; the encoder is on the group's device.
         group: the processes that train together; the main one scores and writes.
-        seed: of dropout.
-        patience: dev scores without a new best before the training stops; 0: it never does.
+        feed: text, recipe and seed.
+        out: folder of the checkpoint and the finished models; None keeps all in memory.
+        settings: what else decides the numbers, such as the number of steps and the precision.
     """
 
-    def __init__(self, encoder: Encoder, optimizer: torch.optim.Optimizer, group: Group, seed: int, patience: int):
-        self.encoder, self.optimizer, self.group = encoder, optimizer, group
-        self.seed, self.patience = seed, patience
+    def __init__(
+        self,
+        encoder: Encoder,
+        optimizer: torch.optim.Optimizer,
+        group: Group,
+        feed: Feed,
+        out: Path | None,
+        settings: Mapping[str, object],
+    ):
+        self.encoder, self.optimizer, self.group, self.out = encoder, optimizer, group, out
+        self.seed, self.patience = feed.seed, feed.recipe.patience
         self.result = Result()
         self.stale = 0
-        torch.manual_seed(dropout_seed(seed, group.rank))
+        torch.manual_seed(dropout_seed(feed.seed, group.rank))
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+            machine = {"device": group.device.type, "processes": group.size}
+            self.identity = identity_of(encoder, feed, **settings, **machine)
 
     def score(self, dev: Dev | None) -> None:
         """Score on dev, keep the weights if they are the best, and see whether patience has run out."""
@@ -80,9 +93,9 @@ class State:
     def _out_of_patience(self) -> bool:
         return bool(self.patience) and self.stale >= self.patience
 
-    def save(self, out: Path, identity: Mapping) -> None:
+    def save(self) -> None:
         """Write the checkpoint, one file; only the main process does."""
-        if not self.group.is_main:
+        if self.out is None or not self.group.is_main:
             return
         result = self.result
         tensors = {f"model.{k}": v for k, v in self.encoder.trained_state().items()}
@@ -95,21 +108,20 @@ class State:
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.group.device)
         kept = ("history", "best_step", "best_score", "steps", "seconds")
         state = {name: getattr(result, name) for name in kept}
-        checkpoint.save(out, tensors, state | {"stale": self.stale, "identity": identity})
+        checkpoint.save(self.out, tensors, state | {"stale": self.stale, "identity": self.identity})
 
-    def restore(self, out: Path, identity: Mapping) -> None:
-        """Take up the checkpoint in `out` if there is one; a damaged one is set aside.
+    def restore(self) -> None:
+        """Take up the checkpoint if there is one; a damaged one is set aside.
 
         Raises:
             ValueError: it is of another training; the message names what differs.
         """
-        found = self._found(out)
-        if found is None:
+        if self.out is None or (found := self._found(self.out)) is None:
             return
         tensors, state = found
-        if different := checkpoint.differences(state.pop("identity"), identity):
+        if different := checkpoint.differences(state.pop("identity"), self.identity):
             raise ValueError(
-                f"{out / checkpoint.NAME} is of another training ({'; '.join(different)}): "
+                f"{self.out / checkpoint.NAME} is of another training ({'; '.join(different)}): "
                 "use resume=False or another folder"
             )
         self.encoder.load_trained_state(_part(tensors, "model."))
@@ -157,17 +169,17 @@ class State:
         """Make dropout from here on a function of the step alone: for processes that write no checkpoint."""
         torch.manual_seed(dropout_seed(self.seed, self.group.rank, self.result.steps))
 
-    def write_models(self, out: Path) -> None:
+    def write_models(self) -> None:
         """Write the folders `last` and, with a dev score, `best`; the encoder keeps its last weights."""
-        if not self.group.is_main:
+        if self.out is None or not self.group.is_main:
             return
-        self.encoder.save(out / "last")
+        self.encoder.save(self.out / "last")
         if self.result.best_state is None:
             return
         last = _on_cpu(self.encoder.trained_state())
         self.encoder.load_trained_state(self.result.best_state)
         try:
-            self.encoder.save(out / "best")
+            self.encoder.save(self.out / "best")
         finally:
             self.encoder.load_trained_state(last)
 

@@ -2,6 +2,8 @@
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -17,7 +19,7 @@ from lib.forward import Forward
 from lib.objective import Objective
 from lib.optimizer import learning_rate, make_optimizer, set_learning_rate
 from lib.recipes import Recipe, check_whole_number
-from lib.state import Dev, Result, State, dropout_seed, identity_of, is_better
+from lib.state import Dev, Result, State, dropout_seed, is_better
 
 __all__ = ["Result", "discard_checkpoint", "dropout_seed", "evaluates_after", "fit", "is_better"]
 
@@ -63,23 +65,17 @@ def fit(
     Source: the loop of SimCSE (Gao et al. 2021); checkpoint selection by dev score as in their §6.
     """
     recipe = feed.recipe
-    eval_every = recipe.eval_every if eval_every is None else eval_every
-    total = _total(feed, max_steps, eval_every)
+    total, eval_every = _schedule(feed, max_steps, eval_every)
     group = Group(resolve_device(device))
-    for size in feed.order.sizes:
-        group.check_share(size)
+    group.check_shares(feed.order.sizes)
     precision = resolve_precision(precision, group.device)
+    settings = {"steps": total, "eval_every": eval_every, "precision": precision, "compile": compile}
     objective = Objective(recipe, feed.seed)
     with Forward(encoder, recipe, group, feed.seed, precision, compile) as forward:
         optimizer = make_optimizer(encoder, recipe)
-        state = State(encoder, optimizer, group, feed.seed, recipe.patience)
-        if out is not None:
-            settings = {"steps": total, "eval_every": eval_every, "precision": precision, "compile": compile}
-            settings |= {"device": group.device.type, "processes": group.size}
-            identity = identity_of(encoder, feed, **settings)
-            out.mkdir(parents=True, exist_ok=True)
-            if resume:
-                state.restore(out, identity)
+        state = State(encoder, optimizer, group, feed, out, settings)
+        if resume:
+            state.restore()
         encoder.train()
         monitor = Monitor(state.result, recipe, total, progress and group.is_main)
         done = state.result.steps
@@ -94,29 +90,26 @@ def fit(
             optimizer.zero_grad()
             monitor.add(step, loss, z, lr)
             if evaluates_after(step + 1, total, len(feed), recipe, eval_every):
-                monitor.pause()
-                state.score(dev)
-                if out is not None:
-                    state.save(out, identity)
-                monitor.go_on()
+                with monitor.paused():
+                    state.score(dev)
+                    state.save()
                 if state.result.stopped_early:
                     break
         monitor.close(feed)
     encoder.eval()
-    if out is not None:
-        state.write_models(out)
+    state.write_models()
     group.wait()
     return state.result
 
 
-def _total(feed: Feed, max_steps: int | None, eval_every: int) -> int:
-    """Steps of the training; whole numbers that are none are refused."""
+def _schedule(feed: Feed, max_steps: int | None, eval_every: int | None) -> tuple[int, int]:
+    """Steps of the training and steps between dev scores, the recipe's where none are given."""
     check_whole_number("seed", feed.seed, 0)
-    check_whole_number("eval_every", eval_every, 1)
-    if max_steps is None:
-        return feed.recipe.epochs * len(feed)
-    check_whole_number("max_steps", max_steps, 0)
-    return max_steps
+    total = feed.recipe.epochs * len(feed) if max_steps is None else max_steps
+    every = feed.recipe.eval_every if eval_every is None else eval_every
+    check_whole_number("max_steps", total, 0)
+    check_whole_number("eval_every", every, 1)
+    return total, every
 
 
 def evaluates_after(steps: int, total: int, epoch: int, recipe: Recipe, eval_every: int) -> bool:
@@ -144,16 +137,15 @@ class Monitor:
         self.result, self.recipe = result, recipe
         self.pending: list[tuple[int, Tensor, Tensor, float]] = []
         self.bar = tqdm(total=total, initial=result.steps, disable=not progress, unit="step")
-        self.go_on()
-
-    def go_on(self) -> None:
-        """Start the clock."""
         self.clock = time.perf_counter()
 
-    def pause(self) -> None:
-        """Stop the clock, with every loss in the history."""
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """While open the clock stands, and every loss so far is in the history."""
         self._fetch()
         self.result.seconds += time.perf_counter() - self.clock
+        yield
+        self.clock = time.perf_counter()
 
     def add(self, step: int, loss: Tensor, z: dict[str, Tensor], lr: float) -> None:
         """A step was taken."""

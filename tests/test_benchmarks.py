@@ -19,8 +19,8 @@ from lib import data, paths
 from lib.augment import embeddings
 from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA
+from lib.batches import UnaNegatives
 from lib.recipes import recipe
-from lib.train import Negatives
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_the_reference_keeps_the_length_and_always_changes_a_word(module):
 
 def test_the_timed_negatives_are_those_of_training(module, tmp_path):
     tokenizer, chosen = tiny_tokenizer(tmp_path), recipe("mini_una", max_length=12, radius=7)
-    theirs = Negatives(SMALL, chosen, tokenizer)
+    theirs = UnaNegatives(SMALL, chosen, tokenizer)
     una = UNA(theirs.model, chosen.beta, 7)
     source = module("una_speed").Source(theirs.terms, una, tokenizer, 12)
     rows = np.array([40, 3, 3, 62])
