@@ -6,7 +6,7 @@ Each runs in a process of its own; other arguments are handed on (`--smoke`, `--
 import subprocess
 import sys
 
-CPU = ("train_speed", "score_speed", "una_speed", "views_speed", "sda_speed")
+CPU = ("train_speed", "speedups", "score_speed", "una_speed", "views_speed", "sda_speed")
 
 
 def main(arguments: list[str]) -> int:

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -23,6 +23,7 @@ from lib import data, files, paths, runs
 from lib.batches import Feed
 from lib.device import resolve_precision
 from lib.encoder import Encoder
+from lib.encoder.speedups import SPEEDUPS
 from lib.recipes import Recipe, recipe
 from lib.train import fit
 
@@ -153,13 +154,15 @@ def synchronise(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
-def train_ours(task: Task, seed: int, device: torch.device, bucket: bool = True, **options) -> Sample:
+def train_ours(
+    task: Task, seed: int, device: torch.device, bucket: bool = True, speedups: Collection[str] = SPEEDUPS, **options
+) -> Sample:
     """`lib.train.fit`; the tokenisation of the timed sentences is counted, as the trainer's is.
 
     The callable for dev scores reads the clock and scores nothing; it is called at half the warm-up (where `fit` keeps
     the weights as the best so far, once), at its end, and at the last step.
     """
-    encoder = Encoder.load(task.model, pooling="cls", device=str(device))
+    encoder = Encoder.load(task.model, pooling="cls", device=str(device), speedups=speedups)
     sentences, ticks = task.sample(), list[float]()
     chosen = task.recipe().changed(bucket=bucket)
     start = time.perf_counter()

@@ -20,6 +20,7 @@ from lib.augment import embeddings
 from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA
 from lib.batches import UnaNegatives
+from lib.encoder.speedups import SPEEDUPS
 from lib.recipes import recipe
 
 
@@ -114,6 +115,13 @@ def test_the_reference_has_our_probabilities(module):
         plain = module("una_speed").Plain(model, beta, radius=3)
         expected = [p for s in SMALL for p in plain.probabilities(terms_of(s))]
         assert UNA(model, beta).probabilities(terms) == pytest.approx(expected, abs=1e-9)
+
+
+def test_speedups(module, tmp_path):
+    content, page = smoke(module("speedups"), tmp_path)
+    assert [row["side"] for row in content["rows"]][:2] == ["fp32, all", "fp32, without dropout"]
+    assert {f"{p}: {name}" for p in ("fp32", "bf16") for name in SPEEDUPS} == {r["what"] for r in content["ratios"]}
+    assert "without first_token" in page
 
 
 @pytest.mark.parametrize("radius", [1, 4, 1000])

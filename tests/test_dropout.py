@@ -4,11 +4,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import tiny_encoder
+from tiny import tiny_bert, tiny_encoder
 from torch import nn
 from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
 
-from lib.encoder.speedups import ATTENTION, Dropout, cheapen, dropout
+from lib.encoder import Encoder
+from lib.encoder.speedups import ATTENTION, SPEEDUPS, Dropout, cheapen, dropout
 
 BERT = BertConfig(
     vocab_size=50,
@@ -143,3 +144,38 @@ def test_the_encoder_uses_it_and_saves_a_plain_model(tmp_path):
     assert any(isinstance(m, Dropout) for m in encoder.backbone.modules())
     encoder.save(tmp_path / "saved")
     assert ATTENTION not in (tmp_path / "saved" / "config.json").read_text()
+
+
+def gradients(folder, speedups, precision):
+    """Loss and gradients of a [CLS] forward pass in training, without dropout, with some of the speedups."""
+    encoder = Encoder.load(folder, pooling="cls", dropout=0.0, speedups=speedups).train()
+    ids, mask = torch.randint(5, 40, (4, 7), generator=torch.Generator().manual_seed(0)), torch.ones(4, 7).long()
+    mask[2, 4:] = 0
+    with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+        z = encoder(ids, mask)
+    loss = z.float().pow(2).sum()
+    loss.backward()
+    found = {name: p.grad for name, p in encoder.named_parameters() if p.grad is not None}
+    return z, loss.item(), torch.cat([found[name].flatten() for name in sorted(found) if "pooler" not in name])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("name", SPEEDUPS)
+def test_what_is_for_speed_changes_no_result(tmp_path, name, precision):
+    folder = tiny_bert(tmp_path)
+    with_it, without = (gradients(folder, chosen, precision) for chosen in ([name], []))
+    tolerance = 1e-6 if precision == "fp32" else 0.03
+    assert with_it[1] == pytest.approx(without[1], rel=tolerance)
+    assert torch.allclose(with_it[2], without[2], atol=tolerance * float(without[2].abs().max()), rtol=tolerance)
+
+
+def test_each_speedup_is_on_by_default_and_may_be_switched_off(tmp_path):
+    folder = tiny_bert(tmp_path)
+    everything, nothing = Encoder.load(folder, pooling="cls"), Encoder.load(folder, pooling="cls", speedups=())
+    kinds = [{type(m) for m in e.backbone.modules()} for e in (everything, nothing)]
+    assert Dropout in kinds[0] and Dropout not in kinds[1]
+    hooks = [len(e.backbone.embeddings._forward_hooks) for e in (everything, nothing)]
+    last = [e.backbone.encoder.layer[-1].attention.output._forward_pre_hooks for e in (everything, nothing)]
+    assert hooks == [1, 0] and [len(h) for h in last] == [1, 0]
+    with pytest.raises(ValueError, match="unknown speedup 'flash': choose among dropout, bf16_stream, first_token"):
+        Encoder.load(folder, speedups=["flash"])

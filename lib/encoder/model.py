@@ -1,7 +1,7 @@
 """A backbone with pooling and a projection head: text in, sentence embeddings out."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from lib.encoder.adapters import adapter_state, add_lora, has_lora, load_adapter
 from lib.encoder.heads import build_head
 from lib.encoder.pooling import check_pooling, pool
 from lib.encoder.pretrained import first_line, limit_like_sentence_transformers, load_backbone, optional_file, quiet
-from lib.encoder.speedups import cheapen, keep_bf16, last_attention_output
+from lib.encoder.speedups import SPEEDUPS, FirstToken, cheapen, check_speedups, keep_bf16
 from lib.encoder.storage import EXPORTED_POOLINGS, HEAD_FILE, SETTINGS_FILE, saved_settings
 from lib.files import write_json, write_text, written
 from lib.tokens import TokenRows, tokenise
@@ -49,6 +49,7 @@ class Encoder(nn.Module):
         seed: int = 0,
         head_init: str = "bert",
         head_per_view: bool = False,
+        speedups: Collection[str] = SPEEDUPS,
     ):
         super().__init__()
         self.backbone, self.tokenizer = backbone, tokenizer
@@ -60,9 +61,8 @@ class Encoder(nn.Module):
         }
         self.head_per_view = head_per_view
         config = backbone.config
-        self._first_token_only = False
-        if output := last_attention_output(backbone):
-            output.register_forward_pre_hook(self._keep_needed_tokens)
+        check_speedups(speedups)
+        self._first_token = FirstToken(backbone) if "first_token" in speedups else None
         std = getattr(config, "initializer_range", 0.02)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -82,6 +82,7 @@ class Encoder(nn.Module):
         lora_rank: int = 0,
         head_init: str = "bert",
         head_per_view: bool = False,
+        speedups: Collection[str] = SPEEDUPS,
     ) -> "Encoder":
         """Load a Hugging Face id, a `transformers` or sentence-transformers folder, or a folder written by `save`.
 
@@ -97,6 +98,8 @@ class Encoder(nn.Module):
             lora_rank: r of LoRA (`encoder.adapters`), 0 trains all weights. `save` writes the sum of both.
             head_init: `init` of `lib.encoder.heads.build_head`, for a head that the folder does not hold.
             head_per_view: in training the head meets each view by itself, if `forward` is told their sizes.
+            speedups: those of `lib.encoder.speedups` that are in use; they change the time, not what is computed (the
+                random numbers of dropout are others).
 
         Raises:
             FileNotFoundError: neither a folder nor a model the Hub can give now, or a file of it is missing.
@@ -115,10 +118,15 @@ class Encoder(nn.Module):
         settings.update({k: v for k, v in explicit.items() if v is not None})
         backbone, tokenizer = load_backbone(name, dropout)
         limit_like_sentence_transformers(name, tokenizer)
-        keep_bf16(cheapen(backbone))
+        check_speedups(speedups)
+        if "dropout" in speedups:
+            cheapen(backbone)
+        if "bf16_stream" in speedups:
+            keep_bf16(backbone)
         if lora_rank:
             add_lora(backbone, lora_rank, seed)
-        encoder = cls(backbone, tokenizer, **settings, seed=seed, head_init=head_init, head_per_view=head_per_view)
+        of_the_head: dict[str, Any] = {"head_init": head_init, "head_per_view": head_per_view}
+        encoder = cls(backbone, tokenizer, **settings, seed=seed, **of_the_head, speedups=speedups)
         if encoder.settings["head"] == saved_head:
             encoder._load_head(name)
         return encoder.to(where).eval()
@@ -164,17 +172,11 @@ class Encoder(nn.Module):
 
     def _pooled(self, input_ids: Tensor, attention_mask: Tensor, pooling: str) -> Tensor:
         every = pooling not in ("cls", "mean", "last_token")
-        self._first_token_only = pooling == "cls"
-        try:
+        first_token = nullcontext() if self._first_token is None else self._first_token.alone(pooling == "cls")
+        with first_token:
             output = self.backbone(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=every)
-        finally:
-            self._first_token_only = False
         states = output.hidden_states if every else (output.last_hidden_state,)
         return pool(states, attention_mask, pooling)
-
-    def _keep_needed_tokens(self, _module: nn.Module, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Of the last layer's rows after attention, [CLS] pooling reads the first: the others are not computed."""
-        return tuple(s[:, :1] for s in states) if self._first_token_only else states
 
     def encode(
         self,

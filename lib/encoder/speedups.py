@@ -1,4 +1,14 @@
-"""For speed alone: dropout with cheap random numbers, a bf16 residual stream, one token in the last layer."""
+"""For speed alone: what is here changes how long a training takes, and may be switched off one by one.
+
+* `dropout`: random numbers that cost little on a CPU; on a GPU dropout is torch's own.
+* `bf16_stream`: under a CPU's bf16 autocast the residual stream is bf16 too; nothing elsewhere.
+* `first_token`: with [CLS] pooling the last layer computes its other tokens no further than attention.
+
+`python -m benchmarks.speedups` measures each against the training without it.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -7,6 +17,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 ATTENTION = "cheap_dropout"
+SPEEDUPS = ("dropout", "bf16_stream", "first_token")
 # Model types whose last layer gives the same first token when the others are left out after its attention.
 FIRST_TOKEN_ALONE = ("bert", "camembert", "deberta", "deberta-v2", "electra", "ernie", "roberta", "xlm-roberta")
 
@@ -86,12 +97,41 @@ def cheapen(model: nn.Module) -> nn.Module:
     return model
 
 
-def last_attention_output(backbone: nn.Module) -> nn.Module | None:
-    """What follows the attention in the last layer where the first token may be computed alone, else None."""
-    if getattr(backbone.config, "model_type", None) not in FIRST_TOKEN_ALONE:
-        return None
-    layers = [name for name, _ in backbone.get_submodule("encoder.layer").named_children()]
-    return backbone.get_submodule(f"encoder.layer.{layers[-1]}.attention.output")
+class FirstToken:
+    """In the last layer of a BERT-like backbone, computes the first token alone while `alone` is open.
+
+    Its attention has seen all tokens by then; the rows of the others are not needed by [CLS] pooling. For other
+    architectures it does nothing.
+    """
+
+    def __init__(self, backbone: nn.Module):
+        self._active = False
+        if getattr(backbone.config, "model_type", None) in FIRST_TOKEN_ALONE:
+            layers = [name for name, _ in backbone.get_submodule("encoder.layer").named_children()]
+            output = backbone.get_submodule(f"encoder.layer.{layers[-1]}.attention.output")
+            output.register_forward_pre_hook(self._keep_first)
+
+    @contextmanager
+    def alone(self, wanted: bool) -> Iterator[None]:
+        """While open, and if `wanted`, the other tokens are left out after the last attention."""
+        self._active = wanted
+        try:
+            yield
+        finally:
+            self._active = False
+
+    def _keep_first(self, _module: nn.Module, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return tuple(s[:, :1] for s in states) if self._active else states
+
+
+def check_speedups(names: Collection[str]) -> None:
+    """Refuse a name that is none of `SPEEDUPS`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if unknown := sorted(set(names) - set(SPEEDUPS)):
+        raise ValueError(f"unknown speedup {unknown[0]!r}: choose among {', '.join(SPEEDUPS)}")
 
 
 def keep_bf16(backbone: nn.Module) -> nn.Module:

@@ -1,0 +1,81 @@
+"""What each of `lib.encoder.speedups` gains: a SimCSE training step on a CPU with all of them, and without each.
+
+The encoder, sentences and settings of `train_speed.py`, in fp32 and in bf16.
+"""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from transformers import AutoTokenizer
+
+from benchmarks import common, train_speed
+from benchmarks.common import Side, Task
+from benchmarks.train_speed import CPU
+from lib.encoder.speedups import SPEEDUPS
+
+PRECISIONS = ("fp32", "bf16")
+
+
+def sides(task: Task) -> dict[str, Side]:
+    """All of them, then all but one, in each precision."""
+
+    def side(precision: str, left_out: str) -> Side:
+        names = [name for name in SPEEDUPS if name != left_out]
+        return lambda i: common.train_ours(task, i, CPU, precision=precision, speedups=names)
+
+    found = {}
+    for precision in PRECISIONS:
+        found[f"{precision}, all"] = side(precision, "")
+        for name in SPEEDUPS:
+            found[f"{precision}, without {name}"] = side(precision, name)
+    return found
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """Command line."""
+    p = common.parser(__doc__)
+    p.add_argument("--steps", type=int, default=30, help="timed steps")
+    p.add_argument("--warmup", type=int, default=4, help="steps before the clock starts, an even number")
+    args = p.parse_args(argv)
+    if args.smoke:
+        args.steps, args.warmup, args.repetitions = 3, 2, 1
+    common.prepare(args)
+    return args
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure, print and write the table."""
+    args = arguments(argv)
+    found = common.machine()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name) / "model"
+        weights = train_speed.build_model(folder, args.smoke)
+        n = (args.steps + args.warmup) * 64
+        if args.smoke:
+            sentences, source = common.made_up(n, AutoTokenizer.from_pretrained(folder)), "made-up strings (smoke run)"
+        else:
+            sentences, source = common.wikipedia(n, args.data_dir)
+        task = Task(folder, sentences, args.warmup, args.steps)
+        samples = common.interleave(sides(task), args.repetitions)
+    ratios = [
+        common.ratio(f"{precision}: {name}", f"{precision}, all", f"{precision}, without {name}", samples)
+        for precision in PRECISIONS
+        for name in SPEEDUPS
+    ]
+    settings = {
+        "encoder": weights,
+        "sentences": source,
+        "batch": "64, at most 32 tokens, [CLS] pooling, dropout 0.1",
+        "timed": f"{args.steps} steps after {args.warmup} warm-up steps; no logging, evaluation or checkpoints",
+        "repetitions": args.repetitions,
+    }
+    title = "What each speedup gains in training on a CPU, sentences per second"
+    content = common.report("speedups", title, settings, common.rows(samples), ratios)
+    common.write(content, found, args.results)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
