@@ -31,9 +31,10 @@ from benchmarks.common import OURS, Sample, Side
 from lib import data, paths
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA
-from lib.batches import Feed, make_views
+from lib.batches import Feed
 from lib.device import resolve_precision
 from lib.encoder import Encoder
+from lib.positives import make_views
 from lib.recipes import Recipe, recipe
 from lib.tokens import tokenise
 from lib.train import fit

@@ -1,25 +1,20 @@
 """From text to batches: the feed knows where positives and hard negatives come from, a batch only who is who."""
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain, islice
+from itertools import islice
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lib.augment import augment
-from lib.augment.discrete import MASK_TOKEN
-from lib.augment.tfidf import TfidfModel
-from lib.augment.una import UNA
+from lib.negatives import Negatives, make_negatives
 from lib.objective import Objective
+from lib.positives import make_views
 from lib.recipes import Recipe
-from lib.tokens import TokenRows, tokenise
+from lib.tokens import TokenRows
 
-Negatives = Callable[[np.ndarray, int], tuple[Tensor, Tensor]]
 VIEWS = ("anchor", "positive")
 HARD = ("negative", "negative_again")
 
@@ -148,111 +143,6 @@ class Feed:
             hard = self.negatives(rows, step)
             parts |= {role: hard for role in self.hard_roles}
         return Batch.of(parts, self.views[0].pad_id)
-
-
-def make_views(
-    sentences: Sequence[str],
-    recipe: Recipe,
-    tokenizer,
-    seed: int = 0,
-    progress: bool = False,
-    aligned: Sequence[str] | None = None,
-) -> list[TokenRows]:
-    """Token rows of the views that `recipe` asks for, aligned row by row.
-
-    One entry for `positive="identical"` (one encoding serves as both views), else two; with dropout as the
-    only augmentation both entries are the same rows.
-
-    Args:
-        aligned: the positives of `positive="file"` and "sda", line i belonging to sentence i.
-
-    Raises:
-        ValueError: `aligned` is missing or has another number of lines; or `positive="mask"` and the
-            tokenizer has no mask token.
-    """
-    if recipe.positive == "mask" and tokenizer.mask_token is None:
-        raise ValueError(
-            "positive='mask' needs a tokenizer with a mask token, which this model's does not have: "
-            "choose another augmentation, e.g. 'delete'"
-        )
-    rows_of = partial(tokenise, tokenizer=tokenizer, max_length=recipe.max_length, progress=progress)
-    first = rows_of(sentences)
-    if recipe.positive == "identical":
-        return [first]
-    if recipe.positive == "dropout":
-        return [first, first]
-    if recipe.positive in ("file", "sda"):
-        if aligned is None or len(aligned) != len(sentences):
-            found = "none was given" if aligned is None else f"{len(aligned):,} lines"
-            need = f"positive={recipe.positive!r} needs one line for each of {len(sentences):,} sentences"
-            raise ValueError(f"{need}: {found}")
-        return [first, rows_of(aligned)]
-    changed = augment(recipe.positive, sentences, recipe.positive_rate, seed, recipe.synonyms)
-    if recipe.positive == "mask":
-        changed = [s.replace(MASK_TOKEN, tokenizer.mask_token) for s in changed]
-    return [first, rows_of(changed)]
-
-
-class UnaNegatives:
-    """Hard negatives of a corpus as model input, drawn afresh for every step and cut into tokens by the tokenizer.
-
-    Args:
-        sentences: the training text, whose rows are asked for.
-        recipe: β, r, the two ways to draw and `max_length`.
-        seed: of the draws.
-        more: further text that the TF-IDF model is fitted on, e.g. the paraphrases.
-
-    Source: Shu & Lampos 2024 (UNA), Algorithm 1.
-    """
-
-    def __init__(self, sentences: Sequence[str], recipe: Recipe, tokenizer, seed: int = 0, more: Sequence[str] = ()):
-        self.model = TfidfModel.fit(chain(sentences, more))
-        self.terms = self.model.encode(sentences)
-        radius = recipe.radius * (len(self.model.terms) if 0 < recipe.radius < 1 else 1)
-        self.una = UNA(
-            self.model,
-            recipe.beta,
-            math.ceil(radius),
-            select=recipe.negative_select,
-            replace=recipe.negative_replace,
-            seed=seed,
-        )
-        self.tokenizer, self.max_length = tokenizer, recipe.max_length
-
-    def __call__(self, rows: np.ndarray, step: int) -> tuple[Tensor, Tensor]:
-        """Ids and mask `(n, t)` of the negatives of the sentences `rows`, padded at the right."""
-        text = self.strings(rows, step)
-        return tokenise(text, self.tokenizer, self.max_length, progress=False)[np.arange(len(text))]
-
-    def strings(self, rows: np.ndarray, step: int) -> list[str]:
-        """The same negatives as text, terms joined by blanks."""
-        return self.model.strings(self.una(self.terms[rows], rows, epoch=step))
-
-
-def make_negatives(
-    sentences: Sequence[str],
-    recipe: Recipe,
-    tokenizer,
-    seed: int = 0,
-    more: Sequence[str] = (),
-    negated: Sequence[str] | None = None,
-) -> Negatives | None:
-    """The hard negatives that `recipe` asks for, or None.
-
-    Args:
-        negated: the negatives of `negative="sda"`, line i belonging to sentence i.
-
-    Raises:
-        ValueError: `negated` is missing or has another number of lines.
-    """
-    if recipe.negative == "none":
-        return None
-    if recipe.negative == "una":
-        return UnaNegatives(sentences, recipe, tokenizer, seed, more)
-    if negated is None or len(negated) != len(sentences):
-        raise ValueError(f"negative='sda' needs one negation for each of {len(sentences):,} sentences")
-    table = tokenise(negated, tokenizer, recipe.max_length, progress=False)
-    return lambda rows, step: table[rows]
 
 
 class BucketBatches:

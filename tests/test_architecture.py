@@ -128,3 +128,17 @@ def test_line_counter_ignores_docstrings_comments_and_blanks(tmp_path: Path) -> 
     path = tmp_path / "x.py"
     path.write_text('"""Doc\nstring."""\n\n# note\nx = """a\nb"""\n\n\ndef f():\n    """D."""\n    return x  # c\n')
     assert code_lines(path) == {5, 6, 9, 11}
+
+
+def test_every_station_of_the_walk_is_a_function_on_one_screen() -> None:
+    text = (paths.ROOT / "book" / "walk.md").read_text(encoding="utf-8")
+    stations = re.findall(r"\[`(\w+)`\]\(\.\./(lib/[\w/]+\.py)\)", text)
+    assert len(re.findall(r"^\d+\. \*\*", text, re.M)) == 10 and len(stations) >= 10
+    for name, file in stations:
+        path = paths.ROOT / file
+        lengths = [
+            len(code_lines(path) & set(range(node.lineno, (node.end_lineno or node.lineno) + 1)))
+            for qualified, node, _ in functions(path)
+            if qualified.split(".")[-1] == name
+        ]
+        assert lengths and min(lengths) <= 50, f"{file}: {name}"

@@ -19,8 +19,8 @@ from lib import data, paths
 from lib.augment import embeddings
 from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA
-from lib.batches import UnaNegatives
 from lib.encoder.speedups import SPEEDUPS
+from lib.negatives import UnaNegatives
 from lib.recipes import recipe
 
 

@@ -25,7 +25,7 @@ from lib import losses
 from lib.distributed import Group
 from lib.encoder import Encoder
 from tiny import encode_views, fit
-from lib.batches import make_views
+from lib.positives import make_views
 
 torch.set_num_threads(1)
 base, out = Path(sys.argv[1]), Path(sys.argv[2])
@@ -97,7 +97,7 @@ from safetensors.torch import save_file
 from tiny import tiny_recipe, tiny_sentences
 from lib.encoder import Encoder
 from tiny import fit
-from lib.batches import make_views
+from lib.positives import make_views
 
 torch.set_num_threads(1)
 base, out, killed_at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])

@@ -6,10 +6,10 @@ import torch
 from tiny import encode_views, fit, tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences
 from transformers import AlbertConfig, AlbertModel, AutoModel, LlamaConfig, LlamaModel
 
-from lib.batches import make_views
 from lib.encoder import Encoder
 from lib.encoder.adapters import add_lora, merged_state
 from lib.forward import Forward
+from lib.positives import make_views
 
 SENTENCES = tiny_sentences(24)
 

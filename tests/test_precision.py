@@ -5,8 +5,8 @@ import pytest
 import torch
 from tiny import fit, tiny_encoder, tiny_recipe, tiny_sentences
 
-from lib.batches import make_views
 from lib.device import resolve_precision
+from lib.positives import make_views
 
 OTHER = {"fp32": "bf16", "bf16": "fp32"}
 

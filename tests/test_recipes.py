@@ -11,6 +11,7 @@ import pytest
 
 from lib import experiment, grids, paths, recipes
 from lib.augment import AUGMENTATIONS, embeddings, representations, sda, una
+from lib.negatives import NEGATIVES
 from lib.objective import LOSSES
 from lib.profiles import PROFILES, profile
 from lib.recipes import RECIPES, Recipe, recipe, value_of
@@ -111,6 +112,7 @@ def test_every_number_has_a_range_and_its_default_lies_in_it():
 def test_the_names_a_field_may_hold_are_those_there_are():
     known = recipes.CHOICES
     assert set(known["positive"]) == {"dropout", "identical", "file", "sda", *AUGMENTATIONS}
+    assert known["negative"] == ("none", *NEGATIVES)
     assert known["loss"] == tuple(LOSSES)
     assert known["pooling"] == known["eval_pooling"] == recipes.POOLINGS
     assert known["also_pooling"] == known["transfer_pooling"] == ("", *recipes.POOLINGS)

@@ -19,11 +19,13 @@ from transformers import get_constant_schedule_with_warmup, get_linear_schedule_
 from lib import checkpoint, losses, train
 from lib.augment.embeddings import feature_cutoff, shuffle, token_cutoff
 from lib.augment.representations import REPRESENTATIONS
-from lib.batches import BucketBatches, make_negatives, make_views
+from lib.batches import BucketBatches
 from lib.encoder import Encoder
 from lib.losses import in_batch_accuracy, info_nce
+from lib.negatives import make_negatives
 from lib.objective import LOSSES
 from lib.optimizer import learning_rate, make_optimizer
+from lib.positives import make_views
 from lib.tokens import TokenRows, tokenise
 
 SENTENCES = tiny_sentences(64)
@@ -716,7 +718,7 @@ from tqdm import tqdm
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 from lib.encoder import Encoder
 from tiny import fit
-from lib.batches import make_views
+from lib.positives import make_views
 
 torch.set_num_threads(1)
 tqdm.set_lock(threading.RLock())  # its own lock is shared by forked processes: one killed would block the others

@@ -21,6 +21,7 @@ from lib.files import is_foreign, remove, write_bytes, write_text, written
 
 SOURCE = paths.ROOT / "book"
 PAGES = {
+    "walk": SOURCE / "walk.md",
     "readme": paths.ROOT / "README.md",
     "assignments": paths.ROOT / "assignments" / "README.md",
     "data": paths.DATA / "README.md",

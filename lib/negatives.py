@@ -1,0 +1,108 @@
+"""Where hard negatives come from: `NEGATIVES` maps a recipe's name to what makes them of a text.
+
+A maker takes `(sentences, recipe, tokenizer, seed, more, negated)`. It returns a function of the rows of a batch and
+the step, which gives ids and mask (n, t), one negative for each row.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import chain
+
+import numpy as np
+from torch import Tensor
+
+from lib.augment.tfidf import TfidfModel
+from lib.augment.una import UNA
+from lib.recipes import Recipe
+from lib.tokens import tokenise
+
+Negatives = Callable[[np.ndarray, int], tuple[Tensor, Tensor]]
+
+
+def make_negatives(
+    sentences: Sequence[str],
+    recipe: Recipe,
+    tokenizer,
+    seed: int = 0,
+    more: Sequence[str] = (),
+    negated: Sequence[str] | None = None,
+) -> Negatives | None:
+    """The hard negatives that `recipe` asks for, or None.
+
+    Args:
+        more: further text whose words UNA counts.
+        negated: the negatives of `negative="sda"`, line i belonging to sentence i.
+
+    Raises:
+        ValueError: `negated` is missing or has another number of lines.
+    """
+    if recipe.negative == "none":
+        return None
+    return NEGATIVES[recipe.negative](sentences, recipe, tokenizer, seed, more, negated)
+
+
+class UnaNegatives:
+    """Hard negatives of a corpus as model input, drawn afresh for every step and cut into tokens by the tokenizer.
+
+    Args:
+        sentences: the training text, whose rows are asked for.
+        recipe: β, r, the two ways to draw and `max_length`.
+        seed: of the draws.
+        more: further text that the TF-IDF model is fitted on, e.g. the paraphrases.
+        negated: of no use here.
+
+    Source: Shu & Lampos 2024 (UNA), Algorithm 1.
+    """
+
+    def __init__(
+        self,
+        sentences: Sequence[str],
+        recipe: Recipe,
+        tokenizer,
+        seed: int = 0,
+        more: Sequence[str] = (),
+        negated: Sequence[str] | None = None,
+    ):
+        self.model = TfidfModel.fit(chain(sentences, more))
+        self.terms = self.model.encode(sentences)
+        radius = recipe.radius * (len(self.model.terms) if 0 < recipe.radius < 1 else 1)
+        self.una = UNA(
+            self.model,
+            recipe.beta,
+            math.ceil(radius),
+            select=recipe.negative_select,
+            replace=recipe.negative_replace,
+            seed=seed,
+        )
+        self.tokenizer, self.max_length = tokenizer, recipe.max_length
+
+    def __call__(self, rows: np.ndarray, step: int) -> tuple[Tensor, Tensor]:
+        """Ids and mask `(n, t)` of the negatives of the sentences `rows`, padded at the right."""
+        text = self.strings(rows, step)
+        return tokenise(text, self.tokenizer, self.max_length, progress=False)[np.arange(len(text))]
+
+    def strings(self, rows: np.ndarray, step: int) -> list[str]:
+        """The same negatives as text, terms joined by blanks."""
+        return self.model.strings(self.una(self.terms[rows], rows, epoch=step))
+
+
+def negations(
+    sentences: Sequence[str],
+    recipe: Recipe,
+    tokenizer,
+    seed: int = 0,
+    more: Sequence[str] = (),
+    negated: Sequence[str] | None = None,
+) -> Negatives:
+    """SDA's hard negatives: line i of `negated`, the same in every step.
+
+    Raises:
+        ValueError: `negated` is missing or has another number of lines.
+    """
+    if negated is None or len(negated) != len(sentences):
+        raise ValueError(f"negative='sda' needs one negation for each of {len(sentences):,} sentences")
+    table = tokenise(negated, tokenizer, recipe.max_length, progress=False)
+    return lambda rows, step: table[rows]
+
+
+NEGATIVES: dict[str, Callable[..., Negatives]] = {"una": UnaNegatives, "sda": negations}

@@ -1,0 +1,51 @@
+"""The steps of CONTRIBUTING, done: a toy positive and a toy negative train, and nothing else is touched."""
+
+import numpy as np
+import pytest
+from tiny import tiny_encoder, tiny_recipe, tiny_sentences
+
+from lib import recipes, train
+from lib.augment import AUGMENTATIONS
+from lib.batches import Feed
+from lib.negatives import NEGATIVES
+from lib.tokens import tokenise
+
+SENTENCES = tiny_sentences(32)
+
+
+def backwards(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
+    """The words in reverse order."""
+    return words[::-1]
+
+
+def next_line(sentences, recipe, tokenizer, seed=0, more=(), negated=None):
+    """The sentence that follows in the text."""
+    table = tokenise([*sentences[1:], sentences[0]], tokenizer, recipe.max_length, progress=False)
+    return lambda rows, step: table[rows]
+
+
+@pytest.fixture
+def two_methods(monkeypatch):
+    """A line in each of two tables, and the two names among those that a recipe may hold."""
+    monkeypatch.setitem(AUGMENTATIONS, "backwards", backwards)
+    monkeypatch.setitem(NEGATIVES, "next_line", next_line)
+    for field, name in (("positive", "backwards"), ("negative", "next_line")):
+        monkeypatch.setitem(recipes.CHOICES, field, (*recipes.CHOICES[field], name))
+
+
+@pytest.mark.parametrize("mode", ["doubled", "extra", "margin"])
+def test_a_new_positive_and_a_new_negative_train_without_another_line(two_methods, tmp_path, mode):
+    recipe = tiny_recipe(positive="backwards", negative="next_line", negative_mode=mode, every=1, max_length=32)
+    encoder = tiny_encoder(tmp_path, pooling=recipe.pooling, head=recipe.head)
+    feed = Feed.of(SENTENCES, recipe, encoder.tokenizer, seed=1)
+    special = set(encoder.tokenizer.all_special_tokens)
+    of_row = lambda ids: [t for t in encoder.tokenizer.convert_ids_to_tokens(ids.tolist()) if t not in special]  # noqa: E731
+    batch = feed.batch(0)
+    parts = dict(zip(batch.sizes, batch.ids.split(list(batch.sizes.values())), strict=True))
+    words = {role: [of_row(row) for row in ids] for role, ids in parts.items()}
+    assert words["positive"] == [line[::-1] for line in words["anchor"]] != words["anchor"]
+    following = dict(zip(SENTENCES, [*SENTENCES[1:], SENTENCES[0]], strict=True))
+    assert words["negative"] == [following[" ".join(line)].split() for line in words["anchor"]]
+    assert ("negative_again" in words) == (mode == "doubled")
+    result = train.fit(encoder, feed, max_steps=3, device="cpu", precision="fp32")
+    assert result.steps == 3 and all(np.isfinite(row["loss"]) for row in result.history)
