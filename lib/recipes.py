@@ -1,4 +1,4 @@
-"""Recipes: the hyper-parameters of one row of a paper, or of one row of ours, as data.
+"""Recipes: the hyper-parameters of one row of a paper, or of one row of ours, as data: `recipes.yaml`.
 
 Every field is checked against its type and its range when a recipe is made, before anything is
 loaded. What the papers and their authors' code say of each field stands in
@@ -9,10 +9,14 @@ loaded. What the papers and their authors' code say of each field stands in
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from numbers import Integral
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 POOLINGS = ("cls", "mean", "last2_mean", "first_last_mean_embeddings", "first_last_mean_layer_1", "last_token")
 EDITS = ("crop", "delete", "mask", "repeat", "punctuate", "swap", "replace_synonyms", "insert_synonyms")
@@ -72,6 +76,56 @@ RANGES: dict[str, str] = {
     "chunk_size": "[0, 1000000]",
 }
 NOT_EMPTY = ("name", "backbone", "synonyms", "parser")
+# The parts of a recipe in `recipes.yaml`, and for each of their fields the name that papermill and grids know it by.
+PARTS: dict[str, dict[str, str]] = {
+    "encoder": {name: name for name in ("backbone", "pooling", "dropout", "lora_rank")},
+    "positive": {
+        "kind": "positive",
+        "rate": "positive_rate",
+        "file": "positive_file",
+        "synonyms": "synonyms",
+        "rule": "rule",
+        "share": "augmented_share",
+        "parser": "parser",
+        "nouns": "dn_nouns",
+    },
+    "negative": {
+        "kind": "negative",
+        "mode": "negative_mode",
+        "every": "every",
+        "beta": "beta",
+        "radius": "radius",
+        "select": "negative_select",
+        "replace": "negative_replace",
+        "delta": "delta",
+    },
+    "views": {
+        **{name: name for name in ("view1", "rate1", "view2", "rate2", "representation")},
+        "strength": "representation_strength",
+    },
+    "head": {"kind": "head", "init": "head_init", "per_view": "head_per_view"},
+    "objective": {"loss": "loss", "temperature": "temperature", "weight": "loss_weight"},
+    "optimiser": {
+        name: name
+        for name in (
+            *("lr", "schedule", "warmup", "warmup_from_zero"),
+            *("weight_decay", "adam_eps", "grad_clip", "bias_correction"),
+        )
+    },
+    "batches": {
+        "size": "batch_size",
+        **{name: name for name in ("epochs", "max_length", "bucket", "drop_last", "chunk_size")},
+    },
+    "evaluation": {
+        "pooling": "eval_pooling",
+        "head": "eval_head",
+        "every": "eval_every",
+        "at_epoch_ends": "eval_at_epoch_ends",
+        "restarts": "eval_restarts",
+        **{name: name for name in ("patience", "also_pooling", "transfer_pooling", "whiten")},
+        **{name: name for name in ("dev_max_length", "test_max_length")},
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -465,157 +519,35 @@ def _switched_off(chosen: "Recipe") -> set[str]:
     return off
 
 
-_UNA = "Shu & Lampos 2024, UNA: §4 and Table 1"
-_UNA_BASELINE = f"{_UNA}: its baseline, with its code's loss"
-_SIMCSE = "Gao et al. 2021, SimCSE: appendix A and Table 5"
+def _read(path: Path) -> dict[str, Recipe]:
+    """The recipes of a YAML file, each with what its bases say.
 
-# None of the papers' code sorts batches by length or leaves out the last, smaller batch.
-_PAPER: dict = {"bucket": False, "drop_last": False}
+    Raises:
+        ValueError: a base, a part or a field that there is not, or a value that its field does not allow.
+    """
+    file = yaml.safe_load(path.read_text(encoding="utf-8"))
+    bases, rows = file["bases"], file["recipes"]
+    return {name: Recipe(name, row["source"], **_inherited(name, row, bases)) for name, row in rows.items()}
 
-_UNA_BERT: dict = {
-    **_PAPER,
-    "loss": "nt_xent",
-    "eval_every": 100,
-    "grad_clip": 0.0,
-    "head_init": "torch",
-    "dev_max_length": 32,
-}
-_UNA_ROBERTA: dict = {**_UNA_BERT, "backbone": "roberta-base", "lr": 5e-6, "schedule": "constant"}
-_PARAPHRASE: dict = {"positive": "file", "positive_file": "data/wiki1m_paraphrases.txt"}
 
-_CONSERT_REPORT = "Li et al., extension of ConSERT: §4.1, pooling and patience from its code"
-# Its limit of 64 leaves room for three special tokens: BERT, which adds two, reads 65 word pieces, 67 tokens in all.
-_CONSERT_LENGTH = 67
-_CONSERT: dict = {
-    **_PAPER,
-    "pooling": "mean",
-    "head": "none",
-    "head_init": "torch",
-    "head_per_view": True,
-    "eval_pooling": "mean",
-    "also_pooling": "last2_mean",
-    "loss": "nt_xent_sum",
-    "loss_weight": 0.15,
-    "temperature": 0.1,
-    "lr": 5e-7,
-    "warmup": 0.1,
-    "warmup_from_zero": True,
-    "batch_size": 96,
-    "epochs": 10,
-    "max_length": _CONSERT_LENGTH,
-    "dev_max_length": _CONSERT_LENGTH,
-    "test_max_length": _CONSERT_LENGTH,
-    "weight_decay": 0.01,
-    "adam_eps": 1e-6,
-    "bias_correction": False,
-    "dropout": 0.0,
-    "eval_every": 200,
-    "eval_at_epoch_ends": True,
-    "eval_restarts": True,
-    "patience": 10,
-    "view1": "feature_cutoff",
-    "rate1": 0.2,
-    "view2": "shuffle",
-}
+def _inherited(name: str, row: Mapping[str, Any], bases: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a row and of its bases; the later base wins, the row itself over all."""
+    found: dict[str, Any] = {}
+    for base in row.get("base", ()):
+        if base not in bases:
+            raise ValueError(f"recipe {name!r}: there is no base {base!r}")
+        found |= _inherited(base, bases[base], bases)
+    for part, values in row.items():
+        if part in ("source", "base"):
+            continue
+        if part not in PARTS or not values.keys() <= PARTS[part].keys():
+            unknown = part if part not in PARTS else sorted(values.keys() - PARTS[part].keys())[0]
+            raise ValueError(f"recipe {name!r}: there is no {unknown!r} in {part if part in PARTS else 'a recipe'!r}")
+        found |= {PARTS[part][field]: value for field, value in values.items()}
+    return found
 
-_SDA_PAPER = "Zhu et al. 2024, SDA: §5.3 and Table 4"
-_SDA_CHINESE = "Zhu et al. 2024, SDA: §6.4 and Table 7"
-_SDA: dict = {
-    **_PAPER,
-    "positive": "sda",
-    "parser": "en_core_web_sm",
-    "head": "bn_mlp",
-    "lr": 2e-5,
-    "batch_size": 128,
-    "eval_every": 250,
-}
-_CHINESE: dict = {**_PAPER, "backbone": "hfl/chinese-roberta-wwm-ext", "lr": 5e-5, "batch_size": 128, "eval_every": 250}
-_NEGATION: dict = {"negative": "sda", "negative_mode": "margin", "every": 1}
 
-# Speed is the point of the mini recipes: batches of similar length, and none that is not full.
-_FAST: dict = {"bucket": True, "drop_last": True}
-_MINI: dict = {
-    **_FAST,
-    "backbone": "data/mini-bert",
-    "eval_pooling": "mean",
-    "lr": 5e-4,
-    "temperature": 0.05,
-    "dropout": 0.2,
-    "batch_size": 128,
-    "max_length": 64,
-    "eval_every": 20,
-    "synonyms": "data/mini/thesaurus.tsv",
-}
-_MINI_CONSERT: dict = {
-    **_FAST,
-    "backbone": "data/mini-bert",
-    "head_init": "bert",
-    "head_per_view": False,
-    "lr": 2e-5,
-    "warmup_from_zero": False,
-    "max_length": 64,
-    "dev_max_length": 0,
-    "test_max_length": 0,
-    "bias_correction": True,
-    "eval_every": 20,
-    "eval_at_epoch_ends": False,
-    "eval_restarts": False,
-    "patience": 0,
-}
-_MINI_UNA: dict = {"negative": "una", "radius": 0.0089}
-_MINI_PARAPHRASE: dict = {"positive": "file", "positive_file": "data/mini/paraphrase.txt"}
-
-RECIPES: dict[str, Recipe] = {
-    r.name: r
-    for r in (
-        Recipe("paper_simcse_bert", _SIMCSE, **_PAPER),
-        Recipe("paper_simcse_roberta", _SIMCSE, **_PAPER, backbone="roberta-base", lr=1e-5, batch_size=512),
-        Recipe("paper_simcse_bert_una", _UNA_BASELINE, **_UNA_BERT),
-        Recipe("paper_simcse_roberta_una", _UNA_BASELINE, **_UNA_ROBERTA),
-        Recipe("paper_una_bert", _UNA, **_UNA_BERT, negative="una"),
-        Recipe("paper_una_roberta", _UNA, **_UNA_ROBERTA, negative="una"),
-        Recipe("paper_paraphrase_bert", _UNA, **_UNA_BERT, **_PARAPHRASE),
-        Recipe("paper_paraphrase_roberta", _UNA, **_UNA_ROBERTA, **_PARAPHRASE),
-        Recipe("paper_paraphrase_una_bert", _UNA, **_UNA_BERT, **_PARAPHRASE, negative="una"),
-        Recipe("paper_paraphrase_una_roberta", _UNA, **_UNA_ROBERTA, **_PARAPHRASE, negative="una"),
-        Recipe("paper_consert", _CONSERT_REPORT, **_CONSERT),
-        Recipe(
-            "paper_consert_script",
-            "Li et al.: the script shipped with the code of their extension of ConSERT",
-            **_CONSERT | {"temperature": 0.05, "lr": 2e-5},
-        ),
-        Recipe("mini_consert", "this course, chosen on dev scores only", **_CONSERT | _MINI_CONSERT),
-        Recipe("mini_simcse", "this course, chosen on dev scores only", **_MINI),
-        Recipe(
-            "mini_simcse_mean",
-            "this course: mini_simcse with mean pooling in training too",
-            **{**_MINI, "pooling": "mean"},
-        ),
-        Recipe(
-            "mini_una",
-            "this course: UNA on mini_simcse, r as the paper's share of the vocabulary",
-            **_MINI,
-            **_MINI_UNA,
-        ),
-        Recipe("paper_sda_bert", _SDA_PAPER, **_SDA),
-        Recipe("paper_sda_roberta", _SDA_PAPER, **_SDA | {"backbone": "roberta-base", "lr": 1e-5, "batch_size": 64}),
-        Recipe("paper_sda_negation_bert", _SDA_PAPER, **_SDA, **_NEGATION),
-        Recipe(
-            "paper_sda_negation_roberta",
-            _SDA_PAPER,
-            **_SDA | _NEGATION | {"backbone": "roberta-base", "lr": 1e-5, "batch_size": 64},
-        ),
-        Recipe("paper_simcse_zh", _SDA_CHINESE, **_CHINESE),
-        Recipe("paper_sda_negation_zh", _SDA_CHINESE, **_SDA | _NEGATION | _CHINESE | {"parser": "zh_core_web_md"}),
-        Recipe("mini_sda", "this course: SDA on mini_simcse", **_MINI, positive="sda"),
-        Recipe(
-            "mini_sda_negation", "this course: SDA with negations on mini_simcse", **_MINI, positive="sda", **_NEGATION
-        ),
-        Recipe("mini_negation", "this course: negations as negatives on mini_simcse", **_MINI, **_NEGATION),
-        Recipe("mini_paraphrase", "this course: its own paraphrases as positives", **_MINI, **_MINI_PARAPHRASE),
-        Recipe("mini_paraphrase_una", "this course: both", **_MINI, **_MINI_UNA, **_MINI_PARAPHRASE),
-    )
-}
+RECIPES: dict[str, Recipe] = _read(Path(__file__).with_name("recipes.yaml"))
 
 
 def recipe(name: str, **changes) -> Recipe:

@@ -343,6 +343,35 @@ def test_what_moves_numbers_is_recorded_and_what_saves_memory_is_not():
 def test_show_prints_every_field_in_use():
     command = [sys.executable, "-m", "lib", "recipes", "show", "paper_una_bert"]
     lines = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
-    shown = dict(line.split(maxsplit=1) for line in lines)
+    shown = dict(line.split(maxsplit=1) for line in lines if not line.endswith(":"))
     assert shown == {name: str(value) for name, value in recipe("paper_una_bert").in_use().items()}
     assert (shown["bucket"], shown["grad_clip"], shown["dev_max_length"]) == ("False", "0.0", "32")
+
+
+def test_every_field_has_one_part() -> None:
+    names = [name for part in recipes.PARTS.values() for name in part.values()]
+    assert len(names) == len(set(names)) and set(names) == {f.name for f in fields(Recipe)} - {"name", "source"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("base: [b]", "recipe 'x': there is no base 'b'"),
+        ("optimizer: {lr: 1}", "recipe 'x': there is no 'optimizer' in 'a recipe'"),
+        ("optimiser: {rate: 1}", "recipe 'x': there is no 'rate' in 'optimiser'"),
+        ("optimiser: {lr: fast}", "lr must be a number"),
+        ("head: {kind: no}", "head must be text"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_named(tmp_path, text, message) -> None:
+    (tmp_path / "r.yaml").write_text(f"bases: {{}}\nrecipes:\n  x:\n    source: s\n    {text}\n")
+    with pytest.raises(ValueError, match=message):
+        recipes._read(tmp_path / "r.yaml")
+
+
+def test_the_later_base_wins_and_the_recipe_over_all(tmp_path) -> None:
+    bases = "a: {optimiser: {lr: 1.0, warmup: 0.1}}\n  b: {base: [a], optimiser: {lr: 2.0}}"
+    rows = "x: {source: s, base: [a, b]}\n  y: {source: s, base: [b, a], optimiser: {warmup: 0.5}}"
+    (tmp_path / "r.yaml").write_text(f"bases:\n  {bases}\nrecipes:\n  {rows}\n")
+    found = recipes._read(tmp_path / "r.yaml")
+    assert (found["x"].lr, found["x"].warmup, found["y"].lr, found["y"].warmup) == (2.0, 0.1, 1.0, 0.5)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 
 from lib.commands import reporting
-from lib.recipes import RECIPES, recipe
+from lib.recipes import PARTS, RECIPES, recipe
 
 
 @reporting
@@ -22,5 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     wanted = recipe(options.name)
     print(f"{wanted.name}: {wanted.source}")
-    print("\n".join(f"  {name:<25}{value}" for name, value in wanted.in_use().items()))
+    used = wanted.in_use()
+    for part, fields in PARTS.items():
+        if shown := [name for name in fields.values() if name in used]:
+            print(f"{part}:")
+            print("\n".join(f"  {name:<25}{used[name]}" for name in shown))
     return 0
