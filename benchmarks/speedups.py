@@ -8,8 +8,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from transformers import AutoTokenizer
-
 from benchmarks import common, train_speed
 from benchmarks.common import Side, Task
 from benchmarks.train_speed import CPU
@@ -51,12 +49,7 @@ def main(argv: list[str] | None = None) -> int:
     found = common.machine()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"
-        weights = train_speed.build_model(folder, args.smoke)
-        n = (args.steps + args.warmup) * 64
-        if args.smoke:
-            sentences, source = common.made_up(n, AutoTokenizer.from_pretrained(folder)), "made-up strings (smoke run)"
-        else:
-            sentences, source = common.wikipedia(n, args.data_dir)
+        weights, sentences, source = train_speed.model_and_text(folder, args)
         task = Task(folder, sentences, args.warmup, args.steps)
         samples = common.interleave(sides(task), args.repetitions)
     ratios = [

@@ -34,6 +34,15 @@ def build_model(folder: Path, smoke: bool) -> str:
     return "random weights, data/mini-bert's tokenizer"
 
 
+def model_and_text(folder: Path, args: argparse.Namespace) -> tuple[str, list[str], str]:
+    """Write the model; which weights it has, the sentences of all steps, and what those are."""
+    weights = build_model(folder, args.smoke)
+    n = (args.steps + args.warmup) * 64
+    if args.smoke:
+        return weights, common.made_up(n, AutoTokenizer.from_pretrained(folder)), "made-up strings (smoke run)"
+    return weights, *common.wikipedia(n, args.data_dir)
+
+
 def sides(task: Task, emulated: Task, auto: str, compile: bool) -> dict[str, Side]:
     """Every row; `emulated` is the shorter task of the bf16 rows where the hardware has no bf16."""
     compiled: Side = lambda i: common.train_ours(task, i, CPU, precision=auto, compile=True)  # noqa: E731
@@ -70,12 +79,7 @@ def main(argv: list[str] | None = None) -> int:
     auto = resolve_precision("auto", CPU)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"
-        weights = build_model(folder, args.smoke)
-        n = (args.steps + args.warmup) * 64
-        if args.smoke:
-            sentences, source = common.made_up(n, AutoTokenizer.from_pretrained(folder)), "made-up strings (smoke run)"
-        else:
-            sentences, source = common.wikipedia(n, args.data_dir)
+        weights, sentences, source = model_and_text(folder, args)
         task = Task(folder, sentences, args.warmup, args.steps)
         emulated = (
             task if auto == "bf16" else Task(folder, sentences, args.warmup, min(args.steps, args.emulated_steps))
