@@ -117,6 +117,7 @@ def test_the_reference_has_our_probabilities(module):
         assert UNA(model, beta).probabilities(terms) == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_speedups(module, tmp_path):
     content, page = smoke(module("speedups"), tmp_path)
     assert [row["side"] for row in content["rows"]][:2] == ["fp32, all", "fp32, without dropout"]
