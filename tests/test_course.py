@@ -129,6 +129,7 @@ def test_course_runs_all_and_names_the_failure(executed: tuple[Path, int, str, s
     assert [p.name for p in outputs.rglob(".*")] == []
 
 
+@pytest.mark.slow
 def test_two_notebooks_at_a_time_and_the_last_one_after_them(tmp_path: Path) -> None:
     waits = "import os, time, pathlib\nhere = pathlib.Path(os.environ['CSE_OUTPUTS'])\n(here / {!r}).touch()\n"
     waits += "end = time.monotonic() + 60\nwhile not (here / {!r}).exists():\n    assert time.monotonic() < end\n"

@@ -210,6 +210,7 @@ def test_each_process_has_a_seed_of_its_own(outcome):
     assert abs(second["seed"] - 42) > 1000
 
 
+@pytest.mark.slow
 def test_two_processes_resume_bit_for_bit_with_their_dropout(base):
     """The first is killed while it scores; both go on with the masks that they would have drawn."""
     found = {}

@@ -381,6 +381,7 @@ def test_fields_of_later_methods_leave_old_runs_alone():
     assert "view1" not in used
 
 
+@pytest.mark.slow
 def test_two_processes_that_want_one_run_train_it_once(tmp_path) -> None:
     script = (
         "import sys; from lib import experiment\n"
