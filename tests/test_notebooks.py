@@ -274,7 +274,7 @@ def test_papermill_with_changed_parameters(path: Path, tmp_path: Path) -> None:
 @longest_first
 def test_run_needs_no_lesson_cell_nor_the_projects_folder(path: Path, tmp_path: Path) -> None:
     options = ["-p", "max_steps", "2", "-p", "seed", "5", "--no-lesson", "--out", str(tmp_path / "out.ipynb")]
-    done = run(["lib.course", "run", path.stem, *options], tmp_path, tmp_path / "outputs")
+    done = run(["lib", "run", path.stem, *options], tmp_path, tmp_path / "outputs")
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
     node = nbformat.read(tmp_path / "out.ipynb", as_version=4)
     assert not [cell for cell in node.cells if "lesson" in tags(cell)]
