@@ -1,4 +1,5 @@
-"""`python -m benchmarks` runs the CPU benchmarks one after the other, `python -m benchmarks --gpu` the GPU one.
+"""`python -m benchmarks` runs the CPU benchmarks one after the other, `python -m benchmarks --gpu`
+the GPU one.
 
 Each runs in a process of its own; other arguments are handed on (`--smoke`, `--repetitions 5` …).
 """
@@ -14,7 +15,8 @@ def main(arguments: list[str]) -> int:
     names = ("gpu",) if "--gpu" in arguments else CPU
     rest = [a for a in arguments if a != "--gpu"]
     codes = [
-        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *rest], check=False).returncode for name in names
+        subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *rest], check=False).returncode
+        for name in names
     ]
     return int(any(codes))
 

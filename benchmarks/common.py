@@ -1,4 +1,5 @@
-"""What the benchmarks share: arguments, interleaved repetitions, the training of both sides, tables."""
+"""What the benchmarks share: arguments, interleaved repetitions, the training of both sides,
+tables."""
 
 import argparse
 import logging
@@ -30,12 +31,18 @@ from lib.train import fit
 CORPUS = "corpus/pretrain/wikipedia_en_2015.txt.xz"
 THEIRS = "sentence-transformers"
 OURS = "lib"
-TINY = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+TINY = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+}
 
 
 @dataclass
 class Sample:
-    """One timed repetition of one side: wall seconds and how many sentences were processed in them."""
+    """One timed repetition of one side: wall seconds and how many sentences were processed in
+    them."""
 
     seconds: float
     sentences: int
@@ -47,13 +54,23 @@ Side = Callable[[int], Sample]
 
 def parser(description: str | None, repetitions: int = 3) -> argparse.ArgumentParser:
     """Arguments of every benchmark."""
-    p = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--repetitions", type=int, default=repetitions, help="of every side, interleaved")
-    p.add_argument("--threads", type=int, default=torch.get_num_threads(), help="CPU threads, both sides")
-    p.add_argument("--data-dir", help="folder of the real data (default: CSE_DATA)")
-    p.add_argument("--results", type=Path, help="folder for the tables (default: benchmarks/results)")
+    p = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     p.add_argument(
-        "--smoke", action="store_true", help="a tiny model for a few seconds: shows that it runs, measures nothing"
+        "--repetitions", type=int, default=repetitions, help="of every side, interleaved"
+    )
+    p.add_argument(
+        "--threads", type=int, default=torch.get_num_threads(), help="CPU threads, both sides"
+    )
+    p.add_argument("--data-dir", help="folder of the real data (default: CSE_DATA)")
+    p.add_argument(
+        "--results", type=Path, help="folder for the tables (default: benchmarks/results)"
+    )
+    p.add_argument(
+        "--smoke",
+        action="store_true",
+        help="a tiny model for a few seconds: shows that it runs, measures nothing",
     )
     return p
 
@@ -69,7 +86,9 @@ def prepare(args: argparse.Namespace) -> None:
     warnings.filterwarnings("ignore", message=".*pin_memory.*")
     torch.set_num_threads(args.threads)
     if args.results is None:
-        args.results = paths.outputs() / "benchmarks" if args.smoke else paths.BENCHMARKS / "results"
+        args.results = (
+            paths.outputs() / "benchmarks" if args.smoke else paths.BENCHMARKS / "results"
+        )
 
 
 def interleave(sides: Mapping[str, Side], repetitions: int) -> dict[str, list[Sample]]:
@@ -107,7 +126,8 @@ def rows(samples: Mapping[str, Sequence[Sample]]) -> list[dict]:
 
 
 def ratio(what: str, ours: str, theirs: str, samples: Mapping[str, Sequence[Sample]]) -> dict:
-    """How many times our rate is theirs: ratio of medians, with the lowest and highest of one repetition."""
+    """How many times our rate is theirs: ratio of medians, with the lowest and highest of one
+    repetition."""
     rate = {n: [s.sentences / s.seconds for s in samples[n]] for n in (ours, theirs)}
     each = [a / b for a, b in zip(rate[ours], rate[theirs], strict=True)]
     return {
@@ -120,12 +140,14 @@ def ratio(what: str, ours: str, theirs: str, samples: Mapping[str, Sequence[Samp
     }
 
 
-# --- the same training on both sides -----------------------------------------------------------------------
+# --- the same training on both sides
+# -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Task:
-    """What both sides train: SimCSE on `sentences`, `warmup` steps that are not timed, then `steps` that are."""
+    """What both sides train: SimCSE on `sentences`, `warmup` steps that are not timed, then `steps`
+    that are."""
 
     model: Path
     sentences: list[str]
@@ -143,7 +165,8 @@ class Task:
         return self.sentences[: (self.warmup + self.steps) * self.batch_size]
 
     def recipe(self) -> Recipe:
-        """Our side's hyper-parameters: those of sentence-transformers' loss and trainer (τ = 1/20, linear decay)."""
+        """Our side's hyper-parameters: those of sentence-transformers' loss and trainer (τ = 1/20,
+        linear decay)."""
         sizes = {"batch_size": self.batch_size, "max_length": self.max_length}
         return recipe("paper_simcse_bert", head="none", bucket=True, drop_last=True, **sizes)
 
@@ -155,12 +178,17 @@ def synchronise(device: torch.device) -> None:
 
 
 def train_ours(
-    task: Task, seed: int, device: torch.device, bucket: bool = True, speedups: Collection[str] = SPEEDUPS, **options
+    task: Task,
+    seed: int,
+    device: torch.device,
+    bucket: bool = True,
+    speedups: Collection[str] = SPEEDUPS,
+    **options,
 ) -> Sample:
     """`lib.train.fit`; the tokenisation of the timed sentences is counted, as the trainer's is.
 
-    The callable for dev scores reads the clock and scores nothing; it is called at half the warm-up (where `fit` keeps
-    the weights as the best so far, once), at its end, and at the last step.
+    The callable for dev scores reads the clock and scores nothing; it is called at half the warm-up
+    (where `fit` keeps the weights as the best so far, once), at its end, and at the last step.
     """
     encoder = Encoder.load(task.model, pooling="cls", device=str(device), speedups=speedups)
     sentences, ticks = task.sample(), list[float]()
@@ -184,7 +212,11 @@ def train_ours(
         **options,
     )
     seconds = ticks[-1] - ticks[1] + tokenising
-    return Sample(seconds, (result.steps - task.warmup) * task.batch_size, {"mean_tokens": mean_tokens(feed.views[0])})
+    return Sample(
+        seconds,
+        (result.steps - task.warmup) * task.batch_size,
+        {"mean_tokens": mean_tokens(feed.views[0])},
+    )
 
 
 def mean_tokens(view) -> float:
@@ -193,7 +225,8 @@ def mean_tokens(view) -> float:
 
 
 def train_theirs(task: Task, seed: int, device: torch.device, bf16: bool = False) -> Sample:
-    """SentenceTransformerTrainer with MultipleNegativesRankingLoss on pairs (s, s), as its documentation shows."""
+    """SentenceTransformerTrainer with MultipleNegativesRankingLoss on pairs (s, s), as its
+    documentation shows."""
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainer
     from sentence_transformers import SentenceTransformerTrainingArguments as Arguments
@@ -240,7 +273,8 @@ def train_theirs(task: Task, seed: int, device: torch.device, bf16: bool = False
     return Sample(ticks[task.warmup + task.steps] - ticks[task.warmup], steps * task.batch_size)
 
 
-# --- models and sentences ----------------------------------------------------------------------------------
+# --- models and sentences
+# ----------------------------------------------------------------------------------
 
 
 def save_model(folder: Path, tokenizer, config: BertConfig, seed: int = 0) -> Path:
@@ -253,13 +287,17 @@ def save_model(folder: Path, tokenizer, config: BertConfig, seed: int = 0) -> Pa
 
 
 def wikipedia(n: int, data_dir: str | None) -> tuple[list[str], str]:
-    """`n` real Wikipedia sentences, or where there are none the shipped corpus; and which it was."""
+    """`n` real Wikipedia sentences, or where there are none the shipped corpus; and which it
+    was."""
     for base in paths.data_dirs(data_dir):
         if (base / CORPUS).is_file():
             return data.corpus(base / CORPUS, n=n), f"wikipedia_en_2015, {n:,} sentences"
     sentences = data.corpus("mini")
     sentences = (sentences * (n // len(sentences) + 1))[:n]
-    return sentences, f"the shipped mini corpus, {n:,} sentences (no real Wikipedia sentences found)"
+    return (
+        sentences,
+        f"the shipped mini corpus, {n:,} sentences (no real Wikipedia sentences found)",
+    )
 
 
 def made_up(n: int, tokenizer, seed: int = 0) -> list[str]:
@@ -269,7 +307,8 @@ def made_up(n: int, tokenizer, seed: int = 0) -> list[str]:
     return [" ".join(rng.choice(words, rng.integers(3, 31))) for _ in range(n)]
 
 
-# --- tables ------------------------------------------------------------------------------------------------
+# --- tables
+# ------------------------------------------------------------------------------------------------
 
 
 def machine(device: torch.device | None = None) -> dict:
@@ -284,7 +323,11 @@ def machine(device: torch.device | None = None) -> dict:
     found["load_average"] = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
     found["bf16_in_hardware"] = resolve_precision("auto", device or "cpu") == "bf16"
     commit = str(found["commit"] or "")
-    found["commit"] = commit + ("+changes" if _changed() else "") if re.fullmatch(r"[0-9a-f]{40}", commit) else None
+    found["commit"] = (
+        commit + ("+changes" if _changed() else "")
+        if re.fullmatch(r"[0-9a-f]{40}", commit)
+        else None
+    )
     return found
 
 
@@ -307,7 +350,9 @@ def slug(found: Mapping, device: torch.device | None = None) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name).strip("-")
 
 
-def report(name: str, title: str, settings: Mapping, table: list[dict], ratios: list[dict], **more) -> dict:
+def report(
+    name: str, title: str, settings: Mapping, table: list[dict], ratios: list[dict], **more
+) -> dict:
     """Content of the JSON file."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return {
@@ -336,7 +381,10 @@ def markdown(content: Mapping) -> str:
     """The report as a page."""
     found = content["machine"]
     versions = ", ".join(f"{k} {v}" for k, v in found["versions"].items() if v)
-    place = f"{found['gpu'] or 'no GPU'}; {found['cpu']}, {found['cores']} cores, {found['threads']} threads"
+    place = (
+        f"{found['gpu'] or 'no GPU'}; {found['cpu']}, {found['cores']} cores, {found['threads']}"
+        " threads"
+    )
     bf16 = "yes" if found["bf16_in_hardware"] else "no: bf16 rows are emulated there"
     lines = [
         f"# {content['title']}",
@@ -351,13 +399,21 @@ def markdown(content: Mapping) -> str:
     table = content["rows"]
     keys = list(dict.fromkeys(k for row in table for k in row))
     lines += _table(keys, [[_cell(row.get(k, "")) for k in keys] for row in table])
-    ratios = [[r["what"], f"**{r['ratio']:.2f}×**", f"{r['lowest']:.2f}–{r['highest']:.2f}"] for r in content["ratios"]]
+    ratios = [
+        [r["what"], f"**{r['ratio']:.2f}×**", f"{r['lowest']:.2f}–{r['highest']:.2f}"]
+        for r in content["ratios"]
+    ]
     lines += ["", *_table(["our rate / theirs", "ratio of medians", "single repetitions"], ratios)]
     for heading in ("scores", "floor", "counting", "targets"):
         part = content.get(heading)
         if part:
             keys = list(part[0])
-            lines += ["", f"## {heading.capitalize()}", "", *_table(keys, [[_cell(r[k]) for k in keys] for r in part])]
+            lines += [
+                "",
+                f"## {heading.capitalize()}",
+                "",
+                *_table(keys, [[_cell(r[k]) for k in keys] for r in part]),
+            ]
     return "\n".join([*lines, *[f"\n{note}" for note in content.get("notes", [])]]) + "\n"
 
 
@@ -369,4 +425,8 @@ def _cell(value) -> str:
 
 def _table(head: Sequence[str], body: Sequence[Sequence[str]]) -> list[str]:
     heads = [h.replace("_", " ") for h in head]
-    return [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}", *[f"| {' | '.join(r)} |" for r in body]]
+    return [
+        f"| {' | '.join(heads)} |",
+        f"|{' --- |' * len(heads)}",
+        *[f"| {' | '.join(r)} |" for r in body],
+    ]

@@ -1,7 +1,10 @@
-"""Time of a SimCSE training step of BERT-base size on a GPU: `lib.train.fit` and sentence-transformers' trainer.
+"""Time of a SimCSE training step of BERT-base size on a GPU: `lib.train.fit` and
+sentence-transformers' trainer.
 
-Weights are random, configuration and vocabulary are bert-base-uncased's. A 1M-sentence epoch is extrapolated from
-the timed steps. The physical floor stands beside it: the matrix products of a step at the measured bf16 rate, plus
+Weights are random, configuration and vocabulary are bert-base-uncased's. A 1M-sentence epoch is
+extrapolated from
+the timed steps. The physical floor stands beside it: the matrix products of a step at the measured
+    bf16 rate, plus
 the bytes that AdamW must move at the measured copy bandwidth.
 """
 
@@ -22,7 +25,9 @@ from lib.device import resolve_device
 
 EPOCH = 1_000_000
 VOCABULARY = "vocab/bert-base-uncased"
-OPTIMISER_BYTES = 28  # a parameter: read weight, gradient and two moments, write weight and two moments, fp32
+OPTIMISER_BYTES = (
+    28  # a parameter: read weight, gradient and two moments, write weight and two moments, fp32
+)
 
 
 def find_vocabulary(argument: str | None, data_dir: str | None) -> Path:
@@ -31,14 +36,16 @@ def find_vocabulary(argument: str | None, data_dir: str | None) -> Path:
     Raises:
         FileNotFoundError: none there.
     """
-    candidates = [Path(argument)] if argument else [base / VOCABULARY for base in paths.data_dirs(data_dir)]
+    candidates = (
+        [Path(argument)] if argument else [base / VOCABULARY for base in paths.data_dirs(data_dir)]
+    )
     for folder in candidates:
         if (folder / "config.json").is_file() and (folder / "vocab.txt").is_file():
             return folder
     looked = ", ".join(map(str, candidates))
     raise FileNotFoundError(
-        f"no config.json and vocab.txt of bert-base-uncased (looked in {looked}): name their folder with --vocabulary, "
-        f"or set CSE_DATA to a folder that has {VOCABULARY}"
+        f"no config.json and vocab.txt of bert-base-uncased (looked in {looked}): name their folder"
+        f" with --vocabulary, or set CSE_DATA to a folder that has {VOCABULARY}"
     )
 
 
@@ -71,13 +78,15 @@ def copy_bandwidth(device: torch.device, n: int) -> float:
 def step_flops(config: BertConfig, sequences: int, tokens: float) -> float:
     """FLOPs of the matrix products of one training step: forward, and twice as much backward.
 
-    A layer has 4 h² + 2 h i weights, each 2 FLOPs a token, and 4 t h FLOPs a token for QKᵀ and the weighted sum.
+    A layer has 4 h² + 2 h i weights, each 2 FLOPs a token, and 4 t h FLOPs a token for QKᵀ and the
+    weighted sum.
 
     Args:
         sequences: encoded in the step, both views; tokens: mean length t of one.
 
     Example:
-        >>> config = BertConfig(hidden_size=2, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1)
+        >>> config = BertConfig(hidden_size=2, intermediate_size=4, num_hidden_layers=1,
+        ...     num_attention_heads=1)
         >>> step_flops(config, sequences=1, tokens=1.0)
         216.0
     """
@@ -86,7 +95,9 @@ def step_flops(config: BertConfig, sequences: int, tokens: float) -> float:
     return 3 * forward * sequences * tokens
 
 
-def floor(config: BertConfig, batch: int, tokens: float, device: torch.device, smoke: bool) -> list[dict]:
+def floor(
+    config: BertConfig, batch: int, tokens: float, device: torch.device, smoke: bool
+) -> list[dict]:
     """The least time of a step on this device, in ms, part by part."""
     with torch.device("meta"):
         parameters = sum(p.numel() for p in BertModel(config, add_pooling_layer=False).parameters())
@@ -94,10 +105,17 @@ def floor(config: BertConfig, batch: int, tokens: float, device: torch.device, s
     bandwidth = copy_bandwidth(device, 2**18 if smoke else 2**28)
     flops, moved = step_flops(config, 2 * batch, tokens), OPTIMISER_BYTES * parameters
     parts = [
-        ("matrix products", f"{flops / 1e12:.4g} TFLOP", f"{rate / 1e12:.4g} TFLOP/s, bf16", flops / rate),
+        (
+            "matrix products",
+            f"{flops / 1e12:.4g} TFLOP",
+            f"{rate / 1e12:.4g} TFLOP/s, bf16",
+            flops / rate,
+        ),
         ("AdamW", f"{moved / 1e9:.4g} GB", f"{bandwidth / 1e9:.4g} GB/s, copy", moved / bandwidth),
     ]
-    table = [{"part": p, "work": w, "measured_rate": r, "ms": round(1000 * s, 4)} for p, w, r, s in parts]
+    table = [
+        {"part": p, "work": w, "measured_rate": r, "ms": round(1000 * s, 4)} for p, w, r, s in parts
+    ]
     total = round(1000 * sum(s for *_, s in parts), 4)
     return [*table, {"part": "together", "work": "", "measured_rate": "", "ms": total}]
 
@@ -117,7 +135,10 @@ def sides(task: Task, device: torch.device, compile: bool) -> dict[str, Side]:
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """Command line."""
     p = common.parser(__doc__)
-    p.add_argument("--vocabulary", help=f"folder with config.json and vocab.txt (default: {VOCABULARY} of the data)")
+    p.add_argument(
+        "--vocabulary",
+        help=f"folder with config.json and vocab.txt (default: {VOCABULARY} of the data)",
+    )
     p.add_argument("--steps", type=int, default=300, help="timed steps")
     p.add_argument(
         "--warmup",
@@ -125,7 +146,12 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         default=60,
         help="steps before the clock starts, an even number; compilation falls into them",
     )
-    p.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help="time torch.compile too")
+    p.add_argument(
+        "--compile",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="time torch.compile too",
+    )
     args = p.parse_args(argv)
     if args.smoke:
         args.steps, args.warmup, args.repetitions, args.compile = 3, 2, 1, False
@@ -163,15 +189,23 @@ def measure(args: argparse.Namespace, device: torch.device) -> dict:
     if args.compile:
         ratios.append(common.ratio("compiled / not compiled", best, f"{OURS} bf16", samples))
     tokens = table[0]["mean_tokens"]
-    shape = f"{config.num_hidden_layers} layers × {config.hidden_size}, {config.vocab_size:,} tokens"
+    shape = (
+        f"{config.num_hidden_layers} layers × {config.hidden_size}, {config.vocab_size:,} tokens"
+    )
     settings = {
         "encoder": f"{shape}, random weights",
         "sentences": origin,
         "batch": "64, at most 32 tokens",
-        "timed": f"{args.steps} steps after {args.warmup} warm-up steps; no logging, evaluation or checkpoints",
+        "timed": (
+            f"{args.steps} steps after {args.warmup} warm-up steps; no logging, evaluation or"
+            " checkpoints"
+        ),
         "repetitions": args.repetitions,
     }
-    title = f"SimCSE training at BERT-base size on {'a GPU' if device.type == 'cuda' else 'a CPU (smoke run)'}"
+    title = (
+        "SimCSE training at BERT-base size on"
+        f" {'a GPU' if device.type == 'cuda' else 'a CPU (smoke run)'}"
+    )
     least = floor(config, task.batch_size, tokens, device, args.smoke)
     return common.report("gpu", title, settings, table, ratios, floor=least)
 
@@ -181,7 +215,10 @@ def main(argv: list[str] | None = None) -> int:
     args = arguments(argv)
     device = torch.device("cpu") if args.smoke else resolve_device("auto")
     if device.type != "cuda" and not args.smoke:
-        print("gpu: PyTorch sees no GPU here, so nothing was measured; `--smoke` shows on a CPU that the script runs")
+        print(
+            "gpu: PyTorch sees no GPU here, so nothing was measured; `--smoke` shows on a CPU that"
+            " the script runs"
+        )
         return 1
     found = common.machine(device)
     try:

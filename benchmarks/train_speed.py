@@ -1,6 +1,8 @@
-"""Sentences per second of SimCSE training on a CPU: `lib.train.fit` and sentence-transformers' trainer.
+"""Sentences per second of SimCSE training on a CPU: `lib.train.fit` and sentence-transformers'
+trainer.
 
-The same encoder (4 layers × 256, 8,192 tokens), sentences, batch of 64, 32 tokens and threads on both sides.
+The same encoder (4 layers × 256, 8,192 tokens), sentences, batch of 64, 32 tokens and threads on
+both sides.
 """
 
 import argparse
@@ -17,7 +19,12 @@ from lib import paths
 from lib.device import resolve_precision
 from lib.encoder import Encoder
 
-SHAPE = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4, "intermediate_size": 512}
+SHAPE = {
+    "hidden_size": 256,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 4,
+    "intermediate_size": 512,
+}
 CPU = torch.device("cpu")
 
 
@@ -30,7 +37,11 @@ def build_model(folder: Path, smoke: bool) -> str:
         Encoder.load(paths.MINI_BERT).backbone.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return "data/mini-bert"
-    common.save_model(folder, tokenizer, BertConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **shape))
+    common.save_model(
+        folder,
+        tokenizer,
+        BertConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **shape),
+    )
     return "random weights, data/mini-bert's tokenizer"
 
 
@@ -39,7 +50,11 @@ def model_and_text(folder: Path, args: argparse.Namespace) -> tuple[str, list[st
     weights = build_model(folder, args.smoke)
     n = (args.steps + args.warmup) * 64
     if args.smoke:
-        return weights, common.made_up(n, AutoTokenizer.from_pretrained(folder)), "made-up strings (smoke run)"
+        return (
+            weights,
+            common.made_up(n, AutoTokenizer.from_pretrained(folder)),
+            "made-up strings (smoke run)",
+        )
     return weights, *common.wikipedia(n, args.data_dir)
 
 
@@ -49,9 +64,13 @@ def sides(task: Task, emulated: Task, auto: str, compile: bool) -> dict[str, Sid
     return {
         **({f"{OURS} {auto}, compiled": compiled} if compile else {}),
         f"{OURS} fp32": lambda i: common.train_ours(task, i, CPU, precision="fp32"),
-        f"{OURS} fp32, no buckets": lambda i: common.train_ours(task, i, CPU, precision="fp32", bucket=False),
+        f"{OURS} fp32, no buckets": lambda i: common.train_ours(
+            task, i, CPU, precision="fp32", bucket=False
+        ),
         f"{OURS} bf16": lambda i: common.train_ours(emulated, i, CPU, precision="bf16"),
-        f"{OURS} bf16, no buckets": lambda i: common.train_ours(emulated, i, CPU, precision="bf16", bucket=False),
+        f"{OURS} bf16, no buckets": lambda i: common.train_ours(
+            emulated, i, CPU, precision="bf16", bucket=False
+        ),
         f"{THEIRS} fp32 (its default)": lambda i: common.train_theirs(task, i, CPU),
         f"{THEIRS} bf16": lambda i: common.train_theirs(emulated, i, CPU, bf16=True),
     }
@@ -61,9 +80,15 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     """Command line."""
     p = common.parser(__doc__)
     p.add_argument("--steps", type=int, default=80, help="timed steps (80 are 5,120 sentences)")
-    p.add_argument("--warmup", type=int, default=10, help="steps before the clock starts, an even number")
-    p.add_argument("--emulated-steps", type=int, default=16, help="timed bf16 steps where the CPU has no bf16")
-    p.add_argument("--compile", action="store_true", help="time torch.compile too (needs a C++ compiler)")
+    p.add_argument(
+        "--warmup", type=int, default=10, help="steps before the clock starts, an even number"
+    )
+    p.add_argument(
+        "--emulated-steps", type=int, default=16, help="timed bf16 steps where the CPU has no bf16"
+    )
+    p.add_argument(
+        "--compile", action="store_true", help="time torch.compile too (needs a C++ compiler)"
+    )
     args = p.parse_args(argv)
     if args.smoke:
         args.compile = False
@@ -82,16 +107,23 @@ def main(argv: list[str] | None = None) -> int:
         weights, sentences, source = model_and_text(folder, args)
         task = Task(folder, sentences, args.warmup, args.steps)
         emulated = (
-            task if auto == "bf16" else Task(folder, sentences, args.warmup, min(args.steps, args.emulated_steps))
+            task
+            if auto == "bf16"
+            else Task(folder, sentences, args.warmup, min(args.steps, args.emulated_steps))
         )
         samples = common.interleave(sides(task, emulated, auto, args.compile), args.repetitions)
     ratios = [
         common.ratio(
-            f"precision lib chooses ({auto}) / default", f"{OURS} {auto}", f"{THEIRS} fp32 (its default)", samples
+            f"precision lib chooses ({auto}) / default",
+            f"{OURS} {auto}",
+            f"{THEIRS} fp32 (its default)",
+            samples,
         ),
         common.ratio("both bf16", f"{OURS} bf16", f"{THEIRS} bf16", samples),
         common.ratio("both fp32", f"{OURS} fp32", f"{THEIRS} fp32 (its default)", samples),
-        common.ratio("length buckets on / off, fp32", f"{OURS} fp32", f"{OURS} fp32, no buckets", samples),
+        common.ratio(
+            "length buckets on / off, fp32", f"{OURS} fp32", f"{OURS} fp32, no buckets", samples
+        ),
     ]
     if args.compile:
         ours, theirs = f"{OURS} {auto}, compiled", f"{THEIRS} fp32 (its default)"
@@ -100,7 +132,10 @@ def main(argv: list[str] | None = None) -> int:
         "encoder": weights,
         "sentences": source,
         "batch": "64, at most 32 tokens",
-        "timed": f"{args.steps} steps after {args.warmup} warm-up steps; no logging, evaluation or checkpoints",
+        "timed": (
+            f"{args.steps} steps after {args.warmup} warm-up steps; no logging, evaluation or"
+            " checkpoints"
+        ),
         "repetitions": args.repetitions,
     }
     title = "SimCSE training on a CPU, sentences per second"

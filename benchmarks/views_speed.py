@@ -1,7 +1,7 @@
 """Speed of ConSERT's views in embedding space, and what they cost in a training step.
 
-The reference is a loop over sentences with `torch.randperm` and `index_fill`, as in the authors' code, written for this
-benchmark.
+The reference is a loop over sentences with `torch.randperm` and `index_fill`, as in the authors'
+code, written for this benchmark.
 """
 
 import argparse
@@ -85,7 +85,8 @@ def timed(call: Callable[[], object], times: int, sentences: int, device: torch.
 
 
 def view_sides(shape: tuple[int, int, int], times: int, device: torch.device) -> dict[str, Side]:
-    """Ours and the reference for every view, on one batch of sentences of 8 tokens to the full length."""
+    """Ours and the reference for every view, on one batch of sentences of 8 tokens to the full
+    length."""
     n, t, _ = shape
     lengths = torch.linspace(min(8, t), t, n).long()
     mask = (torch.arange(t)[None] < lengths[:, None]).long().to(device)
@@ -95,15 +96,20 @@ def view_sides(shape: tuple[int, int, int], times: int, device: torch.device) ->
     for name, rate in RATES.items():
         ours = partial(embeddings.OUTPUT_VIEWS[name], x, mask, rate, generator)
         sides[f"{name}, lib"] = timed(ours, times, n, device)
-        sides[f"{name}, by sentence"] = timed(partial(REFERENCE[name], x, mask, rate), max(1, times // 10), n, device)
-    sides["shuffle, lib"] = timed(partial(embeddings.shuffle, positions, mask, generator), times, n, device)
+        sides[f"{name}, by sentence"] = timed(
+            partial(REFERENCE[name], x, mask, rate), max(1, times // 10), n, device
+        )
+    sides["shuffle, lib"] = timed(
+        partial(embeddings.shuffle, positions, mask, generator), times, n, device
+    )
     theirs = partial(shuffle_by_sentence, positions, mask)
     sides["shuffle, by sentence"] = timed(theirs, max(1, times // 10), n, device)
     return sides
 
 
 def training_sides(sentences: list[str], steps: int, device: torch.device) -> dict[str, Side]:
-    """A training step with and without views, all else equal: mini-BERT, batch 96, no dropout inside."""
+    """A training step with and without views, all else equal: mini-BERT, batch 96, no dropout
+    inside."""
 
     def side(view1: str, view2: str) -> Side:
         chosen = recipe("mini_consert", view1=view1, view2=view2, eval_at_epoch_ends=False)
@@ -119,7 +125,14 @@ def training_sides(sentences: list[str], steps: int, device: torch.device) -> di
                 return 0.0
 
             every = steps // 2
-            fit(encoder, feed, max_steps=steps + every, dev=clock, eval_every=every, device=str(device))
+            fit(
+                encoder,
+                feed,
+                max_steps=steps + every,
+                dev=clock,
+                eval_every=every,
+                device=str(device),
+            )
             return Sample(ticks[-1] - ticks[0], steps * chosen.batch_size)
 
         return run
@@ -130,7 +143,12 @@ def training_sides(sentences: list[str], steps: int, device: torch.device) -> di
 def targets(ratios: list[dict], cost: dict, device: torch.device) -> list[dict]:
     """What is asked for beside what was measured."""
     rows = [
-        {"what": r["what"], "measured": r["ratio"], "target": "≥ 10", "met": "yes" if r["ratio"] >= 10 else "no"}
+        {
+            "what": r["what"],
+            "measured": r["ratio"],
+            "target": "≥ 10",
+            "met": "yes" if r["ratio"] >= 10 else "no",
+        }
         for r in ratios
         if device.type == "cuda" or r["what"] in TARGETS
     ]
@@ -165,7 +183,10 @@ def main(argv: list[str] | None = None) -> int:
     settings = {
         "batch": f"{shape[0]} sentences of 8 to {shape[1]} tokens, width {shape[2]}, fp32",
         "rates": ", ".join(f"{name} {rate}" for name, rate in RATES.items()),
-        "training": f"data/mini-bert, {args.steps} steps of 96, at most 64 tokens, {corpus}, no dropout inside",
+        "training": (
+            f"data/mini-bert, {args.steps} steps of 96, at most 64 tokens, {corpus}, no dropout"
+            " inside"
+        ),
         "repetitions": args.repetitions,
     }
     table = common.rows(samples) + common.rows(steps)

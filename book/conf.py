@@ -1,4 +1,4 @@
-"""Sphinx's settings for the course as a web site; `make book` (`python -m tools.site`) copies and builds it."""
+"""Sphinx's settings for the course as a web site, which `make book` builds."""
 
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
@@ -25,7 +25,9 @@ suppress_warnings = ["mystnb.unknown_mime_type", "myst.header"]
 def _drawn(display: str):
     def visit(translator, node):
         mathml = convert(node.astext(), display=display)
-        translator.body.append(mathml if display == "inline" else f'<div class="math">{mathml}</div>')
+        translator.body.append(
+            mathml if display == "inline" else f'<div class="math">{mathml}</div>'
+        )
         raise SkipNode
 
     return visit

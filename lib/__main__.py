@@ -1,19 +1,44 @@
-"""One command line for the whole course: `python -m lib VERB`; `python -m lib VERB --help` says what a verb takes."""
+"""One command line for the whole course: `python -m lib VERB`; `python -m lib VERB --help` says
+what a verb takes."""
 
 import sys
 from importlib import import_module
 
 VERBS = {
-    "course": ("lib.commands.course", "execute every notebook at the mini profile, as `make course` does"),
+    "course": (
+        "lib.commands.course",
+        "execute every notebook at the mini profile, as `make course` does",
+    ),
     "run": ("lib.commands.run", "execute one notebook with parameters: run 04_una -p beta 0.3"),
-    "grid": ("lib.commands.grid", "train every run behind a paper's table, resumable: grid una_small"),
-    "data": ("lib.commands.data", "fetch the real data from the Hugging Face Hub, or count what is there"),
-    "augment": ("lib.commands.augment", "rewrite a text file line by line: augment una IN.txt OUT.txt"),
-    "evaluate": ("lib.commands.evaluate", "score any model on the STS tasks: evaluate data/mini-bert"),
+    "grid": (
+        "lib.commands.grid",
+        "train every run behind a paper's table, resumable: grid una_small",
+    ),
+    "data": (
+        "lib.commands.data",
+        "fetch the real data from the Hugging Face Hub, or count what is there",
+    ),
+    "augment": (
+        "lib.commands.augment",
+        "rewrite a text file line by line: augment una IN.txt OUT.txt",
+    ),
+    "evaluate": (
+        "lib.commands.evaluate",
+        "score any model on the STS tasks: evaluate data/mini-bert",
+    ),
     "runs": ("lib.commands.runs", "collect finished runs into results/: runs collect 04_una"),
-    "recipes": ("lib.commands.recipes", "the hyper-parameters of the papers: recipes show paper_una_bert"),
-    "export": ("lib.commands.export", "a finished run as a sentence-transformers folder: export RUN my-model"),
-    "search": ("lib.commands.search", "the lines of a file nearest to a query: search my-model FILE 'a query'"),
+    "recipes": (
+        "lib.commands.recipes",
+        "the hyper-parameters of the papers: recipes show paper_una_bert",
+    ),
+    "export": (
+        "lib.commands.export",
+        "a finished run as a sentence-transformers folder: export RUN my-model",
+    ),
+    "search": (
+        "lib.commands.search",
+        "the lines of a file nearest to a query: search my-model FILE 'a query'",
+    ),
     "check": ("lib.check", "can the course run here, and what to do if not?"),
 }
 
@@ -25,7 +50,8 @@ def usage():
 
 
 def main(arguments=None):
-    """Hand the words after the verb to its module; the exit status is the module's, 2 for an unknown verb."""
+    """Hand the words after the verb to its module; the exit status is the module's, 2 for an
+    unknown verb."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())

@@ -1,4 +1,5 @@
-"""From text to batches: the feed knows where positives and hard negatives come from, a batch only who is who."""
+"""From text to batches: the feed knows where positives and hard negatives come from, a batch only
+who is who."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,12 +22,14 @@ HARD = ("negative", "negative_again")
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentences of one step as model input: all roles padded to one width, encoded in one forward pass.
+    """Sentences of one step as model input: all roles padded to one width, encoded in one forward
+    pass.
 
     Attributes:
         ids, mask: (rows, t) int64, the roles one after the other.
-        sizes: rows of each role, in order: `anchor`; `positive`, unless one encoding serves as both; where there are
-            hard negatives `negative`, and `negative_again`, their second encoding, if the objective asks for it.
+        sizes: rows of each role, in order: `anchor`; `positive`, unless one encoding serves as
+            both; where there are hard negatives `negative`, and `negative_again`, their second
+            encoding, if the objective asks for it.
 
     Example:
         >>> part = torch.tensor([[5, 6]]), torch.tensor([[1, 1]])
@@ -43,7 +46,9 @@ class Batch:
     def of(cls, parts: Mapping[str, tuple[Tensor, Tensor]], pad_id: int) -> "Batch":
         """Ids and masks (n, t) of each role, padded at the right to the widest."""
         width = max(ids.shape[1] for ids, _ in parts.values())
-        ids = torch.cat([F.pad(i, (0, width - i.shape[1]), value=pad_id) for i, _ in parts.values()])
+        ids = torch.cat(
+            [F.pad(i, (0, width - i.shape[1]), value=pad_id) for i, _ in parts.values()]
+        )
         mask = torch.cat([F.pad(m, (0, width - m.shape[1])) for _, m in parts.values()])
         return cls(ids, mask, {role: len(i) for role, (i, _) in parts.items()})
 
@@ -52,21 +57,25 @@ class Batch:
         ids, mask = self.ids, self.mask
         if device.type == "cuda":
             ids, mask = ids.pin_memory(), mask.pin_memory()
-        return Batch(ids.to(device, non_blocking=True), mask.to(device, non_blocking=True), self.sizes)
+        return Batch(
+            ids.to(device, non_blocking=True), mask.to(device, non_blocking=True), self.sizes
+        )
 
 
 class Feed:
-    """The batches of a training, seeded: batch i depends on the text, the recipe, the seed and i alone.
+    """The batches of a training, seeded: batch i depends on the text, the recipe, the seed and i
+    alone.
 
     Args:
-        views: token rows of the anchors, and of the positives unless one encoding serves as both; as `make_views`.
+        views: token rows of the anchors, and of the positives unless one encoding serves as both;
+            as `make_views`.
         recipe: batch size, order, and on which steps there are hard negatives.
         negatives: as `make_negatives`.
         seed: of the order, a whole number from 0.
 
     Raises:
-        ValueError: views of different lengths, negatives that the recipe does not ask for or none where it does, or a
-            batch of one sentence.
+        ValueError: views of different lengths, negatives that the recipe does not ask for or none
+            where it does, or a batch of one sentence.
 
     Example:
         >>> from lib import data, paths
@@ -78,20 +87,32 @@ class Feed:
         {'anchor': 128, 'positive': 128}
     """
 
-    def __init__(self, views: Sequence[TokenRows], recipe: Recipe, negatives: Negatives | None = None, seed: int = 42):
+    def __init__(
+        self,
+        views: Sequence[TokenRows],
+        recipe: Recipe,
+        negatives: Negatives | None = None,
+        seed: int = 42,
+    ):
         if len({len(view) for view in views}) != 1:
-            raise ValueError(f"views must be aligned row by row, got {[len(view) for view in views]} rows")
+            raise ValueError(
+                f"views must be aligned row by row, got {[len(view) for view in views]} rows"
+            )
         if (recipe.negative != "none") != (negatives is not None):
             raise ValueError(
-                f"the recipe's negative is {recipe.negative!r}: pass negatives=make_negatives(…) accordingly"
+                f"the recipe's negative is {recipe.negative!r}: pass negatives=make_negatives(…)"
+                " accordingly"
             )
         self.views, self.recipe, self.negatives, self.seed = views, recipe, negatives, seed
         lengths = np.max([view.lengths for view in views], axis=0)
-        self.order = BucketBatches(lengths, recipe.batch_size, seed, recipe.bucket, recipe.drop_last)
+        self.order = BucketBatches(
+            lengths, recipe.batch_size, seed, recipe.bucket, recipe.drop_last
+        )
         if 1 in self.order.sizes:
             raise ValueError(
-                "a batch of one sentence has no other to be told from: "
-                f"batch_size={recipe.batch_size} with {len(lengths):,} sentences leaves one, change it or drop_last"
+                "a batch of one sentence has no other to be told from:"
+                f" batch_size={recipe.batch_size} with {len(lengths):,} sentences leaves one,"
+                " change it or drop_last"
             )
         self.hard_roles = HARD[: Objective(recipe).negative_encodings]
 
@@ -125,7 +146,9 @@ class Feed:
         """Batches in one epoch."""
         return len(self.order)
 
-    def batch(self, step: int, share: Callable[[np.ndarray], np.ndarray] = lambda rows: rows) -> Batch:
+    def batch(
+        self, step: int, share: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
+    ) -> Batch:
         """The batch of one step; `share` picks the rows of this process."""
         _, rows = next(self.order.from_step(step))
         return self._batch(step, share(rows))
@@ -133,7 +156,8 @@ class Feed:
     def steps(
         self, start: int, stop: int, share: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
     ) -> Iterator[tuple[int, Batch]]:
-        """The steps from `start` to `stop` and their batches, without going through the earlier ones."""
+        """The steps from `start` to `stop` and their batches, without going through the earlier
+        ones."""
         for step, rows in islice(self.order.from_step(start), max(stop - start, 0)):
             yield step, self._batch(step, share(rows))
 
@@ -148,15 +172,18 @@ class Feed:
 class BucketBatches:
     """Seeded batches of row numbers; with `bucket`, rows of similar length share a batch.
 
-    Every epoch is a fresh permutation. It is cut into pools of `pool` batches, each pool is sorted by
-    length and cut into batches, and the batches are shuffled: little padding, and every sentence once an
+    Every epoch is a fresh permutation. It is cut into pools of `pool` batches, each pool is sorted
+    by
+    length and cut into batches, and the batches are shuffled: little padding, and every sentence
+        once an
     epoch. Batch i of epoch e depends on (seed, e, i) alone, so a resumed run sees the same batches.
 
     Args:
         lengths: length of every row, (n,).
         batch_size: rows in a batch.
-        drop_last: leave out the rows that do not fill a batch (contrastive losses depend on the batch
-            size); else they make one batch more, at the end of the epoch, with `bucket` anywhere.
+        drop_last: leave out the rows that do not fill a batch (contrastive losses depend on the
+            batch size); else they make one batch more, at the end of the epoch, with `bucket`
+            anywhere.
 
     Example:
         >>> batches = BucketBatches(np.array([3, 9, 3, 9]), batch_size=2, seed=0)
@@ -178,7 +205,9 @@ class BucketBatches:
         if not len(lengths):
             raise ValueError("no sentences to make batches of")
         if len(lengths) < batch_size and drop_last:
-            raise ValueError(f"{len(lengths)} sentences do not fill one batch of {batch_size}: lower batch_size")
+            raise ValueError(
+                f"{len(lengths)} sentences do not fill one batch of {batch_size}: lower batch_size"
+            )
         self.lengths, self.batch_size, self.seed = np.asarray(lengths), batch_size, seed
         self.bucket, self.drop_last, self.pool = bucket, drop_last, pool
 
@@ -191,7 +220,9 @@ class BucketBatches:
     def sizes(self) -> set[int]:
         """Rows in the batches of an epoch: `batch_size`, and the rest if that is not left out."""
         full, rest = divmod(len(self.lengths), self.batch_size)
-        return ({self.batch_size} if full else set()) | ({rest} if rest and not self.drop_last else set())
+        return ({self.batch_size} if full else set()) | (
+            {rest} if rest and not self.drop_last else set()
+        )
 
     def __len__(self) -> int:
         """Batches in one epoch."""
@@ -211,7 +242,8 @@ class BucketBatches:
         return [batches[i] for i in rng.permutation(len(batches))] if self.bucket else batches
 
     def from_step(self, step: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Endless `(step, rows)` pairs, beginning at any step without going through the earlier ones."""
+        """Endless `(step, rows)` pairs, beginning at any step without going through the earlier
+        ones."""
         while True:
             number, first = divmod(step, len(self))
             for rows in self.epoch(number)[first:]:

@@ -1,7 +1,10 @@
-"""Can the course run here? What is wrong, and what to do about it, before a notebook fails half-way.
+"""Can the course run here? What is wrong, and what to do about it, before a notebook fails
+half-way.
 
-Command line: `python -m lib check` (`make check`), with names of extras to ask for those too: `classroom`, `book`.
-It needs nothing but Python, of any version from 3.8 on, so that it can say that this one is too old.
+Command line: `python -m lib check` (`make check`), with names of extras to ask for those too:
+    `classroom`, `book`.
+It needs nothing but Python, of any version from 3.8 on, so that it can say that this one is too
+old.
 """
 
 import json
@@ -17,7 +20,10 @@ ROOT = Path(__file__).resolve().parent.parent
 MEMORY_GIB = 3.5  # the largest notebook at mini needs 3.1
 DISK_GIB = 1.0
 PYTHONS = ((3, 11), (3, 13))
-_INSTALL = "`make setup`, or `pip install -c constraints.txt -e .[test]` in the environment that your notebooks use"
+_INSTALL = (
+    "`make setup`, or `pip install -c constraints.txt -e .[test]` in the environment that your"
+    " notebooks use"
+)
 
 
 def python(version=None):
@@ -26,13 +32,22 @@ def python(version=None):
     if PYTHONS[0] <= version <= PYTHONS[1]:
         return []
     found, wanted = ("{}.{}".format(*v) for v in (version, PYTHONS[0]))
-    return [f"Python {found} is not supported, {wanted} to 3.13 are: `PYTHON=python3.12 make setup` picks another one"]
+    return [
+        f"Python {found} is not supported, {wanted} to 3.13 are: `PYTHON=python3.12 make setup`"
+        " picks another one"
+    ]
 
 
 def packages(extras=(), root=ROOT):
     """Is everything installed, in the versions that the results were made with?"""
     wanted = _declared(extras, root)
-    pins = dict(re.findall(r"^([\w.-]+)==([\w.+!]+)\s*$", (root / "constraints.txt").read_text("utf-8"), re.MULTILINE))
+    pins = dict(
+        re.findall(
+            r"^([\w.-]+)==([\w.+!]+)\s*$",
+            (root / "constraints.txt").read_text("utf-8"),
+            re.MULTILINE,
+        )
+    )
     missing, other = [], []
     for name in wanted:
         try:
@@ -49,7 +64,10 @@ def packages(extras=(), root=ROOT):
         how = f"`pip install -c constraints.txt -e .{option}`" if extras else _INSTALL
         found.append(f"not installed in {sys.prefix}: {', '.join(missing)}. {how}")
     if other:
-        found.append(f"other versions than the tested ones: {', '.join(other)}. Scores may differ; {_INSTALL}")
+        found.append(
+            f"other versions than the tested ones: {', '.join(other)}. Scores may differ;"
+            f" {_INSTALL}"
+        )
     return found
 
 
@@ -69,7 +87,10 @@ def installation(root=ROOT):
     """Does `from lib import …` find this checkout, and not another folder of that name?"""
     found = list(metadata.distributions(name="contrastive-sentence-embeddings"))
     if not found:
-        return [f"the course itself is not installed in {sys.prefix}, so notebooks will not find `lib`. {_INSTALL}"]
+        return [
+            f"the course itself is not installed in {sys.prefix}, so notebooks will not find `lib`."
+            f" {_INSTALL}"
+        ]
     where = next(filter(None, (one.read_text("direct_url.json") for one in found)), None)
     try:
         url = json.loads(where)["url"] if where else ""
@@ -98,8 +119,8 @@ def kernel():
     if Path(command).name == command or Path(command).parent == own:
         return []
     return [
-        f'the kernel "Python 3" starts {command}, not this environment. Choose another in Kernel → Change Kernel, or: '
-        f"{sys.executable} -m ipykernel install --sys-prefix"
+        f'the kernel "Python 3" starts {command}, not this environment. Choose another in Kernel →'
+        f" Change Kernel, or: {sys.executable} -m ipykernel install --sys-prefix"
     ]
 
 
@@ -113,7 +134,10 @@ def memory(gib=None):
             return []
     if gib >= MEMORY_GIB:
         return []
-    return [f"{gib:.1f} GiB of memory are free, {MEMORY_GIB:g} are needed: close other programs or other kernels"]
+    return [
+        f"{gib:.1f} GiB of memory are free, {MEMORY_GIB:g} are needed: close other programs or"
+        " other kernels"
+    ]
 
 
 def disk(folder=None, gib=None):
@@ -121,11 +145,17 @@ def disk(folder=None, gib=None):
     folder = Path(folder or os.environ.get("CSE_OUTPUTS") or ROOT / "outputs")
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir():
-        return [f"{there} is a file, so nothing can be written to {folder}: name another folder in CSE_OUTPUTS"]
+        return [
+            f"{there} is a file, so nothing can be written to {folder}: name another folder in"
+            " CSE_OUTPUTS"
+        ]
     gib = shutil.disk_usage(there).free / 2**30 if gib is None else gib
     found = []
     if gib < DISK_GIB:
-        found.append(f"{gib:.1f} GiB are free on the disk of {folder}: make room, or name a folder in CSE_OUTPUTS")
+        found.append(
+            f"{gib:.1f} GiB are free on the disk of {folder}: make room, or name a folder in"
+            " CSE_OUTPUTS"
+        )
     if not os.access(there, os.W_OK):
         found.append(f"{there} cannot be written: name another folder in CSE_OUTPUTS")
     return found
@@ -149,7 +179,11 @@ def main(arguments=None):
         return 2
     for line in found:
         print(f"* {line}")
-    print(f"{len(found)} problem{'s' * (len(found) != 1)} found" if found else "ready: `make lab` opens the notebooks")
+    print(
+        f"{len(found)} problem{'s' * (len(found) != 1)} found"
+        if found
+        else "ready: `make lab` opens the notebooks"
+    )
     return int(bool(found))
 
 

@@ -73,7 +73,10 @@ def load(folder: Path) -> State | None:
 def set_aside(folder: Path, reason: Exception) -> None:
     """Give a damaged checkpoint another name, with a warning, so that the training begins anew."""
     os.replace(folder / NAME, folder / DAMAGED)
-    warnings.warn(f"{reason}; it is now {folder / DAMAGED}, and the training starts again from step 0", stacklevel=2)
+    warnings.warn(
+        f"{reason}; it is now {folder / DAMAGED}, and the training starts again from step 0",
+        stacklevel=2,
+    )
 
 
 def discard(folder: Path) -> None:

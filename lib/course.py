@@ -1,7 +1,8 @@
 """Execute the notebooks: the whole course, or one notebook with parameters of one's own.
 
-`python -m lib course` executes all at the `mini` profile into `outputs/`, with an index page, rendered pages and a
-table of results; `python -m lib run NAME` executes one, optionally without the cells tagged `lesson`.
+`python -m lib course` executes all at the `mini` profile into `outputs/`, with an index page,
+rendered pages and a table of results; `python -m lib run NAME` executes one, optionally without the
+cells tagged `lesson`.
 
 An executed notebook, and a page, is written under a temporary name and renamed when it is
 complete; a notebook that failed is kept as `<name>.failed.ipynb`.
@@ -39,10 +40,23 @@ from lib.data.readers import yaml_value
 from lib.pages import Outcome, index_page, render, results_table, two_decimals
 
 NOTEBOOK_PATTERN = "[0-9][0-9]_*.ipynb"
-LONGEST = ("03_consert", "05_sda", "04_una", "02_simcse")  # begun first, so that no core idles at the end
+LONGEST = (
+    "03_consert",
+    "05_sda",
+    "04_una",
+    "02_simcse",
+)  # begun first, so that no core idles at the end
 
 
-KINDS = ("None", "bool", "int", "float", "list", "dict", "str")  # in the order in which a text is tried
+KINDS = (
+    "None",
+    "bool",
+    "int",
+    "float",
+    "list",
+    "dict",
+    "str",
+)  # in the order in which a text is tried
 
 
 class CourseError(ValueError):
@@ -61,7 +75,9 @@ def notebooks(folder: Path | None = None) -> list[Path]:
     folder = folder or paths.NOTEBOOKS
     found = sorted(folder.glob(NOTEBOOK_PATTERN))
     if not found:
-        raise CourseError(f"No notebook named like 01_name.ipynb in {folder}; name the folder with --notebooks.")
+        raise CourseError(
+            f"No notebook named like 01_name.ipynb in {folder}; name the folder with --notebooks."
+        )
     return found
 
 
@@ -74,10 +90,14 @@ def find_notebook(name: str, folder: Path | None = None) -> Path:
     if name.endswith(".ipynb") and Path(name).is_file():
         return Path(name).resolve()
     if Path(name).name != name:
-        raise CourseError(f"No notebook {name!r}: no such file, or its name does not end in .ipynb.")
+        raise CourseError(
+            f"No notebook {name!r}: no such file, or its name does not end in .ipynb."
+        )
     known = notebooks(folder)
     stem = Path(name).name.removesuffix(".ipynb")
-    matches = [path for path in known if path.stem == stem] or [p for p in known if p.stem.split("_")[0] == stem]
+    matches = [path for path in known if path.stem == stem] or [
+        p for p in known if p.stem.split("_")[0] == stem
+    ]
     if len(matches) != 1:
         stems = [path.stem for path in known]
         hint = _did_you_mean(stem, stems)
@@ -155,7 +175,8 @@ def _is(value: Any, kind: str) -> bool:
 
 
 def parameter_kinds(notebook: Path) -> dict[str, str]:
-    """Names that the notebook's cell tagged `parameters` assigns, in order, with their declared types.
+    """Names that the notebook's cell tagged `parameters` assigns, in order, with their declared
+    types.
 
     The type is the annotation, else that of the default, else "". Read from the syntax tree:
     papermill's own inspection misses annotations such as `str | None`.
@@ -164,11 +185,15 @@ def parameter_kinds(notebook: Path) -> dict[str, str]:
         CourseError: no notebook, or its parameters are no Python.
     """
     cells = read_notebook(notebook).cells
-    source = next((cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])), "")
+    source = next(
+        (cell.source for cell in cells if "parameters" in cell.metadata.get("tags", [])), ""
+    )
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError) as error:
-        raise CourseError(f"{notebook}: the cell tagged `parameters` is no Python: {error}") from error
+        raise CourseError(
+            f"{notebook}: the cell tagged `parameters` is no Python: {error}"
+        ) from error
     found = {}
     for node in body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -217,7 +242,9 @@ def check_parameters(notebook: Path, parameters: dict[str, Any]) -> None:
         if name not in known:
             listed = ", ".join(known) or "none (no cell is tagged `parameters`)"
             hint = _did_you_mean(name, known)
-            raise CourseError(f"{notebook.stem} has no parameter {name!r}{hint} Its parameters: {listed}.")
+            raise CourseError(
+                f"{notebook.stem} has no parameter {name!r}{hint} Its parameters: {listed}."
+            )
 
 
 def without_lesson(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -262,12 +289,15 @@ class OwnKernel(AsyncKernelManager):
 
 
 class Progress:
-    """One line of progress: rewritten every second on a terminal, a line every `every` seconds elsewhere.
+    """One line of progress: rewritten every second on a terminal, a line every `every` seconds
+    elsewhere.
 
     A notebook that is not `alone` on the terminal has lines of its own there too.
     """
 
-    def __init__(self, label: str, cells: int, stream: TextIO, every: float = 15.0, alone: bool = True) -> None:
+    def __init__(
+        self, label: str, cells: int, stream: TextIO, every: float = 15.0, alone: bool = True
+    ) -> None:
         self.label, self.cells, self.stream, self.every = label, cells, stream, every
         self.cell = 0
         self.live = alone and stream.isatty()
@@ -282,7 +312,12 @@ class Progress:
             self._write(f"{self.label}: {self.cells} cells\n")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
         self._done.set()
         if self.live:
             self._ticker.join()
@@ -297,7 +332,10 @@ class Progress:
 
     def line(self) -> str:
         """Which notebook, which cell, elapsed minutes and seconds."""
-        return f"{self.label}: cell {self.cell} of {self.cells}, {clock(time.monotonic() - self._start)}"
+        return (
+            f"{self.label}: cell {self.cell} of {self.cells},"
+            f" {clock(time.monotonic() - self._start)}"
+        )
 
     def _tick(self) -> None:
         while not self._done.wait(1.0):
@@ -340,7 +378,9 @@ def execute(
     node = read_notebook(notebook)
     if not lesson:
         node = without_lesson(node)
-    cells = sum(cell.cell_type == "code" and bool(cell.source.strip()) for cell in node.cells) + bool(parameters)
+    cells = sum(
+        cell.cell_type == "code" and bool(cell.source.strip()) for cell in node.cells
+    ) + bool(parameters)
     failed = target.with_suffix(".failed.ipynb")
     start = time.monotonic()
     label = label or notebook.stem
@@ -349,7 +389,10 @@ def execute(
     with files.scratch_folder(target) as folder:
         source, partial = folder / notebook.name, folder / f"executed-{target.name}"
         nbformat.write(node, source)
-        with open(os.devnull, "w") as nowhere, Progress(label, cells, stream or nowhere, alone=alone) as progress:
+        with (
+            open(os.devnull, "w") as nowhere,
+            Progress(label, cells, stream or nowhere, alone=alone) as progress,
+        ):
             error = _papermill(source, partial, parameters, progress)
         final = failed if error else target
         if partial.exists():
@@ -359,7 +402,9 @@ def execute(
     return Outcome(notebook.stem, final, time.monotonic() - start, cells, error)
 
 
-def _papermill(source: Path, partial: Path, parameters: dict[str, Any], progress: Progress) -> str | None:
+def _papermill(
+    source: Path, partial: Path, parameters: dict[str, Any], progress: Progress
+) -> str | None:
     """Execute `source` into `partial`; the error as text, or None."""
     logging.getLogger("papermill").setLevel(logging.ERROR)
     try:
@@ -375,7 +420,9 @@ def _papermill(source: Path, partial: Path, parameters: dict[str, Any], progress
     except PapermillExecutionError as error:
         return f"cell [{error.exec_count}]: {error.ename}: {_uncoloured(error.evalue)}"
     except NoSuchKernel as error:
-        raise CourseError(f"ipykernel is missing in {sys.prefix}; run `make setup` and use its Python.") from error
+        raise CourseError(
+            f"ipykernel is missing in {sys.prefix}; run `make setup` and use its Python."
+        ) from error
     except Exception as error:
         return f"cell [{progress.cell}]: {type(error).__name__}: {error}"
     return None
@@ -394,17 +441,23 @@ def clock(seconds: float) -> str:
 
 
 def course(
-    folder: Path | None = None, stream: TextIO | None = None, log: Callable[[str], None] | None = None, jobs: int = 1
+    folder: Path | None = None,
+    stream: TextIO | None = None,
+    log: Callable[[str], None] | None = None,
+    jobs: int = 1,
 ) -> int:
     """Execute every notebook at the `mini` profile; 0 if all succeeded, else 1.
 
-    With `jobs` above 1, that many at a time, the longest first, each with its share of the processor's cores and with
-    progress on the standard output; the last notebook, which reads what the others have left, begins after them.
+    With `jobs` above 1, that many at a time, the longest first, each with its share of the
+    processor's cores and with progress on the standard output; the last notebook, which reads what
+    the others have left, begins after them.
     """
     log = log or (lambda text: None)
     sources = notebooks(folder)
     outputs = paths.outputs()
-    labelled = [(notebook, f"[{n}/{len(sources)}] {notebook.stem}") for n, notebook in enumerate(sources, 1)]
+    labelled = [
+        (notebook, f"[{n}/{len(sources)}] {notebook.stem}") for n, notebook in enumerate(sources, 1)
+    ]
     outcomes = []
     for label, outcome in _all(labelled, stream, jobs):
         outcomes.append(outcome)
@@ -417,7 +470,12 @@ def course(
         log(f"\nNo table of results: {error}")
     page = index_page(outcomes, results, outputs)
     if not results.empty:
-        log("\n" + results.head(40).to_string(index=False, float_format=two_decimals, na_rep="", max_colwidth=40))
+        log(
+            "\n"
+            + results.head(40).to_string(
+                index=False, float_format=two_decimals, na_rep="", max_colwidth=40
+            )
+        )
     log("\nExecuted notebooks:\n" + "\n".join(f"  {outcome.path}" for outcome in outcomes))
     log(f"Pages: {page}")
     for outcome in outcomes:
@@ -426,7 +484,9 @@ def course(
     return int(any(outcome.error for outcome in outcomes))
 
 
-def _all(labelled: Sequence[tuple[Path, str]], stream: TextIO | None, jobs: int) -> Iterator[tuple[str, Outcome]]:
+def _all(
+    labelled: Sequence[tuple[Path, str]], stream: TextIO | None, jobs: int
+) -> Iterator[tuple[str, Outcome]]:
     """Label and outcome of each notebook, as they end."""
     together = len(labelled) - 1 if jobs > 1 and len(labelled) > 2 else 0
     if together:
@@ -436,7 +496,8 @@ def _all(labelled: Sequence[tuple[Path, str]], stream: TextIO | None, jobs: int)
 
 
 def _several(labelled: Sequence[tuple[Path, str]], jobs: int) -> Iterator[tuple[str, Outcome]]:
-    """`jobs` notebooks at a time; none is handed out before a process is free, so that Ctrl-C ends all of them."""
+    """`jobs` notebooks at a time; none is handed out before a process is free, so that Ctrl-C ends
+    all of them."""
     running: dict[Future[Outcome], str] = {}
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _share_cores, (jobs,))
     try:
@@ -471,7 +532,9 @@ def _beside_others(notebook: Path, label: str) -> Outcome:
 def _one(notebook: Path, label: str, stream: TextIO | None, alone: bool = True) -> Outcome:
     target = paths.outputs() / notebook.stem / notebook.name
     try:
-        outcome = execute(notebook, target, {"profile": "mini"}, label=label, stream=stream, alone=alone)
+        outcome = execute(
+            notebook, target, {"profile": "mini"}, label=label, stream=stream, alone=alone
+        )
     except CourseError as error:
         outcome = Outcome(notebook.stem, target, 0.0, 0, str(error))
     if outcome.path.exists():
@@ -480,7 +543,8 @@ def _one(notebook: Path, label: str, stream: TextIO | None, alone: bool = True) 
 
 
 def affordable_jobs(wanted: int, cores: int | None = None, gib: float | None = None) -> int:
-    """How many notebooks at a time the machine has cores and free memory for: at least 1, at most `wanted`.
+    """How many notebooks at a time the machine has cores and free memory for: at least 1, at most
+    `wanted`.
 
     Args:
         cores, gib: cores and free memory in GiB, both measured if None.

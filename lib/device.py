@@ -6,7 +6,8 @@ import torch
 
 
 def resolve_device(device: str = "auto") -> torch.device:
-    """`"auto"` is the first CUDA GPU if there is one, else the CPU; any other name is taken as it is.
+    """`"auto"` is the first CUDA GPU if there is one, else the CPU; any other name is taken as it
+    is.
 
     A Mac's GPU is used only if it is named: `"mps"`.
 
@@ -35,9 +36,11 @@ def resolve_device(device: str = "auto") -> torch.device:
 def resolve_precision(precision: str = "auto", device: str | torch.device = "cpu") -> str:
     """`"auto"` is bf16 autocast where the device multiplies bf16 matrices in hardware, else fp32.
 
-    That means: GPUs that have bf16 units (compute capability 8 or more, or AMD's), and CPUs with AMX tiles or
-    AVX512-BF16. On other CPUs bf16 is emulated and several times slower than fp32. The environment variable
-    `CSE_AUTO_PRECISION`, fp32 or bf16, says what "auto" means in its place; a precision that is named is not touched.
+    That means: GPUs that have bf16 units (compute capability 8 or more, or AMD's), and CPUs with
+        AMX tiles or
+    AVX512-BF16. On other CPUs bf16 is emulated and several times slower than fp32. The environment
+    variable `CSE_AUTO_PRECISION`, fp32 or bf16, says what "auto" means in its place; a precision
+    that is named is not touched.
 
     Raises:
         ValueError: `precision` is not one of auto, fp32, bf16.

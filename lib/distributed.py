@@ -141,11 +141,13 @@ class Group:
             raise ValueError(f"a batch of {rows} does not divide among {self.size} processes")
 
     def gather(self, views: Sequence[Tensor]) -> list[Tensor]:
-        """The whole batch's embeddings (n, d) of each view, with gradients to this process's rows."""
+        """The whole batch's embeddings (n, d) of each view, with gradients to this process's
+        rows."""
         return list(views) if self.size == 1 else [_Gather.apply(z) for z in views]
 
     def backward(self, loss: Tensor) -> None:
-        """Back-propagate so that the averaged gradient is the gradient of `loss` over the whole batch."""
+        """Back-propagate so that the averaged gradient is the gradient of `loss` over the whole
+        batch."""
         (loss * self.size).backward()
 
     def agree(self, flag: bool) -> bool:

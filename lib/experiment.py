@@ -37,11 +37,13 @@ def resolve(
     n_sentences: int | None = None,
     **changes,
 ) -> tuple[Profile, Recipe, int | None]:
-    """Profile, recipe and number of steps of a run; a parameter given explicitly wins over the profile.
+    """Profile, recipe and number of steps of a run; a parameter given explicitly wins over the
+    profile.
 
     Args:
-        method: recipe without its first part: `simcse` is `mini_simcse` at mini and small, `paper_simcse_bert`
-            at full (where the backbone's family picks the recipe); a full recipe name is taken as it is.
+        method: recipe without its first part: `simcse` is `mini_simcse` at mini and small,
+            `paper_simcse_bert` at full (where the backbone's family picks the recipe); a full
+            recipe name is taken as it is.
         model: encoder to start from; None is the profile's.
         max_steps: 0 to 10,000,000; None is the profile's.
         corpus: training text, all of it, as `lib.data.corpus` names it; None is the profile's.
@@ -64,15 +66,28 @@ def resolve(
         chosen = replace(chosen, n_sentences=n_sentences)
     given = {k: v for k, v in changes.items() if v is not None}
     if fixed := {"name", "source", "backbone"} & set(given):
-        raise ValueError(f"{sorted(fixed)[0]} is no parameter of a run: name a recipe in method, an encoder in model")
+        raise ValueError(
+            f"{sorted(fixed)[0]} is no parameter of a run: name a recipe in method, an encoder in"
+            " model"
+        )
     if chosen.eval_every is not None:
         given.setdefault("eval_every", chosen.eval_every)
     name = method if method.startswith(("mini_", "paper_")) else f"{chosen.recipes}_{method}"
     if name == f"paper_{method}" and name not in RECIPES:
-        name += "_zh" if profile_name == "chinese" else "_roberta" if "roberta" in (model or "") else "_bert"
+        name += (
+            "_zh"
+            if profile_name == "chinese"
+            else "_roberta"
+            if "roberta" in (model or "")
+            else "_bert"
+        )
     base = recipe(name)
     backbone = model or chosen.model or base.backbone
-    return chosen, base.changed(backbone=backbone, **given), max_steps if max_steps is not None else chosen.max_steps
+    return (
+        chosen,
+        base.changed(backbone=backbone, **given),
+        max_steps if max_steps is not None else chosen.max_steps,
+    )
 
 
 def _check_names(**names: object) -> None:
@@ -85,10 +100,14 @@ def _check_names(**names: object) -> None:
 
 
 def with_text_at_hand(chosen: Profile, data_dir: str | None = None) -> Profile:
-    """The profile with the training text that is here: wiki1m in place of the Wikipedia dumps, with a warning."""
+    """The profile with the training text that is here: wiki1m in place of the Wikipedia dumps, with
+    a warning."""
     found = data.at_hand(chosen.corpus, data_dir)
     if found != chosen.corpus:
-        message = f"the corpus {chosen.corpus!r} is not here: {found!r} is read in its place, and recorded so"
+        message = (
+            f"the corpus {chosen.corpus!r} is not here: {found!r} is read in its place, and"
+            " recorded so"
+        )
         warnings.warn(message, stacklevel=2)
     return replace(chosen, corpus=found)
 
@@ -101,7 +120,9 @@ def sentences_of(chosen: Profile, data_dir: str | None = None) -> list[str]:
     stamps = []
     for path in data.corpus_files(chosen.corpus, data_dir):
         found = path.stat()
-        stamps.append((str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+        stamps.append(
+            (str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+        )
     return list(_corpus(chosen.corpus, data_dir, chosen.n_sentences, tuple(stamps)))
 
 
@@ -111,11 +132,15 @@ def _corpus(name: str, data_dir: str | None, n: int | None, stamps: tuple) -> tu
 
 
 def rewritten(wanted: Recipe, sentences: list[str], seed: int = 0) -> dict[str, list[str]]:
-    """The training text after each rule of SDA that the recipe asks for; parses are kept in `outputs/parses`."""
+    """The training text after each rule of SDA that the recipe asks for; parses are kept in
+    `outputs/parses`."""
     shares = {"negation": 1.0} if wanted.negative == "sda" else {}
     if wanted.positive == "sda":
         if wanted.rule in shares:
-            raise ValueError("rule='negation' makes the positives, which are the hard negatives of negative='sda' too")
+            raise ValueError(
+                "rule='negation' makes the positives, which are the hard negatives of"
+                " negative='sda' too"
+            )
         shares[wanted.rule] = wanted.augmented_share
     if not shares:
         return {}
@@ -132,13 +157,17 @@ def rewritten(wanted: Recipe, sentences: list[str], seed: int = 0) -> dict[str, 
 
 
 def cores() -> int:
-    """Processor cores that this process may use, shared among the processes of one training on this machine."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Processor cores that this process may use, shared among the processes of one training on this
+    machine."""
+    available = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return max(1, available // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
 def positives_of(wanted: Recipe, chosen: Profile, data_dir: str | None = None) -> list[str]:
-    """The lines of `positive_file` that belong to the sentences of `sentences_of`, one each, in their order.
+    """The lines of `positive_file` that belong to the sentences of `sentences_of`, one each, in
+    their order.
 
     Raises:
         ValueError: no file is named, or it does not belong to the training text line by line.
@@ -149,7 +178,11 @@ def positives_of(wanted: Recipe, chosen: Profile, data_dir: str | None = None) -
 
 
 def encode_as(
-    encoder: Encoder, wanted: Recipe, precision: str = "fp32", pooling: str | None = None, max_length: int = 0
+    encoder: Encoder,
+    wanted: Recipe,
+    precision: str = "fp32",
+    pooling: str | None = None,
+    max_length: int = 0,
 ) -> evaluate.Encode:
     """How the recipe's sentences become vectors at evaluation, with its own pooling or another.
 
@@ -164,9 +197,9 @@ def encode_as(
 class DevScore:
     """The profile's dev set as a function of an encoder: Spearman ×100.
 
-    The embeddings of the last call and of the highest score are kept, so that the geometry of those two states
-    costs no second encoding. Those of the highest are not where a training is taken up (`resumed`): a later state may
-    have the very score of one from before the interruption.
+    The embeddings of the last call and of the highest score are kept, so that the geometry of those
+    two states costs no second encoding. Those of the highest are not where a training is taken up
+    (`resumed`): a later state may have the very score of one from before the interruption.
     """
 
     def __init__(
@@ -186,7 +219,9 @@ class DevScore:
         known = self._known(encoder)
         score = evaluate.pairs_spearman(known, self.pairs)
         self.kept["last"] = score, known
-        if not self.resumed and ("best" not in self.kept or train.is_better(score, self.kept["best"][0])):
+        if not self.resumed and (
+            "best" not in self.kept or train.is_better(score, self.kept["best"][0])
+        ):
             self.kept["best"] = score, known
         return score
 
@@ -196,11 +231,15 @@ class DevScore:
         It is encoded again if its score was measured before an interruption.
         """
         measured, known = self.kept.get(which, (None, None))
-        return evaluate.geometry(known if known and measured == score else self._known(encoder), self.pairs)
+        return evaluate.geometry(
+            known if known and measured == score else self._known(encoder), self.pairs
+        )
 
     def _known(self, encoder: Encoder) -> evaluate.Encode:
         sentences = [*self.pairs.sentence1, *self.pairs.sentence2]
-        encode = encode_as(encoder, self.wanted, self.precision, max_length=self.wanted.dev_max_length)
+        encode = encode_as(
+            encoder, self.wanted, self.precision, max_length=self.wanted.dev_max_length
+        )
         return evaluate.remember(encode, sentences)
 
 
@@ -215,14 +254,16 @@ def test_metrics(
 ) -> dict:
     """The profile's test scores and dev geometry, each key ending in `suffix`; Spearman ×100.
 
-    The test scores with the recipe's `also_pooling`, which is named in their keys, come with them. A `geometry`
-    that is known already is taken as it is.
+    The test scores with the recipe's `also_pooling`, which is named in their keys, come with them.
+    A `geometry` that is known already is taken as it is.
     """
     if geometry is None:
         encode = encode_as(encoder, wanted, precision, max_length=wanted.dev_max_length)
         geometry = evaluate.geometry(encode, dev_pairs(chosen, data_dir))
     encode = encode_as(encoder, wanted, precision, max_length=wanted.test_max_length)
-    scores = test_scores(encode, chosen, data_dir) | {f"dev_{name}": value for name, value in geometry.items()}
+    scores = test_scores(encode, chosen, data_dir) | {
+        f"dev_{name}": value for name, value in geometry.items()
+    }
     if wanted.also_pooling:
         encode = encode_as(encoder, wanted, precision, wanted.also_pooling, wanted.test_max_length)
         again = test_scores(encode, chosen, data_dir)
@@ -230,13 +271,17 @@ def test_metrics(
     return {f"{name}_{suffix}": value for name, value in scores.items()}
 
 
-def test_scores(encode: evaluate.Encode, chosen: Profile, data_dir: str | None = None) -> dict[str, float]:
+def test_scores(
+    encode: evaluate.Encode, chosen: Profile, data_dir: str | None = None
+) -> dict[str, float]:
     """The profile's test scores of any `encode`, Spearman ×100."""
     if chosen.test == "mini":
         return {"mini_test_spearman": evaluate.pairs_spearman(encode, data.mini_pairs("test"))}
     if chosen.test == "cnsd":
         return {"cnsd_test_spearman": evaluate.pairs_spearman(encode, data.cnsd("test", data_dir))}
-    scores = {f"{task}_test_spearman": value for task, value in evaluate.sts7(encode, data_dir).items()}
+    scores = {
+        f"{task}_test_spearman": value for task, value in evaluate.sts7(encode, data_dir).items()
+    }
     scores["sts7_test_avg"] = scores.pop("avg_test_spearman")
     return scores
 
@@ -250,7 +295,10 @@ def scores_of(chosen: Profile, wanted: Recipe) -> list[str]:
     """
     tests = [f"{chosen.test}_test_spearman"]
     if chosen.test == "sts7":
-        tests = [*(f"{task}_test_spearman" for task in (*data.STS_SUBSETS, "STS-B", "SICK-R")), "sts7_test_avg"]
+        tests = [
+            *(f"{task}_test_spearman" for task in (*data.STS_SUBSETS, "STS-B", "SICK-R")),
+            "sts7_test_avg",
+        ]
     names = [f"{chosen.dev}_dev_spearman", *(f"dev_{name}" for name in GEOMETRY), *tests]
     if wanted.also_pooling:
         names += [f"{name}_{wanted.also_pooling}" for name in tests]
@@ -277,17 +325,19 @@ def run(
     progress: bool = False,
     **changes,
 ) -> runs.Run:
-    """Train once and evaluate the best and the last checkpoint; a run that is finished is not done again.
+    """Train once and evaluate the best and the last checkpoint; a run that is finished is not done
+    again.
 
-    That holds across notebooks: a finished run of the same id in the same outputs folder is copied. An interrupted run
-    is taken up where its checkpoint stands; one that another process is training is waited for. Of several processes
-    (`torchrun`) the first evaluates and writes.
+    That holds across notebooks: a finished run of the same id in the same outputs folder is copied.
+        An interrupted run
+    is taken up where its checkpoint stands; one that another process is training is waited for. Of
+    several processes (`torchrun`) the first evaluates and writes.
 
     Args:
         notebook: the folder's name under `outputs/`.
         method, model, max_steps, changes: as `resolve`; `max_steps=0` evaluates without training.
-        precision: of the training; scoring: of the embeddings that are scored. What they are resolved to is recorded
-            and part of the id.
+        precision: of the training; scoring: of the embeddings that are scored. What they are
+            resolved to is recorded and part of the id.
         output_dir: outputs folder (None: `paths.outputs()`).
         force: run again although a result is there.
 
@@ -328,15 +378,21 @@ def run(
 def _train_and_score(record, chosen, wanted, steps, sentences, data_dir, scoring, machine) -> None:
     """The run itself; with `steps=0` there is no training. The main process writes."""
     encoder = _new_encoder(wanted, record.seed)
-    dev = DevScore(chosen, wanted, data_dir, scoring, resumed=(record.folder / checkpoint.NAME).exists())
+    dev = DevScore(
+        chosen, wanted, data_dir, scoring, resumed=(record.folder / checkpoint.NAME).exists()
+    )
     if steps == 0:
         score = dev(encoder.to(resolve_device(machine["device"])))
-        result = train.Result(history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score)
+        result = train.Result(
+            history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score
+        )
     else:
         feed = _feed(wanted, chosen, sentences, encoder, record.seed, data_dir, machine["progress"])
         result = train.fit(encoder, feed, max_steps=steps, dev=dev, out=record.folder, **machine)
     if is_main_process():
-        record.finish(_metrics(encoder, result, wanted, chosen, data_dir, scoring, dev), result.history)
+        record.finish(
+            _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev), result.history
+        )
         train.discard_checkpoint(record.folder)
 
 
@@ -354,7 +410,8 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _tidied(record: runs.Run) -> runs.Run:
-    """A finished run without what a killed process left in its folder; left alone while another is at work there."""
+    """A finished run without what a killed process left in its folder; left alone while another is
+    at work there."""
     if (record.folder / "checkpoint.safetensors").exists() or record.remains():
         try:
             with files.locked(record.folder, timeout=0):
@@ -381,14 +438,17 @@ def _new_encoder(wanted: Recipe, seed: int) -> Encoder:
 
 
 def _feed(wanted, chosen, sentences, encoder, seed, data_dir, progress) -> Feed:
-    """The batches of the run: its text with the positives and hard negatives that the recipe asks for."""
+    """The batches of the run: its text with the positives and hard negatives that the recipe asks
+    for."""
     texts = rewritten(wanted, sentences, seed)
     aligned = texts[wanted.rule] if wanted.positive == "sda" else None
     if wanted.positive == "file":
         aligned = positives_of(wanted, chosen, data_dir)
     negated = texts.get("negation")
     tokenizer = encoder.tokenizer
-    return Feed.of(sentences, wanted, tokenizer, seed, aligned=aligned, negated=negated, progress=progress)
+    return Feed.of(
+        sentences, wanted, tokenizer, seed, aligned=aligned, negated=negated, progress=progress
+    )
 
 
 def _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev) -> dict[str, object]:
@@ -402,15 +462,23 @@ def _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev) -> dict[st
     at_last = score("last", last_score)
     metrics = {f"{chosen.dev}_dev_spearman_last": last_score} | at_last
     if result.best_state is None or result.best_step == result.steps:
-        metrics.update({f"{name.removesuffix('last')}best": value for name, value in at_last.items()})
+        metrics.update(
+            {f"{name.removesuffix('last')}best": value for name, value in at_last.items()}
+        )
     else:
         encoder.load_trained_state(result.best_state)
         metrics.update(score("best", result.best_score))
     if wanted.transfer_pooling:
         encode = encode_as(
-            encoder, replace(wanted, whiten=False), scoring, wanted.transfer_pooling, wanted.test_max_length
+            encoder,
+            replace(wanted, whiten=False),
+            scoring,
+            wanted.transfer_pooling,
+            wanted.test_max_length,
         )
-        metrics.update({f"{k}_transfer_best": v for k, v in transfer.transfer7(encode, data_dir).items()})
+        metrics.update(
+            {f"{k}_transfer_best": v for k, v in transfer.transfer7(encode, data_dir).items()}
+        )
     if result.best_state is not None:
         tail = result.history[-min(10, len(result.history)) :]
         metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))

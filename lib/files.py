@@ -1,7 +1,9 @@
-"""Files that are complete or not there: written under a temporary name, renamed, and swept after a kill.
+"""Files that are complete or not there: written under a temporary name, renamed, and swept after a
+kill.
 
-A temporary name is `.<name>.tmp-<host>-<process>-<8 hex>`, so that no two writers share one, not even on two machines
-with one process number. What a killed writer left is removed by the next one that writes the same name.
+A temporary name is `.<name>.tmp-<host>-<process>-<8 hex>`, so that no two writers share one, not
+even on two machines with one process number. What a killed writer left is removed by the next one
+that writes the same name.
 """
 
 import hashlib
@@ -49,13 +51,17 @@ def make_folder(folder: Path, other: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OSError(f"no folder {folder} can be made ({error.strerror}): name another with {other}") from error
+        raise OSError(
+            f"no folder {folder} can be made ({error.strerror}): name another with {other}"
+        ) from error
 
 
 def sweep(path: Path) -> None:
-    """Remove what killed writers of `path` left beside it; a folder that was moved aside gets its name back.
+    """Remove what killed writers of `path` left beside it; a folder that was moved aside gets its
+    name back.
 
-    The remains of a process on this machine go as soon as it has ended, those of another machine after a day.
+    The remains of a process on this machine go as soon as it has ended, those of another machine
+    after a day.
     """
     for remains in path.parent.glob(f".{path.name}.old-*"):
         if _is_abandoned(remains):
@@ -79,7 +85,8 @@ def sweep_folder(folder: Path) -> None:
 
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """A folder beside `path` for this process alone, removed at the end; what killed ones left of `path` goes first.
+    """A folder beside `path` for this process alone, removed at the end; what killed ones left of
+    `path` goes first.
 
     Raises:
         OSError: nothing can be written beside `path`.
@@ -89,7 +96,9 @@ def scratch_folder(path: Path) -> Iterator[Path]:
         sweep(path)
         folder.mkdir(parents=True)
     except OSError as error:
-        raise OSError(f"nothing can be written to {path.parent} ({error.strerror}): name another place") from error
+        raise OSError(
+            f"nothing can be written to {path.parent} ({error.strerror}): name another place"
+        ) from error
     try:
         yield folder
     finally:
@@ -134,10 +143,11 @@ def remove(path: Path) -> None:
 
 @contextmanager
 def written(path: str | Path) -> Iterator[Path]:
-    """A temporary name to write a file or a folder to; on success it takes the place of `path`, else it is removed.
+    """A temporary name to write a file or a folder to; on success it takes the place of `path`,
+    else it is removed.
 
-    Readers see the old content or the new one, never a part. A folder that stood there is removed only after the new
-    one has its name.
+    Readers see the old content or the new one, never a part. A folder that stood there is removed
+    only after the new one has its name.
 
     Example:
         >>> import tempfile; folder = Path(tempfile.mkdtemp())
@@ -193,8 +203,8 @@ def write_json(path: str | Path, content: Any) -> None:
 def locked(path: str | Path, timeout: float = -1) -> Iterator[None]:
     """One process at a time, on any machine that shares the folder; others wait.
 
-    The lock is the file `.<name>.lock` beside `path`. It is empty and stays: a lock that is removed while somebody
-    waits for it lets two in.
+    The lock is the file `.<name>.lock` beside `path`. It is empty and stays: a lock that is removed
+    while somebody waits for it lets two in.
 
     Args:
         timeout: seconds to wait; below 0: for ever.
@@ -218,7 +228,8 @@ def sha256(path: str | Path) -> str:
 
 
 def is_foreign(path: Path, mark: str) -> bool:
-    """Whether `path` must not be replaced: it is a file, or a folder with content but without `mark`.
+    """Whether `path` must not be replaced: it is a file, or a folder with content but without
+    `mark`.
 
     Args:
         mark: name of a file that every folder of our own making has.

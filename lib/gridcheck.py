@@ -1,4 +1,5 @@
-"""Is a grid file right? Every key and value, before anything is trained; each error names file, cell and key."""
+"""Is a grid file right? Every key and value, before anything is trained; each error names file,
+cell and key."""
 
 import math
 import reprlib

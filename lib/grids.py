@@ -34,10 +34,12 @@ class Cell:
     """One cell of a table: its place, and the notebook parameters that lead to it.
 
     Attributes:
-        row, column: where the paper prints it (`row_id` and column of its CSV); a column that it does not print has no
-            figure of the paper's. A grid of our own names its rows freely. `{seed}` in a row stands for the seed.
+        row, column: where the paper prints it (`row_id` and column of its CSV); a column that it
+            does not print has no figure of the paper's. A grid of our own names its rows freely.
+            `{seed}` in a row stands for the seed.
         set: parameters, without profile and seed.
-        smaller: parameters that take the place of the paper's model at mini and small; None: no such version.
+        smaller: parameters that take the place of the paper's model at mini and small; None: no
+            such version.
     """
 
     row: str
@@ -70,7 +72,8 @@ class Grid:
     common: Mapping[str, object] = field(default_factory=dict)
 
     def runs(self, seeds: tuple[int, ...] = ()) -> Iterator[tuple[Cell, int]]:
-        """Cell and seed of every run, seeds outermost; one that two cells share, or that has no seed, comes once."""
+        """Cell and seed of every run, seeds outermost; one that two cells share, or that has no
+        seed, comes once."""
         for place, seed in enumerate(seeds or self.seeds):
             done: list[Mapping[str, object]] = []
             for cell in self.cells:
@@ -79,13 +82,17 @@ class Grid:
                     done.append(cell.set)
                     yield cell, seed
 
-    def at(self, profile_name: str = "", seeds: tuple[int, ...] = (), **parameters: object) -> "Grid":
+    def at(
+        self, profile_name: str = "", seeds: tuple[int, ...] = (), **parameters: object
+    ) -> "Grid":
         """This grid with other seeds, parameters in all cells, or at another profile.
 
-        At `mini` and `small` a paper's recipe becomes the course's of the same method, learning rate and r keep their
-        ratio to the recipe's own, and what names the papers' models and files is left to the profile. At `small` the
-        number of steps is that of the notebook's own small grid. Cells that need paraphrases stay out there, Chinese
-        ones everywhere: there is no such text. At `mini` a grid of ours leaves the text to the profile, too.
+        At `mini` and `small` a paper's recipe becomes the course's of the same method, learning
+        rate and r keep their ratio to the recipe's own, and what names the papers' models and files
+        is left to the profile. At `small` the number of steps is that of the notebook's own small
+        grid. Cells that need paraphrases stay out there, Chinese
+        ones everywhere: there is no such text. At `mini` a grid of ours leaves the text to the
+            profile, too.
 
         Example:
             >>> dict(read("una_table_c6").at("mini").cells[0].set)
@@ -103,15 +110,21 @@ class Grid:
             usual = read(own).common if chosen.name == "small" else {}
             cells = tuple(replace(cell, set={**usual, **cell.set}) for cell in cells)
         if chosen.name == "mini":
-            cells = tuple(replace(c, set={k: v for k, v in c.set.items() if k not in _REAL_DATA}) for c in cells)
+            cells = tuple(
+                replace(c, set={k: v for k, v in c.set.items() if k not in _REAL_DATA})
+                for c in cells
+            )
         if "chinese" in (chosen.name, self.profile) and chosen.name != self.profile:
             cells = ()
         cells = tuple(replace(cell, set={**cell.set, **parameters}) for cell in cells)
-        return replace(self, profile=chosen.name, metric=metric, cells=cells, seeds=seeds or self.seeds)
+        return replace(
+            self, profile=chosen.name, metric=metric, cells=cells, seeds=seeds or self.seeds
+        )
 
 
 def _smaller(cell: Cell, profile_name: str) -> Cell | None:
-    """The cell with the course's recipe in place of the paper's, or None where the profile lacks what it needs."""
+    """The cell with the course's recipe in place of the paper's, or None where the profile lacks
+    what it needs."""
     name = str(cell.set["method"])
     match = _PAPER_RECIPE.fullmatch(name)
     if match is None:
@@ -124,11 +137,15 @@ def _smaller(cell: Cell, profile_name: str) -> Cell | None:
     if given.get("positive", own.positive) == "file":
         if profile_name != "mini":
             return None
-        given |= {} if own.positive_file else {"positive_file": recipe("mini_paraphrase").positive_file}
+        given |= (
+            {} if own.positive_file else {"positive_file": recipe("mini_paraphrase").positive_file}
+        )
     if profile_name == "small" and str(given.get("positive")).endswith("_synonyms"):
         given.setdefault("synonyms", paper.synonyms)
     for key in {"lr", "radius"} & set(given):
-        given[key] = float(f"{float(str(given[key])) * getattr(own, key) / getattr(paper, key):.6g}")
+        given[key] = float(
+            f"{float(str(given[key])) * getattr(own, key) / getattr(paper, key):.6g}"
+        )
     return replace(cell, set={**given, **cell.smaller})
 
 
@@ -152,7 +169,8 @@ def read(name: str | Path) -> Grid:
     content = gridcheck.load(path)
     common, column = content.get("common", {}), content.get("column", "")
     cells = tuple(
-        Cell(**{"column": column, **cell, "set": {**common, **cell.get("set", {})}}) for cell in content["cells"]
+        Cell(**{"column": column, **cell, "set": {**common, **cell.get("set", {})}})
+        for cell in content["cells"]
     )
     places = [(cell.row, cell.column) for cell in cells]
     if twice := {place for place in places if places.count(place) > 1}:
@@ -164,7 +182,9 @@ def read(name: str | Path) -> Grid:
 
 def _key(values: Mapping[str, object]) -> frozenset[tuple[str, object]]:
     """What is set, without the names that have no value."""
-    return frozenset((name, value) for name, value in values.items() if value is not None and value == value)
+    return frozenset(
+        (name, value) for name, value in values.items() if value is not None and value == value
+    )
 
 
 def _wanted(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
@@ -172,15 +192,22 @@ def _wanted(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
     if cell.set["method"] in untrained.METHODS:
         return _key({"recipe": f"{grid.profile}_{cell.set['method']}"})
     chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
-    run = {"profile": chosen.name, "recipe": wanted.name, "max_steps": steps, "corpus": chosen.corpus}
+    run = {
+        "profile": chosen.name,
+        "recipe": wanted.name,
+        "max_steps": steps,
+        "corpus": chosen.corpus,
+    }
     return _key(identity.parameters(wanted) | run)
 
 
 def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
-    """Finished runs of a grid, one row a run: those of `results` (`results/<notebook>.csv`), with row and column.
+    """Finished runs of a grid, one row a run: those of `results` (`results/<notebook>.csv`), with
+    row and column.
 
-    A cell holds runs of one version of SDA's rules, the newest it has; `note` says if that is not today's. Of two runs
-    of one cell and seed, which differ by precision, the later one in `results` is taken.
+    A cell holds runs of one version of SDA's rules, the newest it has; `note` says if that is not
+    today's. Of two runs of one cell and seed, which differ by precision, the later one in `results`
+    is taken.
     """
     found: dict[frozenset[tuple[str, object]], list[int]] = defaultdict(list)
     names = [name for name in results if name in _PARAMETERS]
@@ -194,7 +221,9 @@ def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     for cell in grid.cells:
         same = found[_wanted(grid, cell)]
         newest = max((rules[place] for place in same), default=0)
-        for seed, place in {seeds[place]: place for place in same if rules[place] == newest}.items():
+        for seed, place in {
+            seeds[place]: place for place in same if rules[place] == newest
+        }.items():
             if seed in grid.seeds:
                 places.append(place)
                 rows.append(cell.row.format(seed=seed))
@@ -203,7 +232,8 @@ def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
 
 
 def note(collected: pd.DataFrame) -> str:
-    """One sentence on runs that were made under an older version of SDA's rules than today's; "" if there are none.
+    """One sentence on runs that were made under an older version of SDA's rules than today's; "" if
+    there are none.
 
     Example:
         >>> note(pd.DataFrame({"rules": [1.0, np.nan]}))[:44]
@@ -216,7 +246,9 @@ def note(collected: pd.DataFrame) -> str:
         return ""
     runs_of = f"{len(old)} of these {len(collected)} runs {'was' if len(old) == 1 else 'were'} made"
     versions = " and ".join(map(str, dict.fromkeys(old)))
-    return f"{runs_of} under an older version of SDA's rules ({versions}; today's is {sda.VERSION})."
+    return (
+        f"{runs_of} under an older version of SDA's rules ({versions}; today's is {sda.VERSION})."
+    )
 
 
 def _is_collapsed(collected: pd.DataFrame, metric: str) -> np.ndarray:
@@ -245,26 +277,32 @@ def summary(collected: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame
         for name, metric in metrics.items():
             has_it = part[metric].notna().to_numpy() | _is_collapsed(part, metric)
             lines[str(row)][name] = mean_sd(part.loc[has_it, metric])
-    return pd.DataFrame.from_dict(lines, orient="index", columns=["seeds", *metrics]).rename_axis("row")
+    return pd.DataFrame.from_dict(lines, orient="index", columns=["seeds", *metrics]).rename_axis(
+        "row"
+    )
 
 
 def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     """The paper's figure and ours, one line a cell (Spearman ×100).
 
     Returns:
-        row, column, paper; n, the seeds with this metric; collapsed, how many of them are no number; mean and sd
-        (n − 1) of the metric over all n, NaN where one collapsed.
+        row, column, paper; n, the seeds with this metric; collapsed, how many of them are no
+        number; mean and sd (n − 1) of the metric over all n, NaN where one collapsed.
     """
     runs_of = collect(grid, results)
     scores: dict[tuple[str, str], list[float]] = defaultdict(list)
     values = runs_of[grid.metric] if grid.metric in runs_of else [math.nan] * len(runs_of)
     collapsed = _is_collapsed(runs_of, grid.metric)
-    for row, column, value, lost in zip(runs_of["row"], runs_of["column"], values, collapsed, strict=True):
+    for row, column, value, lost in zip(
+        runs_of["row"], runs_of["column"], values, collapsed, strict=True
+    ):
         if lost or value == value:
             scores[row, column].append(math.nan if lost else float(value))
     printed = None
     if grid.table:
-        printed = pd.read_csv(paths.PAPERS / f"{grid.table}.csv", dtype=str, keep_default_na=False).set_index("row_id")
+        printed = pd.read_csv(
+            paths.PAPERS / f"{grid.table}.csv", dtype=str, keep_default_na=False
+        ).set_index("row_id")
     rows: list[dict[str, object]] = []
     for cell in grid.cells:
         for row in dict.fromkeys(cell.row.format(seed=seed) for seed in grid.seeds):
@@ -295,18 +333,23 @@ def _train(grid: Grid, cell: Cell, seed: int, options: dict[str, Any]) -> runs.R
 
 
 def on_text_at_hand(grid: Grid, data_dir: str | None = None) -> Grid:
-    """The grid whose cells name the training text that takes the place of the profile's where that is not here."""
+    """The grid whose cells name the training text that takes the place of the profile's where that
+    is not here."""
     usual = profile(grid.profile)
     found = experiment.with_text_at_hand(usual, data_dir)
     if found == usual:
         return grid
     text = {"corpus": found.corpus, "n_sentences": found.n_sentences}
-    cells = [cell if "corpus" in cell.set else replace(cell, set={**text, **cell.set}) for cell in grid.cells]
+    cells = [
+        cell if "corpus" in cell.set else replace(cell, set={**text, **cell.set})
+        for cell in grid.cells
+    ]
     return replace(grid, cells=tuple(cells))
 
 
 def check(grid: Grid) -> None:
-    """Refuse, before anything is trained, a cell that is no run and a metric that its run will not have.
+    """Refuse, before anything is trained, a cell that is no run and a metric that its run will not
+    have.
 
     Raises:
         ValueError: there is such a cell; the message names its row.
@@ -324,7 +367,9 @@ def check(grid: Grid) -> None:
             raise ValueError(f"the run of row {cell.row!r} has no metric {grid.metric!r}{hint}")
 
 
-def train(grid: Grid, options: dict[str, Any], say: Callable[[str], None]) -> tuple[set[str], list[str]]:
+def train(
+    grid: Grid, options: dict[str, Any], say: Callable[[str], None]
+) -> tuple[set[str], list[str]]:
     """Train what is missing; a run that fails does not stop the others.
 
     Args:
@@ -341,8 +386,14 @@ def train(grid: Grid, options: dict[str, Any], say: Callable[[str], None]) -> tu
             record = _train(grid, cell, seed, options)
             score = (record.metrics or {}).get(grid.metric)
         except Exception as error:
-            kind = "" if isinstance(error, ValueError | OSError | ImportError) else f"{type(error).__name__}: "
-            failed.append(f"FAILED {name}: {kind}{' '.join(str(error).split()) or type(error).__name__}")
+            kind = (
+                ""
+                if isinstance(error, ValueError | OSError | ImportError)
+                else f"{type(error).__name__}: "
+            )
+            failed.append(
+                f"FAILED {name}: {kind}{' '.join(str(error).split()) or type(error).__name__}"
+            )
             say(failed[-1])
             continue
         done.add(record.id)
@@ -352,7 +403,8 @@ def train(grid: Grid, options: dict[str, Any], say: Callable[[str], None]) -> tu
 
 
 def table_of(grid: Grid, options: dict[str, Any]) -> tuple[pd.DataFrame, str]:
-    """The finished runs of a grid beside the paper's figures, as `beside_paper`, and the `note` on them."""
+    """The finished runs of a grid beside the paper's figures, as `beside_paper`, and the `note` on
+    them."""
     for cell, seed in grid.runs():
         if cell.set["method"] in untrained.METHODS:
             _train(grid, cell, seed, options)

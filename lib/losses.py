@@ -34,19 +34,25 @@ def cosine_matrix(a: Tensor, b: Tensor) -> Tensor:
 
 
 def info_nce(
-    z1: Tensor, z2: Tensor, temperature: float = 0.05, negatives: Tensor | None = None, negative_weight: float = 1.0
+    z1: Tensor,
+    z2: Tensor,
+    temperature: float = 0.05,
+    negatives: Tensor | None = None,
+    negative_weight: float = 1.0,
 ) -> Tensor:
     """InfoNCE with in-batch negatives: one direction, n candidates for each anchor.
 
-    ℓ_i = −log  exp(cos(z1_i, z2_i)/τ) / [ Σ_j exp(cos(z1_i, z2_j)/τ) + Σ_k w_ik exp(cos(z1_i, neg_k)/τ) ]
+    ℓ_i = −log  exp(cos(z1_i, z2_i)/τ)
+                / [ Σ_j exp(cos(z1_i, z2_j)/τ) + Σ_k w_ik exp(cos(z1_i, neg_k)/τ) ]
 
     Args:
         z1: anchors (n, d).
         z2: positives (n, d); row i belongs to anchor i, the other rows are its negatives.
         temperature: τ > 0, dimensionless.
-        negatives: further candidates (m, d) for every anchor, or (n, k, d): k hard negatives per anchor.
-        negative_weight: w > 0 of the anchor's **own** hard negatives, 1 for everybody else's. Own rows are
-            `negatives[i]`; a matrix (m, d) has own rows only if m = n.
+        negatives: further candidates (m, d) for every anchor, or (n, k, d): k hard negatives per
+            anchor.
+        negative_weight: w > 0 of the anchor's **own** hard negatives, 1 for everybody else's. Own
+            rows are `negatives[i]`; a matrix (m, d) has own rows only if m = n.
 
     Returns:
         The mean over the n anchors, in nats. A model at chance scores ln(n + m).
@@ -63,31 +69,40 @@ def info_nce(
         >>> round(info_nce(z, z, temperature=1.0).item(), 4)
         0.5514
 
-    Source: Gao et al. 2021 (SimCSE), Eq. 1 and 5; the weight is their `hard_negative_weight`, exponentiated.
+    Source: Gao et al. 2021 (SimCSE), Eq. 1 and 5; the weight is their `hard_negative_weight`,
+        exponentiated.
     """
     _check_pair(z1, z2, temperature)
     logits = cosine_matrix(z1, z2) / temperature  # (n, n)
     if negatives is not None:
         _check_negatives(z1, negatives)
-        logits = torch.cat([logits, _negative_logits(z1, negatives, temperature, negative_weight)], dim=1)
+        logits = torch.cat(
+            [logits, _negative_logits(z1, negatives, temperature, negative_weight)], dim=1
+        )
     elif negative_weight != 1.0:
         raise ValueError("negative_weight needs negatives")
     return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
 
 
 def nt_xent(
-    z1: Tensor, z2: Tensor, temperature: float = 0.1, negatives: Tensor | None = None, reduction: str = "mean"
+    z1: Tensor,
+    z2: Tensor,
+    temperature: float = 0.1,
+    negatives: Tensor | None = None,
+    reduction: str = "mean",
 ) -> Tensor:
     """Normalised temperature-scaled cross-entropy: both views are anchors, 2n − 1 candidates each.
 
     With u = [z1; z2] and p(i) the other view of u_i:
-    ℓ_i = −log  exp(cos(u_i, u_p(i))/τ) / [ Σ_{j≠i} exp(cos(u_i, u_j)/τ) + Σ_k exp(cos(u_i, neg_k)/τ) ]
+    ℓ_i = −log  exp(cos(u_i, u_p(i))/τ)
+                / [ Σ_{j≠i} exp(cos(u_i, u_j)/τ) + Σ_k exp(cos(u_i, neg_k)/τ) ]
 
     Args:
         z1, z2: the two views (n, d).
         temperature: τ > 0.
         negatives: further candidates (m, d) or (n, k, d) that are anchors of nothing.
-        reduction: "mean" over the 2n rows; "sum" adds the means of the two directions (ConSERT's code).
+        reduction: "mean" over the 2n rows; "sum" adds the means of the two directions (ConSERT's
+            code).
 
     Returns:
         A scalar in nats. n equal sentences give ln(2n − 1) with "mean" and twice that with "sum".
@@ -117,16 +132,20 @@ def nt_xent(
     return 2 * loss if reduction == "sum" else loss
 
 
-def margin_info_nce(z1: Tensor, z2: Tensor, z_neg: Tensor, temperature: float = 0.05, delta: float = 0.5) -> Tensor:
+def margin_info_nce(
+    z1: Tensor, z2: Tensor, z_neg: Tensor, temperature: float = 0.05, delta: float = 0.5
+) -> Tensor:
     """InfoNCE in which each anchor sees its own negation as a negative, relaxed by `delta`.
 
-    ℓ_i = −log exp(cos(z1_i, z2_i)/τ) / [ Σ_j exp(cos(z1_i, z2_j)/τ) + exp((cos(z1_i, z_neg_i) − δ)/τ) ]
+    ℓ_i = −log exp(cos(z1_i, z2_i)/τ) / [ Σ_j exp(cos(z1_i, z2_j)/τ) + exp((cos(z1_i, z_neg_i) −
+    δ)/τ) ]
 
     Args:
         z1, z2: anchors and positives (n, d).
         z_neg: the negation of each anchor (n, d); it is nobody else's negative.
         temperature: τ > 0.
-        delta: δ, in units of cosine; 0 treats a negation as any other negative, 2 and more nearly removes it.
+        delta: δ, in units of cosine; 0 treats a negation as any other negative, 2 and more nearly
+            removes it.
 
     Raises:
         ValueError: as `info_nce`; `z_neg` of another shape than `z1`.
@@ -143,7 +162,9 @@ def margin_info_nce(z1: Tensor, z2: Tensor, z_neg: Tensor, temperature: float = 
     """
     _check_pair(z1, z2, temperature)
     if z_neg.shape != z1.shape:
-        raise ValueError(f"z_neg must have the shape of z1, {tuple(z1.shape)}, got {tuple(z_neg.shape)}")
+        raise ValueError(
+            f"z_neg must have the shape of z1, {tuple(z1.shape)}, got {tuple(z_neg.shape)}"
+        )
     logits = cosine_matrix(z1, z2) / temperature  # (n, n)
     own = (F.cosine_similarity(z1, z_neg) - delta) / temperature  # (n,)
     logits = torch.cat([logits, own[:, None]], dim=1)  # (n, n + 1)
@@ -153,7 +174,8 @@ def margin_info_nce(z1: Tensor, z2: Tensor, z_neg: Tensor, temperature: float = 
 def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0) -> Tensor:
     """Triplet loss on Euclidean distances: mean of max(0, ‖a − p‖ − ‖a − n‖ + margin).
 
-    The ancestor of InfoNCE: one negative for each anchor, and no gradient once it is `margin` further
+    The ancestor of InfoNCE: one negative for each anchor, and no gradient once it is `margin`
+        further
     away than the positive. Embeddings (n, d) are used as they are.
 
     Raises:
@@ -168,7 +190,10 @@ def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 
     """
     _check_pair(anchor, positive, names=("anchor", "positive"))
     if negative.shape != anchor.shape:
-        raise ValueError(f"negative must have the shape of anchor, {tuple(anchor.shape)}, got {tuple(negative.shape)}")
+        raise ValueError(
+            f"negative must have the shape of anchor, {tuple(anchor.shape)}, got"
+            f" {tuple(negative.shape)}"
+        )
     if not margin >= 0:
         raise ValueError(f"margin must not be negative, got {margin}")
     near = torch.linalg.vector_norm(anchor - positive, dim=-1)
@@ -204,7 +229,8 @@ def simsiam(p1: Tensor, z2: Tensor, p2: Tensor, z1: Tensor) -> Tensor:
 
 
 def simsiam_of_both(z1: Tensor, z2: Tensor, temperature: float = 0.0) -> Tensor:
-    """`simsiam` of rows [projection; prediction] side by side (n, 2·d), as the head `simsiam` gives them; no τ.
+    """`simsiam` of rows [projection; prediction] side by side (n, 2·d), as the head `simsiam` gives
+    them; no τ.
 
     Example:
         >>> z = torch.eye(2).repeat(1, 2)
@@ -217,7 +243,8 @@ def simsiam_of_both(z1: Tensor, z2: Tensor, temperature: float = 0.0) -> Tensor:
 
 @torch.no_grad()
 def in_batch_accuracy(z1: Tensor, z2: Tensor) -> Tensor:
-    """Share of anchors whose own positive is their nearest candidate, in [0, 1]; ties count as misses.
+    """Share of anchors whose own positive is their nearest candidate, in [0, 1]; ties count as
+    misses.
 
     Beside the loss it tells a collapse (accuracy near 0) from an easy task (accuracy near 1).
 
@@ -232,7 +259,9 @@ def in_batch_accuracy(z1: Tensor, z2: Tensor) -> Tensor:
     return (own > others.amax(dim=1)).float().mean()
 
 
-def _negative_logits(anchors: Tensor, negatives: Tensor, temperature: float, weight: float) -> Tensor:
+def _negative_logits(
+    anchors: Tensor, negatives: Tensor, temperature: float, weight: float
+) -> Tensor:
     if not weight > 0:
         raise ValueError(f"negative_weight must be positive, got {weight}")
     per_anchor = negatives.shape[1] if negatives.ndim == 3 else 1
@@ -242,7 +271,9 @@ def _negative_logits(anchors: Tensor, negatives: Tensor, temperature: float, wei
         return logits
     n, m = logits.shape
     if m != per_anchor * n:
-        raise ValueError(f"negative_weight needs own negatives for each of the {n} anchors, got {m} rows")
+        raise ValueError(
+            f"negative_weight needs own negatives for each of the {n} anchors, got {m} rows"
+        )
     owner = torch.arange(m, device=flat.device) // per_anchor
     own = owner[None, :] == torch.arange(n, device=flat.device)[:, None]  # (n, m)
     return logits + own.to(logits.dtype) * math.log(weight)
@@ -256,10 +287,15 @@ def _check_negatives(z1: Tensor, negatives: Tensor) -> None:
         raise ValueError(f"negatives must be (m, {d}) or ({n}, k, {d}) and not empty, got {shape}")
 
 
-def _check_pair(a: Tensor, b: Tensor, temperature: float = 1.0, names: tuple[str, str] = ("z1", "z2")) -> None:
+def _check_pair(
+    a: Tensor, b: Tensor, temperature: float = 1.0, names: tuple[str, str] = ("z1", "z2")
+) -> None:
     both = " and ".join(names)
     if a.ndim != 2 or a.shape != b.shape:
-        raise ValueError(f"{both} must be two matrices of one shape (n, d), got {tuple(a.shape)} and {tuple(b.shape)}")
+        raise ValueError(
+            f"{both} must be two matrices of one shape (n, d), got {tuple(a.shape)} and"
+            f" {tuple(b.shape)}"
+        )
     if a.numel() == 0:
         raise ValueError(f"{both} are empty: a batch needs at least one sentence")
     if not temperature > 0:

@@ -1,7 +1,7 @@
 """Where hard negatives come from: `NEGATIVES` maps a recipe's name to what makes them of a text.
 
-A maker takes `(sentences, recipe, tokenizer, seed, more, negated)`. It returns a function of the rows of a batch and
-the step, which gives ids and mask (n, t), one negative for each row.
+A maker takes `(sentences, recipe, tokenizer, seed, more, negated)`. It returns a function of the
+rows of a batch and the step, which gives ids and mask (n, t), one negative for each row.
 """
 
 import math
@@ -42,7 +42,8 @@ def make_negatives(
 
 
 class UnaNegatives:
-    """Hard negatives of a corpus as model input, drawn afresh for every step and cut into tokens by the tokenizer.
+    """Hard negatives of a corpus as model input, drawn afresh for every step and cut into tokens by
+    the tokenizer.
 
     Args:
         sentences: the training text, whose rows are asked for.
@@ -100,7 +101,9 @@ def negations(
         ValueError: `negated` is missing or has another number of lines.
     """
     if negated is None or len(negated) != len(sentences):
-        raise ValueError(f"negative='sda' needs one negation for each of {len(sentences):,} sentences")
+        raise ValueError(
+            f"negative='sda' needs one negation for each of {len(sentences):,} sentences"
+        )
     table = tokenise(negated, tokenizer, recipe.max_length, progress=False)
     return lambda rows, step: table[rows]
 

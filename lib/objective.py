@@ -19,8 +19,11 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
 }
 
 
-def step_generator(seed: int, step: int, device: torch.device | str = "cpu", rank: int = 0) -> torch.Generator:
-    """Random numbers of one step, which do not depend on what was drawn before; torch reads 32 bits of a seed."""
+def step_generator(
+    seed: int, step: int, device: torch.device | str = "cpu", rank: int = 0
+) -> torch.Generator:
+    """Random numbers of one step, which do not depend on what was drawn before; torch reads 32 bits
+    of a seed."""
     (state,) = np.random.SeedSequence([seed, rank, step]).generate_state(1)
     return torch.Generator(device).manual_seed(int(state))
 
@@ -28,7 +31,8 @@ def step_generator(seed: int, step: int, device: torch.device | str = "cpu", ran
 class Objective:
     """The recipe's loss; hard negatives enter it in the recipe's way.
 
-    `doubled`: each hard negative is an anchor whose positive is its own second encoding, so it needs two. `extra`: a
+    `doubled`: each hard negative is an anchor whose positive is its own second encoding, so it
+        needs two. `extra`: a
     further candidate of every anchor. `margin`: a candidate of its own sentence only, relaxed by δ.
 
     Args:
@@ -42,7 +46,8 @@ class Objective:
         >>> round(objective({"anchor": z, "positive": z}).item(), 4)  # −ln(e / (e + 1))
         0.3133
 
-    Source: SimCSE (Gao et al. 2021) eq. 1; UNA (Shu & Lampos 2024) §3.3; SDA (Zhu et al. 2024) eq. 4.
+    Source: SimCSE (Gao et al. 2021) eq. 1; UNA (Shu & Lampos 2024) §3.3; SDA (Zhu et al. 2024) eq.
+        4.
     """
 
     def __init__(self, recipe: Recipe, seed: int = 42):
@@ -58,10 +63,15 @@ class Objective:
         if "negative" not in z:
             loss = self._loss(anchor, positive, recipe.temperature)
         elif recipe.negative_mode == "doubled":
-            anchors, positives = torch.cat([anchor, z["negative"]]), torch.cat([positive, z["negative_again"]])
+            anchors, positives = (
+                torch.cat([anchor, z["negative"]]),
+                torch.cat([positive, z["negative_again"]]),
+            )
             loss = self._loss(anchors, positives, recipe.temperature)
         elif recipe.negative_mode == "margin":
-            loss = losses.margin_info_nce(anchor, positive, z["negative"], recipe.temperature, recipe.delta)
+            loss = losses.margin_info_nce(
+                anchor, positive, z["negative"], recipe.temperature, recipe.delta
+            )
         else:
             loss = self._loss(anchor, positive, recipe.temperature, z["negative"])
         return recipe.loss_weight * loss

@@ -9,7 +9,8 @@ from lib.recipes import Recipe
 
 
 def learning_rate(recipe: Recipe, step: int, total: int) -> float:
-    """Learning rate of step `step` (from 0) of `total`: warm-up, then linear decay to 0 or constant.
+    """Learning rate of step `step` (from 0) of `total`: warm-up, then linear decay to 0 or
+    constant.
 
     The warm-up takes the first w = ⌈`warmup` · total⌉ steps. Step s < w has the rate
     lr · (s + 1) / w, with `warmup_from_zero` lr · s / w, as
@@ -71,8 +72,17 @@ class UncorrectedAdamW(torch.optim.Optimizer):
     Source: the optimiser of BERT (Devlin et al. 2019); `correct_bias=False` in ConSERT's code.
     """
 
-    def __init__(self, params, lr: float = 1e-3, betas=(0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0):
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+    def __init__(
+        self,
+        params,
+        lr: float = 1e-3,
+        betas=(0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ):
+        super().__init__(
+            params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
+        )
 
     @torch.no_grad()
     def step(self, closure=None) -> None:  # type: ignore[override]
@@ -83,7 +93,10 @@ class UncorrectedAdamW(torch.optim.Optimizer):
                 continue
             for p in parameters:
                 if not self.state[p]:
-                    self.state[p] = {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p)}
+                    self.state[p] = {
+                        "exp_avg": torch.zeros_like(p),
+                        "exp_avg_sq": torch.zeros_like(p),
+                    }
             gradients = [p.grad for p in parameters]
             first = [self.state[p]["exp_avg"] for p in parameters]
             second = [self.state[p]["exp_avg_sq"] for p in parameters]

@@ -1,4 +1,5 @@
-"""Executed notebooks as pages that need no network, an index of them, and the table of their results."""
+"""Executed notebooks as pages that need no network, an index of them, and the table of their
+results."""
 
 import os
 import re
@@ -29,7 +30,8 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 @dataclass(frozen=True)
 class Outcome:
-    """One executed notebook: where it is, how long it took (seconds), and what stopped it, if anything."""
+    """One executed notebook: where it is, how long it took (seconds), and what stopped it, if
+    anything."""
 
     name: str
     path: Path
@@ -51,7 +53,9 @@ class MathRenderer(IPythonRenderer):
 
     def latex_environment(self, name: str, body: str) -> str:
         r"""`\begin{align}…\end{align}` as a MathML block."""
-        name = {"align": "aligned", "equation": "aligned", "gather": "aligned"}.get(name.rstrip("*"), name)
+        name = {"align": "aligned", "equation": "aligned", "gather": "aligned"}.get(
+            name.rstrip("*"), name
+        )
         return _mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
 
 
@@ -67,7 +71,9 @@ class OfflinePage(HTMLExporter):
         """Render one markdown cell; the name and signature are nbconvert's filter."""
         attachments = context.get("cell", {}).get("attachments", {})
         folder = context.get("resources", {}).get("metadata", {}).get("path", "")
-        renderer = MathRenderer(escape=False, attachments=attachments, embed_images=self.embed_images, path=folder)
+        renderer = MathRenderer(
+            escape=False, attachments=attachments, embed_images=self.embed_images, path=folder
+        )
         return MarkdownWithMath(renderer=renderer).render(source)
 
 
@@ -92,13 +98,19 @@ def render(executed: Path, page: Path, assets: Path | None = None) -> None:
 
 
 def summary(executed: Path) -> tuple[str, str]:
-    """Title and first sentence of a notebook, as plain text, without links to its neighbours or "The question."."""
+    """Title and first sentence of a notebook, as plain text, without links to its neighbours or
+    "The question."."""
     node = nbformat.read(executed, as_version=4)
     text = "\n".join(cell.source for cell in node.cells if cell.cell_type == "markdown")
-    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)|[*`_]{1,2}", r"\1", line).strip() for line in text.splitlines()]
+    plain = [
+        re.sub(r"\[([^]]*)\]\([^)]*\)|[*`_]{1,2}", r"\1", line).strip()
+        for line in text.splitlines()
+    ]
     title = next((line[2:] for line in plain if line.startswith("# ")), executed.stem)
     paragraphs = [" ".join(p.split("\n")) for p in "\n".join(plain).split("\n\n")]
-    prose = next((p for p in paragraphs if p[:1].isalpha() and " · " not in p), "").removeprefix("The question. ")
+    prose = next((p for p in paragraphs if p[:1].isalpha() and " · " not in p), "").removeprefix(
+        "The question. "
+    )
     return title, re.split(r"(?<=[.?!])\s", prose, maxsplit=1)[0]
 
 
@@ -109,14 +121,28 @@ def index_page(outcomes: Sequence[Outcome], results: pd.DataFrame, folder: Path)
         title, sentence = summary(outcome.path) if outcome.path.exists() else (outcome.name, "")
         page = outcome.path.with_suffix(".html")
         link = Path(os.path.relpath(page if page.exists() else outcome.path, folder)).as_posix()
-        status = f"failed, {outcome.error}" if outcome.error else f"{outcome.cells} cells, {outcome.seconds:.0f} s"
-        cards.append({"title": title, "sentence": sentence, "link": link, "status": status, "error": outcome.error})
+        status = (
+            f"failed, {outcome.error}"
+            if outcome.error
+            else f"{outcome.cells} cells, {outcome.seconds:.0f} s"
+        )
+        cards.append(
+            {
+                "title": title,
+                "sentence": sentence,
+                "link": link,
+                "status": status,
+                "error": outcome.error,
+            }
+        )
     table = (
         "<p>No results yet.</p>"
         if results.empty
         else results.to_html(index=False, border=0, float_format=two_decimals, na_rep="")
     )
-    template = Environment(autoescape=True).from_string((TEMPLATES / "index.html.j2").read_text(encoding="utf-8"))
+    template = Environment(autoescape=True).from_string(
+        (TEMPLATES / "index.html.j2").read_text(encoding="utf-8")
+    )
     files.write_text(folder / "index.html", template.render(cards=cards, table=table))
     return folder / "index.html"
 
@@ -125,18 +151,25 @@ def results_table(names: Sequence[str]) -> pd.DataFrame:
     """Finished runs of these notebooks, one row for each set of parameters: mean over its seeds.
 
     Returns:
-        Columns notebook, run (recipe and hash), profile, seeds (how many, and how many of them collapsed), then those
-        of `RESULT_COLUMNS` that any run has: scores are Spearman ×100 of the best checkpoint. A mean over a seed that
+        Columns notebook, run (recipe and hash), profile, seeds (how many, and how many of them
+        collapsed), then those
+        of `RESULT_COLUMNS` that any run has: scores are Spearman ×100 of the best checkpoint. A
+            mean over a seed that
         collapsed, so that its score is no number, is none either.
     """
     found = runs.collect()
     if found.empty:
         return found
     found = found[found["notebook"].isin(names)]
-    table = found[["notebook", "profile"]].copy() if "profile" in found else found[["notebook"]].copy()
+    table = (
+        found[["notebook", "profile"]].copy() if "profile" in found else found[["notebook"]].copy()
+    )
     table.insert(1, "run", found["run_id"].str.replace(r"-s\d+$", "", regex=True))
     keys = list(table.columns)
-    shown = {column: [metric for metric in metrics if metric in found] for column, metrics in RESULT_COLUMNS.items()}
+    shown = {
+        column: [metric for metric in metrics if metric in found]
+        for column, metrics in RESULT_COLUMNS.items()
+    }
     for column, present in shown.items():
         if present:
             table[column] = found[present].bfill(axis=1).iloc[:, 0].astype(float)
@@ -148,7 +181,9 @@ def results_table(names: Sequence[str]) -> pd.DataFrame:
         seeds = str(len(group)) + (f", {lost} collapsed" if lost else "")
         means = group.drop(columns=[*keys, "collapsed"]).mean(skipna=False)
         lines.append({**dict(zip(keys, key, strict=True)), "seeds": seeds, **means})
-    return pd.DataFrame(lines, columns=[*keys, "seeds", *(column for column in shown if shown[column])])
+    return pd.DataFrame(
+        lines, columns=[*keys, "seeds", *(column for column in shown if shown[column])]
+    )
 
 
 def _mathml(latex: str, display: str) -> str:

@@ -1,4 +1,5 @@
-"""The book of results: every table of the papers beside our runs, what is covered, and files to use elsewhere."""
+"""The book of results: every table of the papers beside our runs, what is covered, and files to use
+elsewhere."""
 
 import re
 from dataclasses import replace
@@ -30,23 +31,35 @@ NO_TRAINING = {
 
 
 def finished(outputs: Path | None = None) -> pd.DataFrame:
-    """Every finished run: the rows of `results/`, and the runs under `outputs`; one that is in both comes once."""
+    """Every finished run: the rows of `results/`, and the runs under `outputs`; one that is in both
+    comes once."""
     frames = [pd.read_csv(path) for path in sorted(paths.RESULTS.glob("*.csv"))]
     frames.append(runs.collect(outputs))
-    table = pd.concat([frame for frame in frames if len(frame)], ignore_index=True) if any(map(len, frames)) else None
+    table = (
+        pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
+        if any(map(len, frames))
+        else None
+    )
     if table is None:
-        return pd.DataFrame({name: [] for name in ("notebook", "run_id", "recipe", "seed", "profile")})
+        return pd.DataFrame(
+            {name: [] for name in ("notebook", "run_id", "recipe", "seed", "profile")}
+        )
     return table.drop_duplicates("run_id", keep="last", ignore_index=True)
 
 
 def papers_grids() -> dict[str, Grid]:
     """The grids that are tables of a paper, by name."""
     found = {path.stem: grids.read(path) for path in sorted(paths.GRIDS.glob("*.yaml"))}
-    return {name: grid for name, grid in found.items() if grid.table or grid.profile in ("full", "chinese")}
+    return {
+        name: grid
+        for name, grid in found.items()
+        if grid.table or grid.profile in ("full", "chinese")
+    }
 
 
 def sized(grid: Grid, profile_name: str) -> Grid:
-    """The grid at a profile, with five seeds where the paper has one; `full` is the paper's own setting."""
+    """The grid at a profile, with five seeds where the paper has one; `full` is the paper's own
+    setting."""
     seeds = grid.seeds if len(grid.seeds) > 1 else SEEDS
     return grid.at("" if profile_name == "full" else profile_name, seeds)
 
@@ -55,8 +68,9 @@ def coverage(results: pd.DataFrame, seeds: int = 5) -> pd.DataFrame:
     """How far the papers' tables have been run: one line a grid.
 
     Returns:
-        table; cells of the grid; for each profile how many of them have a run, and how many at least `seeds` runs. A
-        run counts in every cell that has its parameters, whichever notebook or grid made it.
+        table; cells of the grid; for each profile how many of them have a run, and how many at
+        least `seeds` runs. A run counts in every cell that has its parameters, whichever notebook
+        or grid made it.
     """
     lines = []
     for name, grid in papers_grids().items():
@@ -76,13 +90,16 @@ def unmade() -> pd.DataFrame:
     made = {grid.table for grid in papers_grids().values()}
     names = [name.removesuffix(".csv") for name in index["file"]]
     where = [NO_TRAINING.get(name, "not yet") for name in names]
-    return pd.DataFrame({"table": names, "title": index["title"], "where": where})[[n not in made for n in names]]
+    return pd.DataFrame({"table": names, "title": index["title"], "where": where})[
+        [n not in made for n in names]
+    ]
 
 
 def side_by_side(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     """Every score of a printed table beside ours: one line a row and column.
 
-    A grid whose metric is the seven tasks' mean gives each task, too, where the paper prints it. Spearman × 100.
+    A grid whose metric is the seven tasks' mean gives each task, too, where the paper prints it.
+    Spearman × 100.
 
     Returns:
         Columns of `grids.beside_paper`, and difference: our mean minus the paper's figure.
@@ -112,13 +129,16 @@ def page(table: pd.DataFrame) -> pd.DataFrame:
     Where a seed collapsed there is no mean: `paper | – (n, how many collapsed)`.
 
     Example:
-        >>> line = {"row": "una", "column": "Avg.", "paper": 76.14, "n": 2, "mean": 75.5, "sd": 0.25}
+        >>> line = {"row": "una", "column": "Avg.", "paper": 76.14, "n": 2, "mean": 75.5,
+        ...     "sd": 0.25}
         >>> page(pd.DataFrame([line])).loc["una", "Avg."]
         '76.14 | 75.50 ± 0.25 (2)'
     """
     order = list(dict.fromkeys(table["column"]))
     cells = table.assign(cell=[_cell(line) for line in table.itertuples()])
-    wide = cells.pivot_table(index="row", columns="column", values="cell", aggfunc="first", sort=False)
+    wide = cells.pivot_table(
+        index="row", columns="column", values="cell", aggfunc="first", sort=False
+    )
     return wide.reindex(columns=order).rename_axis(index=None, columns=None)
 
 
@@ -133,21 +153,38 @@ def _cell(line) -> str:
 
 
 def export(table: pd.DataFrame, folder: Path, name: str, caption: str) -> list[Path]:
-    """Write a table as `<name>.csv`, `.md` and `.tex` (which needs the LaTeX package booktabs) into a folder.
+    """Write a table as `<name>.csv`, `.md` and `.tex` (which needs the LaTeX package booktabs) into
+    a folder.
 
     Args:
-        table: with its row labels as index; numbers have two decimals in Markdown and LaTeX, all of them in CSV.
+        table: with its row labels as index; numbers have two decimals in Markdown and LaTeX, all of
+            them in CSV.
         caption: first line of the Markdown, `\\caption` of the LaTeX.
     """
-    shown = table.map(lambda v: ("–" if np.isnan(v) else f"{v:.2f}") if isinstance(v, float) else str(v))
+    shown = table.map(
+        lambda v: ("–" if np.isnan(v) else f"{v:.2f}") if isinstance(v, float) else str(v)
+    )
     header = ["", *map(str, shown.columns)]
-    body = [[str(index), *row] for index, row in zip(shown.index, shown.to_numpy().tolist(), strict=True)]
+    body = [
+        [str(index), *row]
+        for index, row in zip(shown.index, shown.to_numpy().tolist(), strict=True)
+    ]
     lines = [header, ["---"] * len(header), *body]
-    markdown = "\n".join("| " + " | ".join(c.replace("|", "·") for c in line) + " |" for line in lines)
+    markdown = "\n".join(
+        "| " + " | ".join(c.replace("|", "·") for c in line) + " |" for line in lines
+    )
     plain = shown.replace(r"\|", "·", regex=True)
     escaped = re.sub(r"([%&_#$])", r"\\\1", caption)
-    latex = plain.to_latex(caption=escaped, label=f"tab:{name}", escape=True).replace("±", r"$\pm$").replace("–", "--")
-    files = {"csv": table.to_csv(), "md": f"{caption}\n\n{markdown}\n", "tex": latex.replace("·", r"$\cdot$")}
+    latex = (
+        plain.to_latex(caption=escaped, label=f"tab:{name}", escape=True)
+        .replace("±", r"$\pm$")
+        .replace("–", "--")
+    )
+    files = {
+        "csv": table.to_csv(),
+        "md": f"{caption}\n\n{markdown}\n",
+        "tex": latex.replace("·", r"$\cdot$"),
+    }
     for suffix, text in files.items():
         write_text(folder / f"{name}.{suffix}", text)
     return [folder / f"{name}.{suffix}" for suffix in files]

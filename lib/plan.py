@@ -1,4 +1,5 @@
-"""Before anything starts: is the data of a grid here, are the models, is the memory enough, and how long will it take?
+"""Before anything starts: is the data of a grid here, are the models, is the memory enough, and how
+long will it take?
 
 `python -m lib grid NAME --plan` prints a line a run and what is missing.
 """
@@ -48,12 +49,18 @@ class Cost:
     flops: float
 
 
-def missing(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | None = None) -> list[str]:
+def missing(
+    chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | None = None
+) -> list[str]:
     """What a run needs and does not find, one sentence each; empty if it can start."""
     checks: list[Callable[[], object]] = [
         lambda: experiment.dev_pairs(chosen, data_dir),
         lambda: data.sts_tasks(data_dir) if chosen.test == "sts7" else None,
-        lambda: [data.transfer(name, data_dir) for name in data.TRANSFER_TASKS] if wanted.transfer_pooling else None,
+        lambda: (
+            [data.transfer(name, data_dir) for name in data.TRANSFER_TASKS]
+            if wanted.transfer_pooling
+            else None
+        ),
         lambda: _config(experiment.model_path(wanted.backbone)),
     ]
     if steps != 0:
@@ -76,12 +83,14 @@ def missing(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | 
 def cost(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | None = None) -> Cost:
     """Steps, memory and operations of a run, from its configuration alone: nothing is trained.
 
-    Batches hold sentences of similar length: memory is that of the longest, with hard negatives, time that of the mean.
-    A training step costs 6 operations a parameter and token, an evaluation 2; embeddings are looked up, not multiplied.
-    With adapters the frozen weights have neither gradient nor moments, 4 bytes instead of 16, and take 4 operations
-    instead of 6; with chunks only their activations are in memory, and a forward pass comes twice, 2 operations more.
-    Activations are counted as 34 bytes a token, layer and dimension in bf16 (Korthikanti et al. 2022, eq. 1, without
-    the attention matrix), twice that in fp32, which is what is assumed here.
+    Batches hold sentences of similar length: memory is that of the longest, with hard negatives,
+        time that of the mean.
+    A training step costs 6 operations a parameter and token, an evaluation 2; embeddings are looked
+    up, not multiplied. With adapters the frozen weights have neither gradient nor moments, 4 bytes
+    instead of 16, and take 4 operations instead of 6; with chunks only their activations are in
+    memory, and a forward pass comes twice, 2 operations more. Activations are counted as 34 bytes a
+    token, layer and dimension in bf16 (Korthikanti et al. 2022, eq. 1, without the attention
+    matrix), twice that in fp32, which is what is assumed here.
     """
     model = experiment.model_path(wanted.backbone)
     config = _config(model)
@@ -111,7 +120,8 @@ def cost(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | Non
 
 
 def operations_per_second(device: str = "auto", seconds: float = 0.3) -> float:
-    """Floating point operations a second of matrix products here, in the precision that training would use."""
+    """Floating point operations a second of matrix products here, in the precision that training
+    would use."""
     where = resolve_device(device)
     dtype = torch.bfloat16 if resolve_precision("auto", where) == "bf16" else torch.float32
     a, b = (torch.ones(2048, 2048, dtype=dtype, device=where) for _ in range(2))
@@ -125,32 +135,48 @@ def operations_per_second(device: str = "auto", seconds: float = 0.3) -> float:
 def memory_gib(device: str = "auto") -> float:
     """Memory that is free on the device, in GiB."""
     where = resolve_device(device)
-    free = torch.cuda.mem_get_info(where)[0] if where.type == "cuda" else psutil.virtual_memory().available
+    free = (
+        torch.cuda.mem_get_info(where)[0]
+        if where.type == "cuda"
+        else psutil.virtual_memory().available
+    )
     return free / 2**30
 
 
 def plan(grid: Grid, data_dir: str | None = None, device: str = "auto") -> pd.DataFrame:
-    """One line a run: row, seed, recipe, steps, GiB, minutes, and `missing`, which is empty if the run can start."""
+    """One line a run: row, seed, recipe, steps, GiB, minutes, and `missing`, which is empty if the
+    run can start."""
     speed, free = UTILISATION * operations_per_second(device), memory_gib(device)
     lines: list[dict[str, object]] = []
     for cell, seed in grid.runs():
         if cell.set["method"] in untrained.METHODS:
             continue
         chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
-        line: dict[str, object] = {"row": cell.row.format(seed=seed), "seed": seed, "recipe": wanted.name}
+        line: dict[str, object] = {
+            "row": cell.row.format(seed=seed),
+            "seed": seed,
+            "recipe": wanted.name,
+        }
         lacking = _lacking(chosen, wanted, steps, data_dir)
         if not lacking:
             needed = cost(chosen, wanted, steps, data_dir)
             line |= {"steps": needed.steps, "GiB": needed.gib, "minutes": needed.flops / speed / 60}
             if needed.gib > free:
-                lacking = (f"about {needed.gib:.0f} GiB of memory, {free:.0f} are free: a smaller batch_size",)
+                lacking = (
+                    (
+                        f"about {needed.gib:.0f} GiB of memory, {free:.0f} are free: a smaller"
+                        " batch_size"
+                    ),
+                )
         lines.append({**line, "missing": "; ".join(lacking)})
     columns = ["row", "seed", "recipe", "steps", "GiB", "minutes", "missing"]
     return pd.DataFrame(lines, columns=columns)
 
 
 @lru_cache(maxsize=64)
-def _lacking(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | None) -> tuple[str, ...]:
+def _lacking(
+    chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | None
+) -> tuple[str, ...]:
     return tuple(missing(chosen, wanted, steps, data_dir))
 
 
@@ -166,11 +192,14 @@ def _without_network(name: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _hub_answers() -> bool:
-    """One short look: without a network, the Hub's library would try again for minutes, model after model."""
+    """One short look: without a network, the Hub's library would try again for minutes, model after
+    model."""
     if constants.HF_HUB_OFFLINE:
         return False
     try:
-        urllib.request.urlopen(urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=5).close()
+        urllib.request.urlopen(
+            urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=5
+        ).close()
     except urllib.error.HTTPError:
         return True
     except OSError:
@@ -185,15 +214,24 @@ def _config(name: str) -> PreTrainedConfig:
 
 @lru_cache(maxsize=8)
 def parameters(name: str) -> tuple[int, int]:
-    """Parameters of a backbone by its configuration: all, and those a token meets, without embedding tables.
+    """Parameters of a backbone by its configuration: all, and those a token meets, without
+    embedding tables.
 
     A layer that an ALBERT uses several times is met as often.
     """
     config, model = _config(name), _skeleton(name)
-    uses = config.num_hidden_layers // getattr(config, "num_hidden_groups", config.num_hidden_layers)
+    uses = config.num_hidden_layers // getattr(
+        config, "num_hidden_groups", config.num_hidden_layers
+    )
     sizes = {name: p.numel() for name, p in model.named_parameters()}
-    met = {name: n for name, n in sizes.items() if "embeddings." not in name and "embed_tokens" not in name}
-    return sum(sizes.values()), sum(n * (uses if "albert_layer_groups" in name else 1) for name, n in met.items())
+    met = {
+        name: n
+        for name, n in sizes.items()
+        if "embeddings." not in name and "embed_tokens" not in name
+    }
+    return sum(sizes.values()), sum(
+        n * (uses if "albert_layer_groups" in name else 1) for name, n in met.items()
+    )
 
 
 def adapters(name: str, rank: int) -> int:
@@ -221,9 +259,13 @@ def _lengths(sentences: Iterable[str], wanted: Recipe, model: str) -> list[int]:
 
 def _file(name: str) -> None:
     if not Path(name).is_file():
-        raise FileNotFoundError(f"{name} is missing: `python -m lib augment paraphrase` writes such a file")
+        raise FileNotFoundError(
+            f"{name} is missing: `python -m lib augment paraphrase` writes such a file"
+        )
 
 
 def _pipeline(name: str) -> None:
     if not Path(name).is_dir() and not spacy.util.is_package(name):
-        raise FileNotFoundError(f"no spaCy pipeline {name!r}: run `python -m spacy download {name}`")
+        raise FileNotFoundError(
+            f"no spaCy pipeline {name!r}: run `python -m spacy download {name}`"
+        )

@@ -19,22 +19,24 @@ def make_views(
 ) -> list[TokenRows]:
     """Token rows of the views that `recipe` asks for, aligned row by row.
 
-    One entry for `positive="identical"` (one encoding serves as both views), else two; with dropout as the
-    only augmentation both entries are the same rows.
+    One entry for `positive="identical"` (one encoding serves as both views), else two; with dropout
+    as the only augmentation both entries are the same rows.
 
     Args:
         aligned: the positives of `positive="file"` and "sda", line i belonging to sentence i.
 
     Raises:
-        ValueError: `aligned` is missing or has another number of lines; or `positive="mask"` and the
-            tokenizer has no mask token.
+        ValueError: `aligned` is missing or has another number of lines; or `positive="mask"` and
+            the tokenizer has no mask token.
     """
     if recipe.positive == "mask" and tokenizer.mask_token is None:
         raise ValueError(
-            "positive='mask' needs a tokenizer with a mask token, which this model's does not have: "
-            "choose another augmentation, e.g. 'delete'"
+            "positive='mask' needs a tokenizer with a mask token, which this model's does not have:"
+            " choose another augmentation, e.g. 'delete'"
         )
-    rows_of = partial(tokenise, tokenizer=tokenizer, max_length=recipe.max_length, progress=progress)
+    rows_of = partial(
+        tokenise, tokenizer=tokenizer, max_length=recipe.max_length, progress=progress
+    )
     first = rows_of(sentences)
     if recipe.positive == "identical":
         return [first]
@@ -43,7 +45,10 @@ def make_views(
     if recipe.positive in ("file", "sda"):
         if aligned is None or len(aligned) != len(sentences):
             found = "none was given" if aligned is None else f"{len(aligned):,} lines"
-            need = f"positive={recipe.positive!r} needs one line for each of {len(sentences):,} sentences"
+            need = (
+                f"positive={recipe.positive!r} needs one line for each of {len(sentences):,}"
+                " sentences"
+            )
             raise ValueError(f"{need}: {found}")
         return [first, rows_of(aligned)]
     changed = augment(recipe.positive, sentences, recipe.positive_rate, seed, recipe.synonyms)

@@ -1,10 +1,12 @@
-"""Recipes: the hyper-parameters of one row of a paper, or of one row of ours, as data: `recipes.yaml`.
+"""Recipes: the hyper-parameters of one row of a paper, or of one row of ours, as data:
+`recipes.yaml`.
 
 Every field is checked against its type and its range when a recipe is made, before anything is
 loaded. What the papers and their authors' code say of each field stands in
 `data/papers/settings.csv`.
 
-`python -m lib recipes list` names them with their sources, `python -m lib recipes show NAME` prints one.
+`python -m lib recipes list` names them with their sources, `python -m lib recipes show NAME` prints
+one.
 """
 
 import os
@@ -18,8 +20,24 @@ from typing import Any
 
 import yaml
 
-POOLINGS = ("cls", "mean", "last2_mean", "first_last_mean_embeddings", "first_last_mean_layer_1", "last_token")
-EDITS = ("crop", "delete", "mask", "repeat", "punctuate", "swap", "replace_synonyms", "insert_synonyms")
+POOLINGS = (
+    "cls",
+    "mean",
+    "last2_mean",
+    "first_last_mean_embeddings",
+    "first_last_mean_layer_1",
+    "last_token",
+)
+EDITS = (
+    "crop",
+    "delete",
+    "mask",
+    "repeat",
+    "punctuate",
+    "swap",
+    "replace_synonyms",
+    "insert_synonyms",
+)
 VIEWS = ("none", "shuffle", "token_cutoff", "feature_cutoff", "span_cutoff", "dropout", "keep_span")
 WITHOUT_RATE = ("none", "shuffle")
 HEADS = ("none", "linear", "tanh", "relu", "simclr", "bn_mlp", "simsiam")
@@ -41,7 +59,14 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "negative_select": ("tfidf", "random"),
     "negative_replace": ("window", "uniform"),
     "rule": ("punctuation", "modal_verbs", "double_negation", "negation", "ensemble"),
-    "representation": ("none", "interpolate", "extrapolate", "sample_linearly", "add_gaussian", "jitter_pca"),
+    "representation": (
+        "none",
+        "interpolate",
+        "extrapolate",
+        "sample_linearly",
+        "add_gaussian",
+        "jitter_pca",
+    ),
     "view1": VIEWS,
     "view2": VIEWS,
     "head_init": ("bert", "torch"),
@@ -76,7 +101,8 @@ RANGES: dict[str, str] = {
     "chunk_size": "[0, 1000000]",
 }
 NOT_EMPTY = ("name", "backbone", "synonyms", "parser")
-# The parts of a recipe in `recipes.yaml`, and for each of their fields the name that papermill and grids know it by.
+# The parts of a recipe in `recipes.yaml`, and for each of their fields the name that papermill and
+# grids know it by.
 PARTS: dict[str, dict[str, str]] = {
     "encoder": {name: name for name in ("backbone", "pooling", "dropout", "lora_rank")},
     "positive": {
@@ -132,63 +158,74 @@ PARTS: dict[str, dict[str, str]] = {
 class Recipe:
     """Everything that defines a training but the data, the seed and the machine.
 
-    Each field is checked against its type, its range or its choices, and against the fields it goes with, when a recipe
-    is made.
+    Each field is checked against its type, its range or its choices, and against the fields it goes
+    with, when a recipe is made.
 
     Attributes:
         name: key of the recipe, the first part of a run's id.
         source: paper and section the numbers come from.
         backbone: Hugging Face id or folder the row was published with.
-        positive: how the second view is made: `dropout` encodes the sentence twice, `identical` uses one
-            encoding for both views, `file` reads it from `positive_file`, `sda` applies `rule`, any other name is a
-            text augmentation of `lib.augment`.
+        positive: how the second view is made: `dropout` encodes the sentence twice, `identical`
+            uses one encoding for both views, `file` reads it from `positive_file`, `sda` applies
+            `rule`, any other name is a text augmentation of `lib.augment`.
         positive_rate: share of the words the text augmentation concerns, in [0, 1].
         head, pooling: training time; eval_pooling, eval_head: evaluation time (`lib.encoder`).
         loss: `info_nce` (one direction) or `nt_xent` (both); temperature: τ.
-        lr: peak learning rate; schedule: `linear` decay to 0 or `constant`, after `warmup` (share of all steps).
-        batch_size: sentences in a batch; epochs: passes over the corpus; max_length: tokens a sentence is cut at,
-            special tokens included.
+        lr: peak learning rate; schedule: `linear` decay to 0 or `constant`, after `warmup` (share
+            of all steps).
+        batch_size: sentences in a batch; epochs: passes over the corpus; max_length: tokens a
+            sentence is cut at, special tokens included.
         weight_decay, adam_eps, grad_clip: AdamW and the gradient's largest norm (0: not clipped).
         dropout: probability inside the backbone, in [0, 1).
-        eval_every: steps between dev scores; patience: dev scores without a new best before stopping (0: never).
+        eval_every: steps between dev scores; patience: dev scores without a new best before
+            stopping (0: never).
         positive_file: text file aligned with the training text line by line, e.g. paraphrases.
         synonyms: where synonym augmentations look: `wordnet` or a tab-separated file.
-        negative: hard negatives: `none`, `una` or `sda` (the sentence negated); `every`: on every α-th step, from
-            step 0.
-        negative_mode: `doubled` makes each negative an anchor with itself as positive, `extra` a candidate of all,
-            `margin` one of its own sentence only, relaxed by `delta` (δ).
-        rule: of `lib.augment.sda`, for the share `augmented_share` of the sentences; `parser`: a spaCy pipeline,
-            installed or a folder.
-        beta, radius, negative_select, negative_replace: β, r, and what UNA draws by (`lib.augment.una.UNA`); a radius
-            below 1 is that share of the vocabulary (UNA's 4,000 of 451,691 terms are 0.0089 of it).
-        representation: augmentation of the second view's embeddings (`lib.augment.representations`) or `none`;
-            representation_strength: its λ.
-        view1, view2: views of the two encodings in the embedding layer (`lib.augment.embeddings.VIEWS`); rate1, rate2:
-            their rates, 0 for those that have none.
-        loss_weight: factor of the loss. With AdamW it only moves the gradient against `grad_clip` and `adam_eps`.
-            SimSiam's loss is the mean of its two directions; ConSERT's code adds them, which is a weight of 2.
+        negative: hard negatives: `none`, `una` or `sda` (the sentence negated); `every`: on every
+            α-th step, from step 0.
+        negative_mode: `doubled` makes each negative an anchor with itself as positive, `extra` a
+            candidate of all, `margin` one of its own sentence only, relaxed by `delta` (δ).
+        rule: of `lib.augment.sda`, for the share `augmented_share` of the sentences; `parser`: a
+            spaCy pipeline, installed or a folder.
+        beta, radius, negative_select, negative_replace: β, r, and what UNA draws by
+            (`lib.augment.una.UNA`); a radius below 1 is that share of the vocabulary (UNA's 4,000
+            of 451,691 terms are 0.0089 of it).
+        representation: augmentation of the second view's embeddings (`lib.augment.representations`)
+            or `none`; representation_strength: its λ.
+        view1, view2: views of the two encodings in the embedding layer
+            (`lib.augment.embeddings.VIEWS`); rate1, rate2: their rates, 0 for those that have none.
+        loss_weight: factor of the loss. With AdamW it only moves the gradient against `grad_clip`
+            and `adam_eps`. SimSiam's loss is the mean of its two directions; ConSERT's code adds
+            them, which is a weight of 2.
         also_pooling: a second pooling that the finished encoder is tested with, without head.
-        transfer_pooling: pooling with which the best checkpoint meets the seven transfer tasks ("": it does not).
+        transfer_pooling: pooling with which the best checkpoint meets the seven transfer tasks ("":
+            it does not).
         eval_at_epoch_ends: dev scores there too.
-        whiten: at evaluation embeddings are whitened (`lib.evaluate.whitened_encode`), with the mean and covariance of
-            the sentences that are compared.
+        whiten: at evaluation embeddings are whitened (`lib.evaluate.whitened_encode`), with the
+            mean and covariance of the sentences that are compared.
         lora_rank: r of LoRA (`lib.encoder.adapters`); 0 trains all weights.
-        bucket: batches hold sentences of similar length, which saves padding and takes away the length as a cue for
-            telling negatives apart; False shuffles, as all papers' code does.
+        bucket: batches hold sentences of similar length, which saves padding and takes away the
+            length as a cue for telling negatives apart; False shuffles, as all papers' code does.
         drop_last: leave out the sentences that do not fill the last batch of an epoch.
-        bias_correction: of AdamW's moments (Kingma & Ba 2015, Algorithm 1); ConSERT's code switches it off.
-        warmup_from_zero: the first step of a warm-up has the rate 0, as in `transformers`; False begins at one part.
-        head_init: weights of a single-layer head: `bert` N(0, initializer_range) and no bias, `torch` as `nn.Linear`.
-        head_per_view: the head's batch norm takes the statistics of each view by itself, not of both together.
+        bias_correction: of AdamW's moments (Kingma & Ba 2015, Algorithm 1); ConSERT's code switches
+            it off.
+        warmup_from_zero: the first step of a warm-up has the rate 0, as in `transformers`; False
+            begins at one part.
+        head_init: weights of a single-layer head: `bert` N(0, initializer_range) and no bias,
+            `torch` as `nn.Linear`.
+        head_per_view: the head's batch norm takes the statistics of each view by itself, not of
+            both together.
         eval_restarts: steps to the next dev score are counted anew in each epoch.
-        dev_max_length, test_max_length: tokens that dev and test sentences are cut at, special tokens included (0: the
-            longest the model reads).
-        dn_nouns: double negation may also put "no" before a noun, as the text of SDA's §4.3 (not its Algorithm 3) says.
-        chunk_size: most sentences that are in memory with their activations; the others are encoded again in the
-            backward pass (0: all of them are).
+        dev_max_length, test_max_length: tokens that dev and test sentences are cut at, special
+            tokens included (0: the longest the model reads).
+        dn_nouns: double negation may also put "no" before a noun, as the text of SDA's §4.3 (not
+            its Algorithm 3) says.
+        chunk_size: most sentences that are in memory with their activations; the others are encoded
+            again in the backward pass (0: all of them are).
 
     Raises:
-        ValueError: a field of another type or outside what it allows, or two that contradict each other.
+        ValueError: a field of another type or outside what it allows, or two that contradict each
+            other.
     """
 
     name: str
@@ -269,10 +306,12 @@ class Recipe:
     def parameters(self) -> dict[str, object]:
         """What a run is recorded by: the fields in use, but `chunk_size`, which changes no number.
 
-        A field that was added for one method is left out where it has its default: it leaves the runs of others alone.
+        A field that was added for one method is left out where it has its default: it leaves the
+        runs of others alone.
 
         Example:
-            >>> recipe("mini_simcse").parameters().get("beta"), recipe("mini_una").parameters()["beta"]
+            >>> recipe("mini_simcse").parameters().get("beta"), recipe(
+            ...     "mini_una").parameters()["beta"]
             (None, 0.5)
         """
         usual = {name for name in _ADDED if getattr(self, name) == getattr(Recipe, name)}
@@ -282,7 +321,8 @@ class Recipe:
     def changed(self, **changes) -> "Recipe":
         """A copy with some fields changed; an unknown field is an error that names the closest one.
 
-        The rate of a positive or a view goes with it: where these change to one without a rate, it becomes 0, unless it
+        The rate of a positive or a view goes with it: where these change to one without a rate, it
+            becomes 0, unless it
         is given.
 
         Example:
@@ -329,7 +369,8 @@ _ADDED = (
 def checked(name: str, value: object) -> Any:
     """`value` as the type that a field of `Recipe` declares, within what the field allows.
 
-    Nothing is rounded or guessed: a whole number may be written 1e2, a number 3, and a NumPy scalar stands for what it
+    Nothing is rounded or guessed: a whole number may be written 1e2, a number 3, and a NumPy scalar
+        stands for what it
     holds; True is no number, "none" no truth value, and NaN and infinity are nothing.
 
     Raises:
@@ -354,12 +395,15 @@ def checked(name: str, value: object) -> Any:
     if name == "head":
         _check_head(exact)
     if name == "radius" and exact > 1 and not exact.is_integer():
-        raise ValueError(f"radius must be a whole number of terms, or a share of them below 1, got {value!r}")
+        raise ValueError(
+            f"radius must be a whole number of terms, or a share of them below 1, got {value!r}"
+        )
     return exact
 
 
 def value_of(name: str, text: str) -> Any:
-    """The value of a field written as text, on a command line or in a table, read by the type the field declares.
+    """The value of a field written as text, on a command line or in a table, read by the type the
+    field declares.
 
     Raises:
         ValueError: no such field, or the text is no value of it.
@@ -378,7 +422,8 @@ def value_of(name: str, text: str) -> Any:
 
 
 def check_whole_number(name: str, value: object, least: int, most: int | None = None) -> None:
-    """Refuse what is no whole number from `least` to `most`; for the parameters of a run that are no recipe fields.
+    """Refuse what is no whole number from `least` to `most`; for the parameters of a run that are
+    no recipe fields.
 
     Raises:
         ValueError: it is none.
@@ -386,7 +431,9 @@ def check_whole_number(name: str, value: object, least: int, most: int | None = 
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
         highest = "" if most is None else f" and at most {most:,}"
-        raise ValueError(f"{name} must be a whole number of at least {least}{highest}, got {value!r}")
+        raise ValueError(
+            f"{name} must be a whole number of at least {least}{highest}, got {value!r}"
+        )
 
 
 def _known(name: str) -> None:
@@ -417,7 +464,9 @@ def _within(value: float, interval: str) -> bool:
         return value == float(interval)
     low, high = (float(end) for end in interval[1:-1].split(","))
     inside = low < value < high
-    return inside or (value == low and interval[0] == "[") or (value == high and interval[-1] == "]")
+    return (
+        inside or (value == low and interval[0] == "[") or (value == high and interval[-1] == "]")
+    )
 
 
 def _allowed(name: str) -> str:
@@ -425,7 +474,11 @@ def _allowed(name: str) -> str:
         *most, last = (repr(choice) for choice in CHOICES[name])
         return f"{', '.join(most)} or {last}"
     kind = _KINDS[_TYPES[name]]
-    return kind if name not in RANGES else f"{kind}, {RANGES[name].replace('[', 'in [', 1).replace('(', 'in (', 1)}"
+    return (
+        kind
+        if name not in RANGES
+        else f"{kind}, {RANGES[name].replace('[', 'in [', 1).replace('(', 'in (', 1)}"
+    )
 
 
 def _head(name: str) -> str:
@@ -440,8 +493,14 @@ def _check_head(head: str) -> None:
         raise ValueError(f"head must be one of {', '.join(HEADS)}, got {head!r}{hint}")
     if not sizes:
         return
-    if kind not in SIZED_HEADS or len(sizes) != 2 or not all(re.fullmatch("[0-9]+", s) for s in sizes):
-        raise ValueError(f"head {head!r}: sizes are written as in simclr:600:512 or simsiam:600:512")
+    if (
+        kind not in SIZED_HEADS
+        or len(sizes) != 2
+        or not all(re.fullmatch("[0-9]+", s) for s in sizes)
+    ):
+        raise ValueError(
+            f"head {head!r}: sizes are written as in simclr:600:512 or simsiam:600:512"
+        )
     if not all(1 <= int(size) <= LARGEST_LAYER for size in sizes):
         raise ValueError(f"head {head!r}: sizes must be whole numbers in [1, {LARGEST_LAYER}]")
 
@@ -460,28 +519,40 @@ def _check_together(chosen: "Recipe") -> None:
         value, share = getattr(chosen, part), getattr(chosen, rate)
         if share and not _takes_rate(part, value):
             raise ValueError(
-                f"{rate}={share} means nothing with {part}={value!r}: set {rate}=0 or choose another {part}"
+                f"{rate}={share} means nothing with {part}={value!r}: set {rate}=0 or choose"
+                f" another {part}"
             )
         if not share and _takes_rate(part, value):
-            raise ValueError(f"{part}={value!r} at {rate}=0 changes nothing: give {rate}, a share in (0, 1]")
+            raise ValueError(
+                f"{part}={value!r} at {rate}=0 changes nothing: give {rate}, a share in (0, 1]"
+            )
     head, loss = _head(chosen.head), chosen.loss
     views = (chosen.view1, chosen.view2) != ("none", "none")
     if (head == "simsiam") != (loss == "simsiam"):
-        raise ValueError(f"head and loss 'simsiam' need each other, got head {chosen.head!r} and loss {loss!r}")
+        raise ValueError(
+            f"head and loss 'simsiam' need each other, got head {chosen.head!r} and loss {loss!r}"
+        )
     if loss == "simsiam" and chosen.negative != "none":
         raise ValueError("the loss 'simsiam' has no negatives: set negative='none'")
     if chosen.positive == "identical" and views:
         raise ValueError(
-            "positive='identical' encodes once: views in embedding space need 'dropout', which encodes twice"
+            "positive='identical' encodes once: views in embedding space need 'dropout', which"
+            " encodes twice"
         )
     if chosen.negative != "none" and chosen.negative_mode == "margin" and loss != "info_nce":
         raise ValueError(f"negative_mode='margin' is a form of the loss 'info_nce', got {loss!r}")
     if (chosen.positive, chosen.negative, chosen.rule) == ("sda", "sda", "negation"):
-        raise ValueError("rule='negation' makes the positives, which are the hard negatives of negative='sda' too")
+        raise ValueError(
+            "rule='negation' makes the positives, which are the hard negatives of"
+            " negative='sda' too"
+        )
     if chosen.chunk_size and views:
         raise ValueError("chunk_size works without view1 and view2 only: set chunk_size=0")
     if chosen.chunk_size and head in BATCH_NORM_HEADS:
-        raise ValueError(f"the batch norm of head {chosen.head!r} would see a chunk and not the batch: chunk_size=0")
+        raise ValueError(
+            f"the batch norm of head {chosen.head!r} would see a chunk and not the batch:"
+            " chunk_size=0"
+        )
 
 
 def _switched_off(chosen: "Recipe") -> set[str]:
@@ -489,7 +560,9 @@ def _switched_off(chosen: "Recipe") -> set[str]:
     optional = ("lora_rank", "chunk_size", "whiten", "also_pooling", "transfer_pooling")
     off = {name for name in optional if not getattr(chosen, name)}
     off |= {
-        rate for part, rate in _RATES.items() if part != "positive" and not _takes_rate(part, getattr(chosen, part))
+        rate
+        for part, rate in _RATES.items()
+        if part != "positive" and not _takes_rate(part, getattr(chosen, part))
     }
     off |= {view for view in ("view1", "view2") if getattr(chosen, view) == "none"}
     if chosen.negative == "none":
@@ -523,11 +596,15 @@ def _read(path: Path) -> dict[str, Recipe]:
     """The recipes of a YAML file, each with what its bases say.
 
     Raises:
-        ValueError: a base, a part or a field that there is not, or a value that its field does not allow.
+        ValueError: a base, a part or a field that there is not, or a value that its field does not
+            allow.
     """
     file = yaml.safe_load(path.read_text(encoding="utf-8"))
     bases, rows = file["bases"], file["recipes"]
-    return {name: Recipe(name, row["source"], **_inherited(name, row, bases)) for name, row in rows.items()}
+    return {
+        name: Recipe(name, row["source"], **_inherited(name, row, bases))
+        for name, row in rows.items()
+    }
 
 
 def _inherited(name: str, row: Mapping[str, Any], bases: Mapping[str, Any]) -> dict[str, Any]:
@@ -542,7 +619,10 @@ def _inherited(name: str, row: Mapping[str, Any], bases: Mapping[str, Any]) -> d
             continue
         if part not in PARTS or not values.keys() <= PARTS[part].keys():
             unknown = part if part not in PARTS else sorted(values.keys() - PARTS[part].keys())[0]
-            raise ValueError(f"recipe {name!r}: there is no {unknown!r} in {part if part in PARTS else 'a recipe'!r}")
+            raise ValueError(
+                f"recipe {name!r}: there is no {unknown!r} in"
+                f" {part if part in PARTS else 'a recipe'!r}"
+            )
         found |= {PARTS[part][field]: value for field, value in values.items()}
     return found
 

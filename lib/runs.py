@@ -1,6 +1,8 @@
-"""A run's folder: parameters, metrics and environment, written atomically; and the table of all runs.
+"""A run's folder: parameters, metrics and environment, written atomically; and the table of all
+runs.
 
-Command line: `python -m lib runs collect NOTEBOOK` appends finished runs on real data to `results/`.
+Command line: `python -m lib runs collect NOTEBOOK` appends finished runs on real data to
+    `results/`.
 """
 
 import ast
@@ -26,21 +28,33 @@ from lib import files, paths
 from lib.files import write_bytes, write_json, write_text
 
 RESULTS_VERSION = 2
-_PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "scipy", "scikit-learn", "spacy", "nltk")
+_PACKAGES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "accelerate",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "spacy",
+    "nltk",
+)
 
 
 def parameters(namespace: Mapping[str, object]) -> dict[str, object]:
-    """The notebook's parameters as they stand now; an injected name that the notebook does not define is an error.
+    """The notebook's parameters as they stand now; an injected name that the notebook does not
+    define is an error.
 
-    Called in the first cell after the one tagged `parameters`. That one holds nothing but typed assignments,
-    by which it is found again when cells are run out of order. papermill puts injected values in a cell of its
-    own between the two, which begins with the comment `# Parameters`.
+    Called in the first cell after the one tagged `parameters`. That one holds nothing but typed
+    assignments, by which it is found again when cells are run out of order. papermill puts injected
+    values in a cell of its own between the two, which begins with the comment `# Parameters`.
 
     Args:
         namespace: `globals()` of the notebook.
 
     Raises:
-        ValueError: a parameter was injected that the parameters cell does not name, e.g. by a typing error.
+        ValueError: a parameter was injected that the parameters cell does not name, e.g. by a
+            typing error.
 
     Example:
         >>> parameters({"In": ["", "beta: float = 0.5", "p = parameters(globals())"], "beta": 0.3})
@@ -53,7 +67,10 @@ def parameters(namespace: Mapping[str, object]) -> dict[str, object]:
         return {name: namespace[name] for name in annotated if name in namespace}
     typed = [i for i, source in enumerate(before) if _is_typed(source)]
     if not typed:
-        raise ValueError("parameters() must be called after the parameters cell, whose lines read `name: type = value`")
+        raise ValueError(
+            "parameters() must be called after the parameters cell, whose lines read `name: type ="
+            " value`"
+        )
     names = _assigned(before[typed[-1]])
     after = before[typed[-1] + 1] if typed[-1] + 1 < len(before) else ""
     for name in _assigned(after) if after.lstrip().startswith("# Parameters") else []:
@@ -85,7 +102,8 @@ def _assigned(source: str) -> list[str]:
 
 
 def run_id(recipe: str, identity: Mapping[str, object], seed: int) -> str:
-    """`<recipe>-<8 hex>-s<seed>`; the digits hash `identity` (parameters and data hashes) and `RESULTS_VERSION`.
+    """`<recipe>-<8 hex>-s<seed>`; the digits hash `identity` (parameters and data hashes) and
+    `RESULTS_VERSION`.
 
     Example:
         >>> run_id("mini_simcse", {"lr": 3e-4}, 1) == run_id("mini_simcse", {"lr": 3e-4}, 1)
@@ -127,7 +145,9 @@ def environment(device: str | torch.device = "cpu") -> dict[str, object]:
 def _git(*arguments: str) -> str | None:
     """What git says of the project; None where there is no git or no repository."""
     try:
-        git = subprocess.run(["git", *arguments], cwd=paths.ROOT, capture_output=True, text=True, check=False)
+        git = subprocess.run(
+            ["git", *arguments], cwd=paths.ROOT, capture_output=True, text=True, check=False
+        )
     except OSError:
         return None
     return git.stdout.strip() if git.returncode == 0 else None
@@ -137,7 +157,9 @@ def cpu_name() -> str:
     """Model name of the processor, as far as the system tells."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+        return next(
+            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+        )
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
 
@@ -155,8 +177,8 @@ def peak_rss_gib() -> float:
 class Run:
     """The folder `<outputs>/<notebook>/<run_id>/` of ONE training.
 
-    `params.json` and `env.json` are written at the start and, last of all, `metrics.json` at the end: a run is
-    finished exactly if `metrics.json` exists.
+    `params.json` and `env.json` are written at the start and, last of all, `metrics.json` at the
+    end: a run is finished exactly if `metrics.json` exists.
 
     Args:
         notebook: name of the notebook or of the command that trains.
@@ -166,7 +188,9 @@ class Run:
         folder: outputs folder (default `paths.outputs()`).
     """
 
-    def __init__(self, notebook: str, recipe: str, seed: int, params: Mapping, data: Mapping, folder=None):
+    def __init__(
+        self, notebook: str, recipe: str, seed: int, params: Mapping, data: Mapping, folder=None
+    ):
         self.notebook, self.recipe, self.seed = notebook, recipe, seed
         self.params, self.data = dict(params), dict(data)
         self.id = run_id(recipe, {"params": self.params, "data": self.data}, seed)
@@ -174,13 +198,18 @@ class Run:
 
     @property
     def metrics(self) -> dict[str, float] | None:
-        """What `finish` saved, or None while the run is not finished; a metric that is no number is NaN.
+        """What `finish` saved, or None while the run is not finished; a metric that is no number is
+        NaN.
 
         Raises:
             ValueError: `metrics.json` is damaged.
         """
         path = self.folder / "metrics.json"
-        return {k: math.nan if v is None else v for k, v in _read(path).items()} if path.exists() else None
+        return (
+            {k: math.nan if v is None else v for k, v in _read(path).items()}
+            if path.exists()
+            else None
+        )
 
     def start(self, device: str | torch.device = "cpu", anew: bool = False, **ran: object) -> None:
         """Write `params.json` and `env.json`.
@@ -191,20 +220,28 @@ class Run:
         """
         if anew:
             (self.folder / "metrics.json").unlink(missing_ok=True)
-        content = {"run_id": self.id, "recipe": self.recipe, "seed": self.seed, "results_version": RESULTS_VERSION}
+        content = {
+            "run_id": self.id,
+            "recipe": self.recipe,
+            "seed": self.seed,
+            "results_version": RESULTS_VERSION,
+        }
         write_json(self.folder / "params.json", content | self.params | {"data": self.data})
         write_json(self.folder / "env.json", environment(device) | ran)
 
     def finish(self, metrics: Mapping[str, object], history: list[dict] | None = None) -> None:
-        """Write `history.csv` and `metrics.json` (flat, the unit in the key; null for what is no number)."""
+        """Write `history.csv` and `metrics.json` (flat, the unit in the key; null for what is no
+        number)."""
         if history is not None:
             write_text(self.folder / "history.csv", pd.DataFrame(history).to_csv(index=False))
         write_json(self.folder / "metrics.json", {k: _plain(v) for k, v in metrics.items()})
 
     def adopt(self) -> bool:
-        """Copy the finished run of this id that another notebook has left beside this one's folder, if there is one.
+        """Copy the finished run of this id that another notebook has left beside this one's folder,
+        if there is one.
 
-        The same id means the same parameters, data and seed, so training again would only repeat it. `metrics.json`
+        The same id means the same parameters, data and seed, so training again would only repeat
+        it. `metrics.json`
         comes last: a copy that was interrupted is no finished run.
 
         Returns:
@@ -257,25 +294,33 @@ def _read(path: Path) -> dict:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"{path} is damaged ({error}): remove its folder, and that run is made again") from error
+        raise ValueError(
+            f"{path} is damaged ({error}): remove its folder, and that run is made again"
+        ) from error
     if not isinstance(content, dict):
-        raise ValueError(f"{path} is damaged (no JSON object): remove its folder, and that run is made again")
+        raise ValueError(
+            f"{path} is damaged (no JSON object): remove its folder, and that run is made again"
+        )
     return content
 
 
 def collect(folder: Path | None = None) -> pd.DataFrame:
-    """One row for each finished run under `folder` (default `paths.outputs()`): parameters, metrics, machine.
+    """One row for each finished run under `folder` (default `paths.outputs()`): parameters,
+    metrics, machine.
 
-    Unfinished runs are left out; an empty folder gives an empty table. `collapsed` names the metrics of a run that
-    are no numbers, as those of an encoder that gives all sentences one vector; `machine` is the processor or GPU that
-    it ran on, `rules` the version of SDA's rules if it used them.
+    Unfinished runs are left out; an empty folder gives an empty table. `collapsed` names the
+    metrics of a run that are no numbers, as those of an encoder that gives all sentences one
+    vector; `machine` is the processor or GPU that it ran on, `rules` the version of SDA's rules if
+    it used them.
 
     Raises:
         ValueError: a file of a finished run is missing or damaged.
     """
     rows = []
     for path in sorted(Path(folder or paths.outputs()).glob("*/*/metrics.json")):
-        params, env, metrics = (_read(path.with_name(f"{name}.json")) for name in ("params", "env", "metrics"))
+        params, env, metrics = (
+            _read(path.with_name(f"{name}.json")) for name in ("params", "env", "metrics")
+        )
         hashes = params.pop("data", {})
         row = {"notebook": path.parent.parent.name, "results_version": 1, **params}
         row |= {name: math.nan if value is None else value for name, value in metrics.items()}
@@ -288,13 +333,17 @@ def collect(folder: Path | None = None) -> pd.DataFrame:
 
 
 def save_results(
-    notebook: str, folder: Path | None = None, results: Path = paths.RESULTS, only: Collection[str] | None = None
+    notebook: str,
+    folder: Path | None = None,
+    results: Path = paths.RESULTS,
+    only: Collection[str] | None = None,
 ) -> Path:
-    """Merge the finished runs of `notebook` on real data into `results/<notebook>.csv`, one row a run.
+    """Merge the finished runs of `notebook` on real data into `results/<notebook>.csv`, one row a
+    run.
 
-    Runs of the mini profile stay out, those of an older `RESULTS_VERSION`, and all but the run ids of `only` if it is
-    given. A row whose run id is there already is replaced; the others stay. Processes that do so at once wait for each
-    other.
+    Runs of the mini profile stay out, those of an older `RESULTS_VERSION`, and all but the run ids
+    of `only` if it is given. A row whose run id is there already is replaced; the others stay.
+    Processes that do so at once wait for each other.
 
     Raises:
         FileNotFoundError: there is no such run.
@@ -304,17 +353,21 @@ def save_results(
     if len(table):
         current = table["results_version"] == RESULTS_VERSION
         table = table[current & (table["notebook"] == notebook) & (table["profile"] != "mini")]
-        table = (table if only is None else table[table["run_id"].isin(only)]).dropna(axis=1, how="all")
+        table = (table if only is None else table[table["run_id"].isin(only)]).dropna(
+            axis=1, how="all"
+        )
     if not len(table):
         raise FileNotFoundError(
             f"no finished run of {notebook} on real data under {folder or paths.outputs()}: "
-            f"run a grid of `workflow/grids/` first, `python -m lib grid NAME`"
+            "run a grid of `workflow/grids/` first, `python -m lib grid NAME`"
         )
     path = results / f"{notebook}.csv"
     with files.locked(path):
         if path.exists():
             old = pd.read_csv(path)
             table = pd.concat([old[~old["run_id"].isin(table["run_id"])], table])
-        table = table.sort_values(["recipe", "profile", "max_steps", "seed", "run_id"], kind="stable")
+        table = table.sort_values(
+            ["recipe", "profile", "max_steps", "seed", "run_id"], kind="stable"
+        )
         write_text(path, table.to_csv(index=False, float_format="%.8g"))
     return path

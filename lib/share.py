@@ -1,6 +1,8 @@
-"""A trained encoder outside this project: a sentence-transformers folder with its model card, and a search with it.
+"""A trained encoder outside this project: a sentence-transformers folder with its model card, and a
+search with it.
 
-`python -m lib export RUN my-model` writes the folder, `python -m lib search my-model FILE "a query"` searches with it.
+`python -m lib export RUN my-model` writes the folder,
+`python -m lib search my-model FILE "a query"` searches with it.
 """
 
 from pathlib import Path
@@ -13,56 +15,92 @@ from lib.encoder import Encoder
 from lib.encoder.pretrained import read_json
 from lib.files import is_foreign
 
-WEIGHTS_LICENCE = {experiment.portable(str(f)): "cc-by-sa-4.0" for f in (paths.MINI_BERT, *paths.SIBLINGS.values())}
+WEIGHTS_LICENCE = {
+    experiment.portable(str(f)): "cc-by-sa-4.0" for f in (paths.MINI_BERT, *paths.SIBLINGS.values())
+}
 
 
 def model_card(params: dict, metrics: dict, environment: dict, name: str, dimension: int) -> str:
-    """README.md of an exported encoder: what it is, how it was trained, what it scores, how it is used.
+    """README.md of an exported encoder: what it is, how it was trained, what it scores, how it is
+    used.
 
     Args:
-        params, metrics, environment: contents of a run's `params.json`, `metrics.json` and `env.json`.
+        params, metrics, environment: contents of a run's `params.json`, `metrics.json` and
+            `env.json`.
         name: of the model; dimension: of its embeddings.
     """
+    found = {k: v for k, v in metrics.items() if v is not None}
+    scores = {
+        k.removesuffix("_best"): v
+        for k, v in found.items()
+        if "spearman" in k and k.endswith("_best")
+    }
+    if "sts7_test_avg_best" in found:
+        scores["mean of the seven STS tasks"] = metrics["sts7_test_avg_best"]
+    trained = {
+        k: v for k, v in params.items() if k not in ("run_id", "data", "recipe", "backbone", "seed")
+    }
+    lines = [
+        f"---\n{yaml.safe_dump(_front_matter(params), sort_keys=False)}---\n",
+        f"# {name}\n",
+        (
+            f"Sentence embeddings of {dimension} dimensions: `{params['backbone']}` after"
+            f" unsupervised contrastive training with the recipe `{params['recipe']}`, seed"
+            f" {params['seed']}, run `{params['run_id']}`. The checkpoint is the best on the dev"
+            f" set (step {metrics['best_step']:.0f} of {metrics['steps']:.0f}).\n"
+        ),
+        "```python\nfrom sentence_transformers import SentenceTransformer\n",
+        f'model = SentenceTransformer("{name}")',
+        'model.encode(["A dog barks.", "A hound is barking."])\n```\n',
+        (
+            "## Scores\n\nSpearman's ρ × 100 of cosine against human judgements. The dev set chose"
+            " the checkpoint.\n"
+        ),
+        "| set | score |\n|---|--:|",
+        *(
+            f"| {k.replace('_spearman', '').replace('_', ' ')} | {v:.2f} |"
+            for k, v in scores.items()
+        ),
+        "\n## Training\n",
+        "| parameter | value |\n|---|---|",
+        *(f"| {k} | {v} |" for k, v in trained.items()),
+        (
+            f"\nMachine: {environment['gpu'] or environment['cpu']}, torch"
+            f" {environment['versions']['torch']}, transformers"
+            f" {environment['versions']['transformers']}; {metrics['train_seconds']:.0f} s of"
+            " training.\n"
+        ),
+        "## Limits\n",
+        (
+            "One training run, tested on pairs of short sentences like those of the sets above. A"
+            " sentence and its negation can be close to each other.\n"
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def _front_matter(params: dict) -> dict[str, object]:
+    """What the Hub reads of a card: library, task, tags, the model it comes from, licence."""
     head: dict[str, object] = {
         "library_name": "sentence-transformers",
         "pipeline_tag": "sentence-similarity",
-        "tags": ["sentence-transformers", "feature-extraction", "sentence-similarity", "contrastive-learning"],
+        "tags": [
+            "sentence-transformers",
+            "feature-extraction",
+            "sentence-similarity",
+            "contrastive-learning",
+        ],
     }
     if not params["backbone"].startswith("data/"):
         head["base_model"] = params["backbone"]
     if licence := WEIGHTS_LICENCE.get(params["backbone"]):
         head["license"] = licence
-    found = {k: v for k, v in metrics.items() if v is not None}
-    scores = {k.removesuffix("_best"): v for k, v in found.items() if "spearman" in k and k.endswith("_best")}
-    if "sts7_test_avg_best" in found:
-        scores["mean of the seven STS tasks"] = metrics["sts7_test_avg_best"]
-    trained = {k: v for k, v in params.items() if k not in ("run_id", "data", "recipe", "backbone", "seed")}
-    lines = [
-        f"---\n{yaml.safe_dump(head, sort_keys=False)}---\n",
-        f"# {name}\n",
-        f"Sentence embeddings of {dimension} dimensions: `{params['backbone']}` after unsupervised contrastive "
-        f"training with the recipe `{params['recipe']}`, seed {params['seed']}, run `{params['run_id']}`. The "
-        f"checkpoint is the best on the dev set (step {metrics['best_step']:.0f} of {metrics['steps']:.0f}).\n",
-        "```python\nfrom sentence_transformers import SentenceTransformer\n",
-        f'model = SentenceTransformer("{name}")',
-        'model.encode(["A dog barks.", "A hound is barking."])\n```\n',
-        "## Scores\n\nSpearman's ρ × 100 of cosine against human judgements. The dev set chose the checkpoint.\n",
-        "| set | score |\n|---|--:|",
-        *(f"| {k.replace('_spearman', '').replace('_', ' ')} | {v:.2f} |" for k, v in scores.items()),
-        "\n## Training\n",
-        "| parameter | value |\n|---|---|",
-        *(f"| {k} | {v} |" for k, v in trained.items()),
-        f"\nMachine: {environment['gpu'] or environment['cpu']}, torch {environment['versions']['torch']}, "
-        f"transformers {environment['versions']['transformers']}; {metrics['train_seconds']:.0f} s of training.\n",
-        "## Limits\n",
-        "One training run, tested on pairs of short sentences like those of the sets above. A sentence and its "
-        "negation can be close to each other.\n",
-    ]
-    return "\n".join(lines)
+    return head
 
 
 def export(run_folder: Path, target: Path, name: str = "") -> Path:
-    """Write a finished run's best checkpoint as a folder that `SentenceTransformer(target)` opens, with a model card.
+    """Write a finished run's best checkpoint as a folder that `SentenceTransformer(target)` opens,
+    with a model card.
 
     Raises:
         FileNotFoundError: the folder is not a finished run, or its checkpoint is gone.
@@ -73,34 +111,45 @@ def export(run_folder: Path, target: Path, name: str = "") -> Path:
         raise FileExistsError(f"{target} is there and is no exported encoder: name a new folder")
     files = [run_folder / f"{stem}.json" for stem in ("params", "metrics", "env")]
     if not all(file.is_file() for file in files):
-        raise FileNotFoundError(f"{run_folder} is not a finished run's folder: params, metrics or env.json is missing")
+        raise FileNotFoundError(
+            f"{run_folder} is not a finished run's folder: params, metrics or env.json is missing"
+        )
     checkpoint = run_folder / "best"
     if not checkpoint.is_dir():
-        raise FileNotFoundError(f"{checkpoint} is missing: a run that trains nothing keeps no checkpoint")
+        raise FileNotFoundError(
+            f"{checkpoint} is missing: a run that trains nothing keeps no checkpoint"
+        )
     encoder = Encoder.load(checkpoint)
     dimension = int(encoder.encode(["."]).shape[1])
     params, metrics, environment = map(read_json, files)
     try:
         card = model_card(params, metrics, environment, name or target.name, dimension)
     except (KeyError, TypeError) as error:
-        raise ValueError(f"{run_folder}: params, metrics or env.json lacks a value ({error}): run it again") from error
+        raise ValueError(
+            f"{run_folder}: params, metrics or env.json lacks a value ({error}): run it again"
+        ) from error
     encoder.export_sentence_transformers(target, card)
     return target
 
 
-def search(encode: evaluate.Encode, sentences: list[str], query: str, n: int = 5) -> list[tuple[float, str]]:
+def search(
+    encode: evaluate.Encode, sentences: list[str], query: str, n: int = 5
+) -> list[tuple[float, str]]:
     """The `n` sentences nearest to a query by cosine, best first, each with its cosine.
 
     Args:
         encode: sentences to vectors (n, d), e.g. `Encoder.encode`.
 
-    A sentence whose vector is zero, as that of a text without tokens, has no direction and is left out.
+    A sentence whose vector is zero, as that of a text without tokens, has no direction and is left
+    out.
 
     Raises:
-        ValueError: no sentences, `n` below 1, a query whose vector is zero, or vectors that are not finite.
+        ValueError: no sentences, `n` below 1, a query whose vector is zero, or vectors that are not
+            finite.
 
     Example:
-        >>> search(lambda texts: np.array([[len(t), 1.0] for t in texts]), ["a", "aaa", "aaaaaaaa"], "aa", 1)[0][1]
+        >>> search(lambda texts: np.array([[len(t), 1.0] for t in texts]), ["a", "aaa",
+        ...     "aaaaaaaa"], "aa", 1)[0][1]
         'aaa'
     """
     if not sentences:
@@ -112,7 +161,9 @@ def search(encode: evaluate.Encode, sentences: list[str], query: str, n: int = 5
         raise ValueError("the encoder gave vectors that are not finite: its weights are damaged")
     lengths = np.linalg.norm(vectors, axis=1)  # (1 + number of sentences,)
     if not lengths[0]:
-        raise ValueError(f"the vector of the query {query!r} is zero: it is near to nothing, ask another")
+        raise ValueError(
+            f"the vector of the query {query!r} is zero: it is near to nothing, ask another"
+        )
     found = np.flatnonzero(lengths[1:])
     cosines = vectors[1:][found] @ vectors[0] / lengths[1:][found] / lengths[0]
     order = np.argsort(-cosines, kind="stable")[:n]

@@ -1,4 +1,5 @@
-"""What a training carries from step to step, kept in a checkpoint and taken up from it bit for bit."""
+"""What a training carries from step to step, kept in a checkpoint and taken up from it bit for
+bit."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -27,8 +28,8 @@ class Result:
             `in_batch_accuracy` in [0, 1], `lr`, and on
             evaluated steps `dev_score`.
         best_step, best_score: where the dev score was highest; None without `dev`.
-        best_state: what the training had changed by that step (`Encoder.trained_state`), on the CPU;
-            the encoder itself is left at the last step.
+        best_state: what the training had changed by that step (`Encoder.trained_state`), on the
+            CPU; the encoder itself is left at the last step.
         steps, seconds, sentences_per_second: totals, evaluation not counted in the seconds.
         stopped_early: True if patience ran out.
     """
@@ -74,7 +75,8 @@ class State:
             self.identity = identity_of(encoder, feed, **settings, **machine)
 
     def score(self, dev: Dev | None) -> None:
-        """Score on dev, keep the weights if they are the best, and see whether patience has run out."""
+        """Score on dev, keep the weights if they are the best, and see whether patience has run
+        out."""
         result = self.result
         if dev is not None and self.group.is_main:
             self.encoder.eval()
@@ -166,11 +168,13 @@ class State:
             torch.cuda.set_rng_state(tensors["random.cuda"], self.group.device)
 
     def _reseed(self) -> None:
-        """Make dropout from here on a function of the step alone: for processes that write no checkpoint."""
+        """Make dropout from here on a function of the step alone: for processes that write no
+        checkpoint."""
         torch.manual_seed(dropout_seed(self.seed, self.group.rank, self.result.steps))
 
     def write_models(self) -> None:
-        """Write the folders `last` and, with a dev score, `best`; the encoder keeps its last weights."""
+        """Write the folders `last` and, with a dev score, `best`; the encoder keeps its last
+        weights."""
         if self.out is None or not self.group.is_main:
             return
         self.encoder.save(self.out / "last")
@@ -208,7 +212,8 @@ def identity_of(encoder: Encoder, feed: Feed, **options: object) -> dict:
 
 
 def is_better(score: float, best: float) -> bool:
-    """Whether a dev score is a new best; a score that is no number, of a collapsed encoder, never is.
+    """Whether a dev score is a new best; a score that is no number, of a collapsed encoder, never
+    is.
 
     Example:
         >>> is_better(2.0, 1.0), is_better(1.0, math.nan), is_better(math.nan, math.nan)

@@ -1,6 +1,7 @@
 """Token ids of a text.
 
-A text is one long array of token ids plus row boundaries: two bytes a token for a vocabulary of at most 65,535 pieces,
+A text is one long array of token ids plus row boundaries: two bytes a token for a vocabulary of at
+    most 65,535 pieces,
 about 50 MB for a million sentences.
 """
 
@@ -12,7 +13,8 @@ from tqdm import tqdm
 
 
 class TokenRows:
-    """Ragged rows of token ids: `ids[offsets[i]:offsets[i + 1]]` is sentence i, special tokens included.
+    """Ragged rows of token ids: `ids[offsets[i]:offsets[i + 1]]` is sentence i, special tokens
+    included.
 
     Args:
         ids: all rows end to end, uint16 or uint32.
@@ -45,7 +47,9 @@ class TokenRows:
         return torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
 
 
-def tokenise(sentences: Sequence[str], tokenizer, max_length: int = 32, progress: bool = True) -> TokenRows:
+def tokenise(
+    sentences: Sequence[str], tokenizer, max_length: int = 32, progress: bool = True
+) -> TokenRows:
     """Token ids of `sentences`, cut at `max_length` tokens with the special tokens counted.
 
     Raises:
@@ -58,11 +62,15 @@ def tokenise(sentences: Sequence[str], tokenizer, max_length: int = 32, progress
     parts: list[np.ndarray] = []
     lengths: list[int] = []
     chunk = 10_000
-    for start in tqdm(range(0, len(sentences), chunk), desc="tokenise", unit="×10k", disable=not progress):
+    for start in tqdm(
+        range(0, len(sentences), chunk), desc="tokenise", unit="×10k", disable=not progress
+    ):
         batch = list(sentences[start : start + chunk])
         rows = tokenizer(batch, truncation=True, max_length=max_length, **lean)["input_ids"]
         lengths.extend(len(r) for r in rows)
         parts.append(np.fromiter((i for r in rows for i in r), dtype))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    pad_id = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    pad_id = (
+        tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    )
     return TokenRows(np.concatenate(parts), offsets, pad_id)

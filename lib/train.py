@@ -69,7 +69,12 @@ def fit(
     group = Group(resolve_device(device))
     group.check_shares(feed.order.sizes)
     precision = resolve_precision(precision, group.device)
-    settings = {"steps": total, "eval_every": eval_every, "precision": precision, "compile": compile}
+    settings = {
+        "steps": total,
+        "eval_every": eval_every,
+        "precision": precision,
+        "compile": compile,
+    }
     objective = Objective(recipe, feed.seed)
     with Forward(encoder, recipe, group, feed.seed, precision, compile) as forward:
         optimizer = make_optimizer(encoder, recipe)
@@ -79,7 +84,9 @@ def fit(
         encoder.train()
         monitor = Monitor(state.result, recipe, total, progress and group.is_main)
         done = state.result.steps
-        for step, batch in feed.steps(done, done if state.result.stopped_early else total, group.share):
+        for step, batch in feed.steps(
+            done, done if state.result.stopped_early else total, group.share
+        ):
             lr = set_learning_rate(optimizer, learning_rate(recipe, step, total))
             z = forward(batch, step)  # role → (N, d): every process sees the rows of all
             loss = objective(z, step)
@@ -113,7 +120,8 @@ def _schedule(feed: Feed, max_steps: int | None, eval_every: int | None) -> tupl
 
 
 def evaluates_after(steps: int, total: int, epoch: int, recipe: Recipe, eval_every: int) -> bool:
-    """Whether a dev score follows when `steps` of `total` steps have been taken, `epoch` of them in an epoch.
+    """Whether a dev score follows when `steps` of `total` steps have been taken, `epoch` of them in
+    an epoch.
 
     Example:
         >>> from lib.recipes import recipe
@@ -131,7 +139,8 @@ def discard_checkpoint(out: Path) -> None:
 
 
 class Monitor:
-    """History, clock and progress bar of a training; losses are fetched from the device ten steps at a time."""
+    """History, clock and progress bar of a training; losses are fetched from the device ten steps
+    at a time."""
 
     def __init__(self, result: Result, recipe: Recipe, total: int, progress: bool):
         self.result, self.recipe = result, recipe
@@ -161,10 +170,16 @@ class Monitor:
             value = float(loss)
             if not math.isfinite(value):
                 raise FloatingPointError(
-                    f"the loss is {value} at step {step + 1} (lr {lr:.1e}, temperature {self.recipe.temperature}): "
-                    "lower the learning rate, raise the temperature, or use precision='fp32'"
+                    f"the loss is {value} at step {step + 1} (lr {lr:.1e}, temperature"
+                    f" {self.recipe.temperature}): lower the learning rate, raise the temperature,"
+                    " or use precision='fp32'"
                 )
-            entry = {"step": step + 1, "loss": value, "in_batch_accuracy": float(accuracy), "lr": lr}
+            entry = {
+                "step": step + 1,
+                "loss": value,
+                "in_batch_accuracy": float(accuracy),
+                "lr": lr,
+            }
             self.result.history.append(entry)
         self.pending = []
         if self.result.history:

@@ -1,4 +1,5 @@
-"""Methods without training, scored as runs of their own: what a trained encoder has to stand beside."""
+"""Methods without training, scored as runs of their own: what a trained encoder has to stand
+beside."""
 
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
@@ -10,13 +11,16 @@ from lib.recipes import recipe
 METHODS = ("bag_of_words", "tfidf", "word_vectors", "sif")
 
 
-def run(notebook: str, method: str, profile_name: str = "small", data_dir: str | None = None) -> runs.Run:
-    """Score a method without training as a run of its own, beside which the trained encoders have to stand.
+def run(
+    notebook: str, method: str, profile_name: str = "small", data_dir: str | None = None
+) -> runs.Run:
+    """Score a method without training as a run of its own, beside which the trained encoders have
+    to stand.
 
     Args:
-        method: `bag_of_words` (word counts), `tfidf` (scikit-learn's, idf from the profile's corpus),
-            `word_vectors` (mean of the profile's encoder's input embeddings) or `sif` (the same, weighted by
-            a/(a + p(w)) and without the common component; p from the corpus).
+        method: `bag_of_words` (word counts), `tfidf` (scikit-learn's, idf from the profile's
+            corpus), `word_vectors` (mean of the profile's encoder's input embeddings) or `sif` (the
+            same, weighted by a/(a + p(w)) and without the common component; p from the corpus).
 
     Source: SIF is Arora et al. 2017.
     """
@@ -28,21 +32,29 @@ def run(notebook: str, method: str, profile_name: str = "small", data_dir: str |
     return record
 
 
-def _scores(method: str, chosen: Profile, sentences: list[str], data_dir: str | None) -> dict[str, float]:
+def _scores(
+    method: str, chosen: Profile, sentences: list[str], data_dir: str | None
+) -> dict[str, float]:
     if method in ("word_vectors", "sif"):
         encoder = Encoder.load(_model(chosen))
         matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()
         counts = evaluate.token_counts(sentences, encoder.tokenizer) if method == "sif" else None
         encode = evaluate.word_vectors_encode(matrix, encoder.tokenizer, counts)
     else:
-        vectorizer = CountVectorizer() if method == "bag_of_words" else TfidfVectorizer().fit(sentences)
+        vectorizer = (
+            CountVectorizer() if method == "bag_of_words" else TfidfVectorizer().fit(sentences)
+        )
         encode = evaluate.bag_of_words_encode(vectorizer)
     scores = experiment.test_scores(encode, chosen, data_dir)
-    scores[f"{chosen.dev}_dev_spearman"] = evaluate.pairs_spearman(encode, identity.dev_pairs(chosen, data_dir))
+    scores[f"{chosen.dev}_dev_spearman"] = evaluate.pairs_spearman(
+        encode, identity.dev_pairs(chosen, data_dir)
+    )
     return {f"{name}_last": value for name, value in scores.items()}
 
 
-def record(notebook: str, method: str, profile_name: str = "small", data_dir: str | None = None) -> runs.Run:
+def record(
+    notebook: str, method: str, profile_name: str = "small", data_dir: str | None = None
+) -> runs.Run:
     """The run of a method without training, finished or not.
 
     Raises:
@@ -55,9 +67,13 @@ def _model(chosen: Profile) -> str:
     return identity.model_path(chosen.model or recipe(f"{chosen.recipes}_simcse").backbone)
 
 
-def _begun(notebook: str, method: str, profile_name: str, data_dir: str | None) -> tuple[runs.Run, Profile, list[str]]:
+def _begun(
+    notebook: str, method: str, profile_name: str, data_dir: str | None
+) -> tuple[runs.Run, Profile, list[str]]:
     if method not in METHODS:
-        raise ValueError(f"unknown method without training {method!r}: choose one of {', '.join(METHODS)}")
+        raise ValueError(
+            f"unknown method without training {method!r}: choose one of {', '.join(METHODS)}"
+        )
     chosen = experiment.with_text_at_hand(profile(profile_name), data_dir)
     sentences = experiment.sentences_of(chosen, data_dir)
     model = _model(chosen) if method in ("word_vectors", "sif") else ""

@@ -1,7 +1,8 @@
-"""Settings of every test: an empty outputs folder, no hub, few threads, fixed seeds, a known precision.
+"""Settings of every test: an empty outputs folder, no hub, few threads, fixed seeds, a known
+precision.
 
-What a test needs beyond `make setup` (real data, WordNet, Chromium) is a marker; where it is missing the test is
-skipped, and the last lines of the report count such tests and say what to do.
+What a test needs beyond `make setup` (real data, WordNet, Chromium) is a marker; where it is
+missing the test is skipped, and the last lines of the report count such tests and say what to do.
 """
 
 import importlib.util
@@ -26,12 +27,19 @@ PRECISIONS = ("fp32", "bf16")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Redirect outputs to an empty folder, so that no earlier run can help a test; share the cores among processes."""
+    """Redirect outputs to an empty folder, so that no earlier run can help a test; share the cores
+    among processes."""
     if (wished := os.environ.get("CSE_AUTO_PRECISION", "fp32")) not in PRECISIONS:
-        raise pytest.UsageError(f"CSE_AUTO_PRECISION (make: PRECISION) is {wished!r}: name fp32 or bf16")
+        raise pytest.UsageError(
+            f"CSE_AUTO_PRECISION (make: PRECISION) is {wished!r}: name fp32 or bf16"
+        )
     processes = config.getoption("numprocesses", 0) or 1
     threads = str(max(1, min(2, os.cpu_count() or 1) // processes))
-    for name, value in (("OMP_NUM_THREADS", threads), ("TOKENIZERS_PARALLELISM", "false"), ("HF_HUB_OFFLINE", "1")):
+    for name, value in (
+        ("OMP_NUM_THREADS", threads),
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("HF_HUB_OFFLINE", "1"),
+    ):
         os.environ.setdefault(name, value)
     folder = tempfile.mkdtemp(prefix="cse-outputs-")
     os.environ["CSE_OUTPUTS"] = folder
@@ -56,7 +64,8 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
         collector.skip_compare += ("stderr", "text/html", "image/png", "image/svg+xml")
 
 
-# --- what a machine may lack -------------------------------------------------------------------------------
+# --- what a machine may lack
+# -------------------------------------------------------------------------------
 
 
 def missing_data() -> str | None:
@@ -87,7 +96,11 @@ def missing_browser() -> str | None:
     """Why no browser can be started, or None."""
     if importlib.util.find_spec("playwright") is None:
         return "playwright is not installed: run `make setup`"
-    return None if chromium() else "no Chromium: install the system's chromium, or name one with CHROMIUM"
+    return (
+        None
+        if chromium()
+        else "no Chromium: install the system's chromium, or name one with CHROMIUM"
+    )
 
 
 NEEDS = {"real_data": missing_data, "wordnet": missing_wordnet, "browser": missing_browser}
@@ -104,12 +117,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    """Say how many tests with a need ran, how many were skipped and why, and how many others were skipped."""
+    """Say how many tests with a need ran, how many were skipped and why, and how many others were
+    skipped."""
     reports = terminalreporter.stats
     skipped = reports.get("skipped", [])
-    ran = [r for outcome in ("passed", "failed") for r in reports.get(outcome, []) if r.when == "call"]
+    ran = [
+        r for outcome in ("passed", "failed") for r in reports.get(outcome, []) if r.when == "call"
+    ]
     for need, missing in NEEDS.items():
-        without, done = (sum(need in report.keywords for report in group) for group in (skipped, ran))
+        without, done = (
+            sum(need in report.keywords for report in group) for group in (skipped, ran)
+        )
         if without or done:
             reason = f" ({missing()})" if without else ""
             terminalreporter.write_line(f"{need} tests: {done} run, {without} skipped{reason}")
@@ -117,7 +135,8 @@ def pytest_terminal_summary(terminalreporter) -> None:
         terminalreporter.write_line(f"other tests: {others} skipped (pytest -rs says why)")
 
 
-# --- fixtures ----------------------------------------------------------------------------------------------
+# --- fixtures
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -136,7 +155,8 @@ def _seeded() -> Iterator[None]:
 
 @pytest.fixture(params=PRECISIONS)
 def auto_precision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What `precision="auto"` means, on any processor: fp32 in one run of the test and bf16 in another.
+    """What `precision="auto"` means, on any processor: fp32 in one run of the test and bf16 in
+    another.
 
     Processes and kernels that the test starts inherit it.
     """

@@ -37,7 +37,9 @@ def test_crop_keeps_one_span(words, rate, seed):
     assert len(kept) == min(len(words), max(1, math.ceil(round((1 - rate) * len(words), 9))))
 
 
-@pytest.mark.parametrize(("n", "percent"), [(n, p) for n in (1, 5, 10, 20, 30) for p in range(0, 101, 10)])
+@pytest.mark.parametrize(
+    ("n", "percent"), [(n, p) for n in (1, 5, 10, 20, 30) for p in range(0, 101, 10)]
+)
 def test_crop_is_exact_at_round_rates(n, percent):
     kept = discrete.crop([str(i) for i in range(n)], percent / 100, rng(0))
     assert len(kept) == max(1, n - n * percent // 100)

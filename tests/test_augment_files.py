@@ -1,4 +1,5 @@
-"""Aligned files: resumable, complete or absent; and the command line of every method that needs no model."""
+"""Aligned files: resumable, complete or absent; and the command line of every method that needs no
+model."""
 
 import gzip
 import os
@@ -32,7 +33,10 @@ def test_edas_operation_of_a_line_does_not_depend_on_where_the_work_was_cut():
     words = str(paths.MINI / "thesaurus.tsv")
     options = arguments(["eda", "in.txt", "out.txt", "--rate", "0.3", "--synonyms", words])
     whole = change_of(options, LINES, torch.device("cpu"))(LINES, 0)
-    parts = [change_of(options, LINES, torch.device("cpu"))(LINES[a:b], a) for a, b in ((0, 3), (3, 10), (10, None))]
+    parts = [
+        change_of(options, LINES, torch.device("cpu"))(LINES[a:b], a)
+        for a, b in ((0, 3), (3, 10), (10, None))
+    ]
     assert [line for part in parts for line in part] == whole != LINES
 
 
@@ -71,7 +75,13 @@ def test_an_interrupted_file_goes_on_where_it_stood(tmp_path, tear):
 
 def test_another_number_of_lines_is_refused(tmp_path):
     with pytest.raises(ValueError, match="4 lines became 3 from line 5 on"):
-        write_aligned(LINES, tmp_path / "o.txt", lambda: lambda p, f: upper(p, f)[: 3 if f else 4], {}, chunk=4)
+        write_aligned(
+            LINES,
+            tmp_path / "o.txt",
+            lambda: lambda p, f: upper(p, f)[: 3 if f else 4],
+            {},
+            chunk=4,
+        )
 
 
 def test_a_line_break_in_a_line_is_refused(tmp_path):
@@ -88,7 +98,9 @@ def test_what_is_finished_is_not_done_again(tmp_path):
     assert write_aligned(LINES, out, lambda: upper, {"seed": 1})
     before = out.read_bytes()
     assert not write_aligned(LINES, out, never, {"seed": 1}) and out.read_bytes() == before
-    with pytest.raises(FileExistsError, match=r"out\.txt is there already and made with another seed.*--force"):
+    with pytest.raises(
+        FileExistsError, match=r"out\.txt is there already and made with another seed.*--force"
+    ):
         write_aligned(LINES, out, never, {"seed": 2})
     out.write_bytes(before + b"edited\n")
     with pytest.raises(FileExistsError, match="not of this command's making"):
@@ -113,7 +125,9 @@ def test_a_kill_between_the_last_two_steps_is_finished(tmp_path, monkeypatch):
     out = tmp_path / "out.txt"
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
-        patch.setattr("pathlib.Path.unlink", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(
+            "pathlib.Path.unlink", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             write_aligned(LINES, out, lambda: upper, {})
     assert visible(tmp_path) == ["out.txt", "out.txt.partial.json"]
@@ -130,7 +144,9 @@ def test_a_request_that_fails_at_once_is_in_nobodys_way(tmp_path):
         write_aligned(LINES, out, lambda: failing, {"seed": 1})
     assert visible(tmp_path) == []
     (tmp_path / "out.txt.partial").touch()
-    assert write_aligned(LINES, out, lambda: upper, {"seed": 2}) and visible(tmp_path) == ["out.txt"]
+    assert write_aligned(LINES, out, lambda: upper, {"seed": 2}) and visible(tmp_path) == [
+        "out.txt"
+    ]
 
 
 WRITES = """
@@ -208,7 +224,18 @@ def test_an_output_that_is_a_link_is_written_where_it_leads(tmp_path, monkeypatc
     assert (tmp_path / "o.txt").is_symlink() and (tmp_path / "far" / "o.txt").is_file()
 
 
-METHODS = ("una", "crop", "delete", "mask", "repeat", "punctuate", "swap", "eda", "replace_synonyms", "insert_synonyms")
+METHODS = (
+    "una",
+    "crop",
+    "delete",
+    "mask",
+    "repeat",
+    "punctuate",
+    "swap",
+    "eda",
+    "replace_synonyms",
+    "insert_synonyms",
+)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -217,14 +244,29 @@ def test_every_method_on_the_command_line(method, tmp_path):
     lines[30] = ""
     with gzip.open(tmp_path / "in.txt.gz", "wt") as f:
         f.write("\n".join(lines) + "\n")
-    options = ["--synonyms", "data/mini/thesaurus.tsv"] if method == "eda" or "synonyms" in method else []
+    options = (
+        ["--synonyms", "data/mini/thesaurus.tsv"] if method == "eda" or "synonyms" in method else []
+    )
     options += ["--radius", "30"] if method == "una" else []
     options += ["--rate", "0.4"] if method in ("mask", "delete", "crop") else []
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        arguments = [method, str(tmp_path / "in.txt.gz"), str(tmp_path / name), "--seed", seed, "--quiet", *options]
+        arguments = [
+            method,
+            str(tmp_path / "in.txt.gz"),
+            str(tmp_path / name),
+            "--seed",
+            seed,
+            "--quiet",
+            *options,
+        ]
         assert main(arguments) == 0
     a, b, c = (read_aligned(tmp_path / name) for name in "abc")
-    assert len(a) == 60 and a == b != c and a[30] == "" and all(line for i, line in enumerate(a) if i != 30)
+    assert (
+        len(a) == 60
+        and a == b != c
+        and a[30] == ""
+        and all(line for i, line in enumerate(a) if i != 30)
+    )
     assert sum(x != y for x, y in zip(a, lines, strict=True)) > 20
 
 
@@ -233,7 +275,14 @@ def test_una_can_be_fitted_on_another_corpus(tmp_path):
     (tmp_path / "corpus.txt").write_text("a dog ran\nthe bird flew\n")
     assert (
         main(
-            ["una", str(tmp_path / "in.txt"), str(tmp_path / "o"), "--fit-on", str(tmp_path / "corpus.txt"), "--quiet"]
+            [
+                "una",
+                str(tmp_path / "in.txt"),
+                str(tmp_path / "o"),
+                "--fit-on",
+                str(tmp_path / "corpus.txt"),
+                "--quiet",
+            ]
         )
         == 0
     )
@@ -249,7 +298,10 @@ def test_una_can_be_fitted_on_another_corpus(tmp_path):
         (["una", "in.txt", "o.txt", "--radius", "0"], "radius must be at least 1"),
         (["delete", "in.txt", "o.txt", "--rate", "2"], "rate must be in [0, 1]"),
         (["eda", "in.txt", "o.txt", "--synonyms", "no.tsv"], "no thesaurus"),
-        (["paraphrase", "in.txt", "o.txt", "--model", "no/folder"], "cannot load the model 'no/folder'"),
+        (
+            ["paraphrase", "in.txt", "o.txt", "--model", "no/folder"],
+            "cannot load the model 'no/folder'",
+        ),
         (["back-translate", "in.txt", "o.txt", "--model", "x"], "2 step(s)"),
         (["paraphrase", "in.txt", "o.txt", "--beams", "0"], "--beams must be at least 1"),
         (["crop", "in.txt", "o.txt", "--seed", "-1"], "--seed must be at least 0"),
@@ -318,7 +370,17 @@ def test_double_negation_with_nouns_is_asked_for_by_name(tmp_path) -> None:
     source.write_text("The dogs are big animals.\nShe reads books.\n", encoding="utf-8")
     written = {}
     for name, options in (("without", []), ("with", ["--nouns"])):
-        call = ["sda", str(source), str(tmp_path / name), "--rule", "double_negation", "--quiet", *options]
+        call = [
+            "sda",
+            str(source),
+            str(tmp_path / name),
+            "--rule",
+            "double_negation",
+            "--quiet",
+            *options,
+        ]
         assert main(call) == 0
         written[name] = (tmp_path / name).read_text(encoding="utf-8")
-    assert " no " in written["with"] and " no " not in written["without"].replace("no ch", "").replace("no w", "")
+    assert " no " in written["with"] and " no " not in written["without"].replace(
+        "no ch", ""
+    ).replace("no w", "")

@@ -1,6 +1,8 @@
-"""The benchmark scripts run, do the same work on both sides and write their tables. No timing is asserted.
+"""The benchmark scripts run, do the same work on both sides and write their tables. No timing is
+asserted.
 
-The scripts themselves are started by `make test-slow`; what they compare with, and how they count, by `make test`.
+The scripts themselves are started by `make test-slow`; what they compare with, and how they count,
+by `make test`.
 """
 
 import importlib
@@ -36,7 +38,9 @@ def module(monkeypatch: pytest.MonkeyPatch):
 def smoke(script: ModuleType, folder: Path) -> tuple[dict, str]:
     """Run a script at its smallest; its JSON content and its Markdown page."""
     assert script.main(["--smoke", "--threads", "1", "--results", str(folder)]) == 0
-    assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".md"], "one table, no temporary file left"
+    assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".md"], (
+        "one table, no temporary file left"
+    )
     (table,) = folder.glob("*.json")
     content = json.loads(table.read_text())
     for key in ("cpu", "threads", "versions", "commit", "bf16_in_hardware", "load_average"):
@@ -68,9 +72,13 @@ def test_score_speed(module, tmp_path):
     content, page = smoke(module("score_speed"), tmp_path)
     pairs = 6 * sum(map(len, data.STS_SUBSETS.values())) + 2 * 12
     assert set(sentences(content, "").values()) == {2 * pairs}
-    assert {row["encoded"] for row in content["rows"]} == {2 * pairs}, "all made-up sentences differ"
+    assert {row["encoded"] for row in content["rows"]} == {2 * pairs}, (
+        "all made-up sentences differ"
+    )
     ours = next(row for row in content["scores"] if row["side"] == "lib fp32")
-    theirs = next(row for row in content["scores"] if row["side"].startswith("sentence-transformers"))
+    theirs = next(
+        row for row in content["scores"] if row["side"].startswith("sentence-transformers")
+    )
     assert theirs["largest_difference_to_lib_fp32"] < 0.05
     assert ours["STS12"] == pytest.approx(theirs["STS12"], abs=0.05)
     assert "## Scores" in page
@@ -90,7 +98,10 @@ def test_una_speed(module, tmp_path):
     content, page = smoke(module("una_speed"), tmp_path)
     done = sentences(content, "")
     assert [n for side, n in done.items() if side.startswith("mini_simcse")] == [5 * 64] * 3
-    assert done["lib, to strings, batches of 128"] == 400 and done["Algorithm 1 in Python, to ids"] == 200
+    assert (
+        done["lib, to strings, batches of 128"] == 400
+        and done["Algorithm 1 in Python, to ids"] == 200
+    )
     assert done["lib, to ids, batches of 64"] == 200
     assert [(row["sentences"], row["workers"]) for row in content["counting"]] == [
         (200, 1),
@@ -121,7 +132,9 @@ def test_the_reference_has_our_probabilities(module):
 def test_speedups(module, tmp_path):
     content, page = smoke(module("speedups"), tmp_path)
     assert [row["side"] for row in content["rows"]][:2] == ["fp32, all", "fp32, without dropout"]
-    assert {f"{p}: {name}" for p in ("fp32", "bf16") for name in SPEEDUPS} == {r["what"] for r in content["ratios"]}
+    assert {f"{p}: {name}" for p in ("fp32", "bf16") for name in SPEEDUPS} == {
+        r["what"] for r in content["ratios"]
+    }
     assert "without first_token" in page
 
 
@@ -138,7 +151,8 @@ def test_the_reference_has_our_windows(module, radius):
 
 @pytest.mark.parametrize("draw", ["by_prefix", "by_choices"])
 def test_the_reference_draws_from_its_window(module, draw):
-    """Chi-square against the exact distribution for the first, a middle and the last term in the order of s."""
+    """Chi-square against the exact distribution for the first, a middle and the last term in the
+    order of s."""
     model = TfidfModel.fit(SMALL)
     plain, una = module("una_speed").Plain(model, 0.5, radius=4), UNA(model, radius=4)
     for place in (0, len(model.terms) // 2, len(model.terms) - 1):
@@ -178,9 +192,16 @@ def test_gpu_says_that_there_is_none(module, tmp_path, capsys):
 
 
 def test_step_flops(module):
-    config = BertConfig(hidden_size=2, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1)
-    weights, attention = 4 * 2 * 2 + 2 * 2 * 4, 2 * 2 * 5 * 2  # QKᵀ and the weighted sum over 5 tokens, 2 wide
-    assert module("gpu").step_flops(config, sequences=3, tokens=5.0) == 3 * (3 * 5) * (2 * weights + attention)
+    config = BertConfig(
+        hidden_size=2, intermediate_size=4, num_hidden_layers=1, num_attention_heads=1
+    )
+    weights, attention = (
+        4 * 2 * 2 + 2 * 2 * 4,
+        2 * 2 * 5 * 2,
+    )  # QKᵀ and the weighted sum over 5 tokens, 2 wide
+    assert module("gpu").step_flops(config, sequences=3, tokens=5.0) == 3 * (3 * 5) * (
+        2 * weights + attention
+    )
 
 
 def test_ratio_is_of_medians(module):
@@ -219,7 +240,11 @@ def test_slug(module):
 @pytest.mark.slow
 def test_views_speed(module, tmp_path):
     content, page = smoke(module("views_speed"), tmp_path)
-    assert {r["what"] for r in content["targets"]} >= {"token_cutoff", "shuffle", "time of a step, ConSERT / SimCSE"}
+    assert {r["what"] for r in content["targets"]} >= {
+        "token_cutoff",
+        "shuffle",
+        "time of a step, ConSERT / SimCSE",
+    }
     assert "**" in page
 
 
@@ -227,9 +252,12 @@ def test_views_speed(module, tmp_path):
 def test_the_reference_zeroes_what_the_views_zero(module, direction):
     x, mask = torch.ones(3, 10, 4), torch.tensor([[1] * 10, [1] * 6 + [0] * 4, [1] * 3 + [0] * 7])
     y = module("views_speed").cutoff_by_sentence(x, mask, 0.4, direction)
-    name = {"rows": "token_cutoff", "columns": "feature_cutoff", "elements": "dropout", "span": "span_cutoff"}[
-        direction
-    ]
+    name = {
+        "rows": "token_cutoff",
+        "columns": "feature_cutoff",
+        "elements": "dropout",
+        "span": "span_cutoff",
+    }[direction]
     ours = embeddings.OUTPUT_VIEWS[name](x.clone(), mask, 0.4, torch.Generator().manual_seed(0))
     real = mask.bool()[:, :, None]
     assert ((y == 0) & real).sum((1, 2)).equal(((ours == 0) & real).sum((1, 2)))
@@ -239,7 +267,10 @@ def test_the_reference_zeroes_what_the_views_zero(module, direction):
 def test_sda_speed(module, tmp_path):
     script = module("sda_speed")
     content, page = smoke(script, tmp_path)
-    assert {row["side"] for row in content["rows"] if row["sentences"] == 40} >= {script.LIB, script.ONE_BY_ONE}
+    assert {row["side"] for row in content["rows"] if row["sentences"] == 40} >= {
+        script.LIB,
+        script.ONE_BY_ONE,
+    }
     assert "Targets" in page and len(content["targets"]) == 5
     text = ["They saw two birds.", "It was not cold."]
     lines = script.parse.rewrite(text, script.RULES)

@@ -1,4 +1,5 @@
-"""JupyterLab in a real browser: open a notebook, run it, move its slider. `make test-browser`, not part of `make test`.
+"""JupyterLab in a real browser: open a notebook, run it, move its slider. `make test-browser`, not
+part of `make test`.
 
 Chromium is the system's (`CHROMIUM` names another); screenshots go to `outputs/browser/`.
 """
@@ -41,7 +42,9 @@ class Server:
 
     def ask(self, path: str, token: str) -> list | dict:
         """The answer of its REST interface."""
-        request = urllib.request.Request(f"{self.url}{path}", headers={"Authorization": f"token {token}"})
+        request = urllib.request.Request(
+            f"{self.url}{path}", headers={"Authorization": f"token {token}"}
+        )
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.load(answer)
 
@@ -60,7 +63,8 @@ class Server:
 
 @contextmanager
 def _lab(folder: Path, work: Path) -> Iterator[Server]:
-    """JupyterLab on the loopback device with a token, started in `work`; its own files are kept in `folder`."""
+    """JupyterLab on the loopback device with a token, started in `work`; its own files are kept in
+    `folder`."""
     settings = folder / "settings"
     tracker = settings / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
     tracker.parent.mkdir(parents=True)
@@ -69,10 +73,25 @@ def _lab(folder: Path, work: Path) -> Iterator[Server]:
     news.parent.mkdir(parents=True)
     news.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
     token = secrets.token_hex(16)
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", "--port=0", "--allow-root"]
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        "--ip=127.0.0.1",
+        "--port=0",
+        "--allow-root",
+    ]
     command += [f"--ServerApp.root_dir={work}", f"--IdentityProvider.token={token}"]
-    command += [f"--LabApp.user_settings_dir={settings}", f"--LabApp.workspaces_dir={folder / 'workspaces'}"]
-    environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(folder / "runtime"), "CSE_OUTPUTS": str(folder / "outputs")}
+    command += [
+        f"--LabApp.user_settings_dir={settings}",
+        f"--LabApp.workspaces_dir={folder / 'workspaces'}",
+    ]
+    environment = {
+        **os.environ,
+        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+        "CSE_OUTPUTS": str(folder / "outputs"),
+    }
     environment.pop("CSE_DATA", None)
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, cwd=work, env=environment, stdout=log, stderr=log)
@@ -118,7 +137,8 @@ def test_a_wrong_token_is_refused(server) -> None:
 
 @pytest.fixture(scope="module")
 def run_all(browser, server) -> Callable:
-    """Open a notebook, run all its cells, save: its page and the saved notebook. Each notebook is run once.
+    """Open a notebook, run all its cells, save: its page and the saved notebook. Each notebook is
+    run once.
 
     Each has a workspace of its own: JupyterLab would restore the other's tab beside it.
     """
@@ -152,9 +172,16 @@ def test_run_all_gives_figures_and_no_error(run_all, screenshots, name) -> None:
     assert all(cell.execution_count for cell in code)
     figures = page.locator(".jp-OutputArea-output img")
     assert figures.count() >= 3 and page.locator("mjx-container").count() > 0
-    assert page.locator(".widget-slider").count() >= 1 and page.get_by_text("Error displaying widget").count() == 0
+    assert (
+        page.locator(".widget-slider").count() >= 1
+        and page.get_by_text("Error displaying widget").count() == 0
+    )
     widget = page.locator("img.widget-image").first
-    for place, shown in (("top", page.locator(".jp-Cell").first), ("figure", figures.nth(2)), ("widget", widget)):
+    for place, shown in (
+        ("top", page.locator(".jp-Cell").first),
+        ("figure", figures.nth(2)),
+        ("widget", widget),
+    ):
         shown.scroll_into_view_if_needed()
         page.screenshot(path=screenshots / f"{name}_{place}.png")
     own_size = "p => 0 < p.clientWidth && p.clientWidth <= p.naturalWidth"
@@ -163,15 +190,23 @@ def test_run_all_gives_figures_and_no_error(run_all, screenshots, name) -> None:
 
 def test_the_beta_slider_moves_the_picture(run_all, screenshots) -> None:
     page, _ = run_all("04_una")
-    handle, picture = page.locator(".widget-slider .noUi-handle").first, page.locator("img.widget-image").first
+    handle, picture = (
+        page.locator(".widget-slider .noUi-handle").first,
+        page.locator("img.widget-image").first,
+    )
     handle.scroll_into_view_if_needed()
-    before, readout = picture.get_attribute("src"), page.locator(".widget-slider .widget-readout").first
+    before, readout = (
+        picture.get_attribute("src"),
+        page.locator(".widget-slider .widget-readout").first,
+    )
     shown = readout.inner_text()
     page.screenshot(path=screenshots / "04_una_slider_before.png")
     handle.focus()
     for _ in range(6):
         handle.press("ArrowRight")
-    page.wait_for_function("old => document.querySelector('img.widget-image').src !== old", arg=before, timeout=MINUTES)
+    page.wait_for_function(
+        "old => document.querySelector('img.widget-image').src !== old", arg=before, timeout=MINUTES
+    )
     time.sleep(2)
     assert float(readout.inner_text()) > float(shown)
     page.screenshot(path=screenshots / "04_una_slider_after.png")
@@ -190,11 +225,15 @@ def test_a_teacher_grades_the_open_question_in_formgrader(browser, screenshots, 
         page.frame_locator("iframe").get_by_role("link", name=name).first.wait_for(timeout=MINUTES)
         page.screenshot(path=screenshots / "formgrader.png")
         page.goto(f"{lab.url}formgrader/gradebook/{name}/{name}")
-        page.locator("tr", has=page.locator(".needs-manual-grade span")).get_by_role("link").click(timeout=MINUTES)
+        page.locator("tr", has=page.locator(".needs-manual-grade span")).get_by_role("link").click(
+            timeout=MINUTES
+        )
         score = page.locator(f"input.score#{question}")
         score.scroll_into_view_if_needed()
         score.fill("4")
-        with page.expect_response(lambda r: "/api/grade/" in r.url and r.request.method == "PUT") as saved:
+        with page.expect_response(
+            lambda r: "/api/grade/" in r.url and r.request.method == "PUT"
+        ) as saved:
             score.press("Tab")
         assert saved.value.ok
         page.screenshot(path=screenshots / "formgrader_question.png")

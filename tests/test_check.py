@@ -23,13 +23,17 @@ def test_an_old_and_a_new_python_are_named_with_the_way_out() -> None:
 
 def test_missing_packages_and_other_versions_are_named(tmp_path) -> None:
     (tmp_path / "pyproject.toml").write_text(
-        'dependencies = [\n    "numpy",\n    "no_such_thing",\n]\n[project.optional-dependencies]\nextra = ["absent"]\n'
+        'dependencies = [\n    "numpy",\n   '
+        ' "no_such_thing",\n]\n[project.optional-dependencies]\nextra = ["absent"]\n'
     )
     (tmp_path / "constraints.txt").write_text("numpy==0.0.1\nno-such-thing==1\n")
     missing, other = check.packages(root=tmp_path)
     assert "no-such-thing" in missing and "absent" not in missing and "make setup" in missing
     assert "numpy" in other and "instead of 0.0.1" in other
-    assert "absent" in check.packages(("extra",), tmp_path)[0] and ".[extra]" in check.packages(("extra",), tmp_path)[0]
+    assert (
+        "absent" in check.packages(("extra",), tmp_path)[0]
+        and ".[extra]" in check.packages(("extra",), tmp_path)[0]
+    )
     with pytest.raises(ValueError, match="no extra nonsense: there are extra"):
         check.packages(("nonsense",), tmp_path)
 
@@ -44,7 +48,9 @@ def test_a_kernel_of_another_environment_is_found(tmp_path, monkeypatch) -> None
     spec = tmp_path / "kernels" / "python3"
     spec.mkdir(parents=True)
     command = ["/elsewhere/bin/python", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    (spec / "kernel.json").write_text(json.dumps({"argv": command, "display_name": "Python 3", "language": "python"}))
+    (spec / "kernel.json").write_text(
+        json.dumps({"argv": command, "display_name": "Python 3", "language": "python"})
+    )
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
     (line,) = check.kernel()
     assert "/elsewhere/bin/python" in line and "Change Kernel" in line
@@ -69,7 +75,10 @@ def test_outputs_that_are_a_file_are_found(tmp_path, monkeypatch) -> None:
 
 def test_too_little_memory_or_disk_is_found(tmp_path) -> None:
     assert check.memory(4.0) == [] and "0.5 GiB of memory" in check.memory(0.5)[0]
-    assert check.disk(tmp_path, 5.0) == [] and "CSE_OUTPUTS" in check.disk(tmp_path / "not" / "yet", 0.2)[0]
+    assert (
+        check.disk(tmp_path, 5.0) == []
+        and "CSE_OUTPUTS" in check.disk(tmp_path / "not" / "yet", 0.2)[0]
+    )
 
 
 def test_the_command_line(capsys, monkeypatch) -> None:

@@ -1,4 +1,5 @@
-"""The command line: every verb has a module, a help that a newcomer can read, and one sentence for what is wrong."""
+"""The command line: every verb has a module, a help that a newcomer can read, and one sentence for
+what is wrong."""
 
 import subprocess
 import sys
@@ -29,7 +30,11 @@ def test_help_names_the_verb_and_ends_well(verb: str, capsys) -> None:
 def test_an_unknown_verb_is_named_and_the_known_ones_are_listed(capsys) -> None:
     assert main(["trian"]) == 2
     printed = capsys.readouterr()
-    assert "no verb 'trian'" in printed.err and all(verb in printed.err for verb in VERBS) and not printed.out
+    assert (
+        "no verb 'trian'" in printed.err
+        and all(verb in printed.err for verb in VERBS)
+        and not printed.out
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,4 +61,7 @@ def test_from_a_shell_status_and_streams_are_those_of_the_verb() -> None:
     command = [sys.executable, "-m", "lib", "recipes", "show", "mini_simsce"]
     done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.startswith("error: unknown recipe 'mini_simsce'") and done.stderr.count("\n") == 1
+    assert (
+        done.stderr.startswith("error: unknown recipe 'mini_simsce'")
+        and done.stderr.count("\n") == 1
+    )

@@ -1,4 +1,5 @@
-"""The steps of CONTRIBUTING, done: a toy positive and a toy negative train, and nothing else is touched."""
+"""The steps of CONTRIBUTING, done: a toy positive and a toy negative train, and nothing else is
+touched."""
 
 import numpy as np
 import pytest
@@ -24,6 +25,12 @@ def next_line(sentences, recipe, tokenizer, seed=0, more=(), negated=None):
     return lambda rows, step: table[rows]
 
 
+def words_of(tokenizer, ids) -> list[str]:
+    """The tokens of a row, special ones left out."""
+    special = set(tokenizer.all_special_tokens)
+    return [t for t in tokenizer.convert_ids_to_tokens(ids.tolist()) if t not in special]
+
+
 @pytest.fixture
 def two_methods(monkeypatch):
     """A line in each of two tables, and the two names among those that a recipe may hold."""
@@ -35,14 +42,14 @@ def two_methods(monkeypatch):
 
 @pytest.mark.parametrize("mode", ["doubled", "extra", "margin"])
 def test_a_new_positive_and_a_new_negative_train_without_another_line(two_methods, tmp_path, mode):
-    recipe = tiny_recipe(positive="backwards", negative="next_line", negative_mode=mode, every=1, max_length=32)
+    recipe = tiny_recipe(
+        positive="backwards", negative="next_line", negative_mode=mode, every=1, max_length=32
+    )
     encoder = tiny_encoder(tmp_path, pooling=recipe.pooling, head=recipe.head)
     feed = Feed.of(SENTENCES, recipe, encoder.tokenizer, seed=1)
-    special = set(encoder.tokenizer.all_special_tokens)
-    of_row = lambda ids: [t for t in encoder.tokenizer.convert_ids_to_tokens(ids.tolist()) if t not in special]  # noqa: E731
     batch = feed.batch(0)
     parts = dict(zip(batch.sizes, batch.ids.split(list(batch.sizes.values())), strict=True))
-    words = {role: [of_row(row) for row in ids] for role, ids in parts.items()}
+    words = {role: [words_of(encoder.tokenizer, row) for row in ids] for role, ids in parts.items()}
     assert words["positive"] == [line[::-1] for line in words["anchor"]] != words["anchor"]
     following = dict(zip(SENTENCES, [*SENTENCES[1:], SENTENCES[0]], strict=True))
     assert words["negative"] == [following[" ".join(line)].split() for line in words["anchor"]]

@@ -45,13 +45,20 @@ def write(path: Path, *cells) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three notebooks: the first and the third succeed, the second fails in its second code cell."""
+    """Three notebooks: the first and the third succeed, the second fails in its second code
+    cell."""
     folder = tmp_path_factory.mktemp("course") / "note books {x}"
     parameters = 'profile: str = "small"  # scale\nseed: int = 0\ntemperature: float = 0.05'
     write(
         folder / "01_good.ipynb",
-        markdown("# 01 · Good & *short*\n\n[Previous](x.ipynb) · next\n\nWhat is the **loss** at chance? More."),
-        markdown("Inline $\\tau < 1$.\n\n$$\\mathcal{L} = -\\log \\frac{e^{s/\\tau}}{\\sum_j e^{s_j/\\tau}}$$"),
+        markdown(
+            "# 01 · Good & *short*\n\n[Previous](x.ipynb) · next\n\nWhat is the **loss** at chance?"
+            " More."
+        ),
+        markdown(
+            "Inline $\\tau < 1$.\n\n$$\\mathcal{L} = -\\log \\frac{e^{s/\\tau}}{\\sum_j"
+            " e^{s_j/\\tau}}$$"
+        ),
         code(parameters, "parameters"),
         code("import os, sys\nprint('interpreter', sys.executable)"),
         code("from_lesson = 1", "lesson"),
@@ -88,11 +95,14 @@ def executed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
 
 def text_of(path: Path) -> str:
     node = nbformat.read(path, as_version=4)
-    return "".join(out.get("text", "") for c in node.cells if c.cell_type == "code" for out in c.outputs)
+    return "".join(
+        out.get("text", "") for c in node.cells if c.cell_type == "code" for out in c.outputs
+    )
 
 
 class Loads(HTMLParser):
-    """What a browser would fetch by itself: sources of scripts, images, frames, and style sheets."""
+    """What a browser would fetch by itself: sources of scripts, images, frames, and style
+    sheets."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -131,30 +141,55 @@ def test_course_runs_all_and_names_the_failure(executed: tuple[Path, int, str, s
 
 @pytest.mark.slow
 def test_two_notebooks_at_a_time_and_the_last_one_after_them(tmp_path: Path) -> None:
-    waits = "import os, time, pathlib\nhere = pathlib.Path(os.environ['CSE_OUTPUTS'])\n(here / {!r}).touch()\n"
-    waits += "end = time.monotonic() + 60\nwhile not (here / {!r}).exists():\n    assert time.monotonic() < end\n"
+    waits = (
+        "import os, time, pathlib\nhere = pathlib.Path(os.environ['CSE_OUTPUTS'])\n(here /"
+        " {!r}).touch()\n"
+    )
+    waits += (
+        "end = time.monotonic() + 60\nwhile not (here / {!r}).exists():\n    assert"
+        " time.monotonic() < end\n"
+    )
     waits += "    time.sleep(0.05)\nprint('threads', os.environ['OMP_NUM_THREADS'])"
     parameters = code('profile: str = "mini"', "parameters")
     folder = tmp_path / "notebooks"
-    write(folder / "01_first.ipynb", markdown("# 01 · First"), parameters, code(waits.format("first", "second")))
-    write(folder / "02_second.ipynb", markdown("# 02 · Second"), parameters, code(waits.format("second", "first")))
-    both = "import os, pathlib\nprint(sorted(p.name for p in pathlib.Path(os.environ['CSE_OUTPUTS']).glob('*/*.html')))"
+    write(
+        folder / "01_first.ipynb",
+        markdown("# 01 · First"),
+        parameters,
+        code(waits.format("first", "second")),
+    )
+    write(
+        folder / "02_second.ipynb",
+        markdown("# 02 · Second"),
+        parameters,
+        code(waits.format("second", "first")),
+    )
+    both = (
+        "import os, pathlib\nprint(sorted(p.name for p in"
+        " pathlib.Path(os.environ['CSE_OUTPUTS']).glob('*/*.html')))"
+    )
     write(folder / "03_last.ipynb", markdown("# 03 · Last"), parameters, code(both))
     (tmp_path / "two.py").write_text(
-        "import sys\nfrom pathlib import Path\nfrom lib.course import course\n"
-        f"if __name__ == '__main__':\n    sys.exit(course(Path({str(folder)!r}), sys.stdout, print, 2))\n"
+        "import sys\nfrom pathlib import Path\nfrom lib.course import course\nif __name__ =="
+        f" '__main__':\n    sys.exit(course(Path({str(folder)!r}), sys.stdout, print, 2))\n"
     )
     outputs = tmp_path / "outputs"
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT), "CSE_OUTPUTS": str(outputs)}
     environment.pop("OMP_NUM_THREADS", None)
     command = [sys.executable, str(tmp_path / "two.py")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=180)
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=180
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     share = max(1, (os.cpu_count() or 1) // 2)
     assert f"threads {share}" in text_of(outputs / "01_first" / "01_first.ipynb")
     assert "['01_first.html', '02_second.html']" in text_of(outputs / "03_last" / "03_last.ipynb")
     finished = re.findall(r"^\[(\d)/3\] \w+: done in", done.stdout, re.MULTILINE)
-    assert sorted(finished[:2]) == ["1", "2"] and finished[2:] == ["3"] and "[2/3] 02_second: 3 cells" in done.stdout
+    assert (
+        sorted(finished[:2]) == ["1", "2"]
+        and finished[2:] == ["3"]
+        and "[2/3] 02_second: 3 cells" in done.stdout
+    )
 
 
 def test_the_longest_notebooks_begin_first() -> None:
@@ -175,7 +210,11 @@ def test_pages_need_no_network(executed: tuple[Path, int, str, str]) -> None:
     assert "[interactive: open the notebook in JupyterLab]" in html
     index = (outputs / "index.html").read_text(encoding="utf-8")
     assert loads(outputs / "index.html").urls == []
-    assert "01 · Good &amp; short" in index and "What is the loss at chance?" in index and "More." not in index
+    assert (
+        "01 · Good &amp; short" in index
+        and "What is the loss at chance?" in index
+        and "More." not in index
+    )
     links = re.findall(r'href="([^"]+)"', index)
     assert links == ["01_good/01_good.html", "02_bad/02_bad.failed.html", "03_last/03_last.html"]
     assert all((outputs / link).is_file() for link in links)
@@ -191,7 +230,10 @@ def test_without_lesson_and_parameters(folder: Path, outputs: Path) -> None:
     assert "no lesson" in text_of(target) and "ran small 0.1" in text_of(target)
     assert notebook.read_bytes() == before
     assert re.fullmatch(r"01_good-[0-9a-f]{8}\.ipynb", target.name)
-    other = [course.run_path(notebook, {"temperature": 0.2}, lesson=False), course.run_path(notebook, {}, lesson=False)]
+    other = [
+        course.run_path(notebook, {"temperature": 0.2}, lesson=False),
+        course.run_path(notebook, {}, lesson=False),
+    ]
     assert len({target, *other, course.run_path(notebook, {"temperature": 0.1})}) == 4
 
 
@@ -242,9 +284,19 @@ def test_values(text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [
-        *(("str", text, text) for text in ("010", "1:30", "yes", "Question: what?", "[dog]", "1e-3", "None", "")),
-        *(("str | None", text, text) for text in ("010", "1:30", "no", "[dog]", "true", "{a: 1}", "")),
-        *((f"{kind} | None", text, None) for kind in ("str", "int", "float", "bool") for text in ("None", "null")),
+        *(
+            ("str", text, text)
+            for text in ("010", "1:30", "yes", "Question: what?", "[dog]", "1e-3", "None", "")
+        ),
+        *(
+            ("str | None", text, text)
+            for text in ("010", "1:30", "no", "[dog]", "true", "{a: 1}", "")
+        ),
+        *(
+            (f"{kind} | None", text, None)
+            for kind in ("str", "int", "float", "bool")
+            for text in ("None", "null")
+        ),
         ("int", "010", 10),
         ("int | None", "-3", -3),
         ("float", "1e-3", 0.001),
@@ -263,8 +315,14 @@ def test_a_value_is_read_by_its_declared_type(kind: str, text: str, value: objec
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        *(("int", text) for text in ("1e2", "1.0", "1:30", "yes", "", "1_000", "0x1f", "None", "[1]", "true")),
-        *(("float | None", text) for text in ("0,1", "nan", ".inf", "1e999", "yes", "", "abc", "true", "[0.1]")),
+        *(
+            ("int", text)
+            for text in ("1e2", "1.0", "1:30", "yes", "", "1_000", "0x1f", "None", "[1]", "true")
+        ),
+        *(
+            ("float | None", text)
+            for text in ("0,1", "nan", ".inf", "1e999", "yes", "", "abc", "true", "[0.1]")
+        ),
         *(("bool | None", text) for text in ("yes", "on", "1", "0", "nein", "")),
         ("list", "1"),
     ],
@@ -293,7 +351,14 @@ def test_results_are_averaged_over_seeds(outputs: Path) -> None:
         run.finish(metrics)
 
     for seed, score in ((0, 60.0), (1, 62.0)):
-        finish("01_good", seed, 1.0, mini_dev_spearman_best=score, mini_test_spearman_best=50.0, loss_last=2 - seed)
+        finish(
+            "01_good",
+            seed,
+            1.0,
+            mini_dev_spearman_best=score,
+            mini_test_spearman_best=50.0,
+            loss_last=2 - seed,
+        )
     for seed, score in ((0, 60.0), (1, float("nan")), (2, 61.0)):
         finish("01_good", seed, 2.0, mini_dev_spearman_best=score, mini_test_spearman_best=40.0)
     finish("09_other", 0, 1.0, mini_dev_spearman_best=1.0)
@@ -302,13 +367,19 @@ def test_results_are_averaged_over_seeds(outputs: Path) -> None:
     assert table.loc[0, ["notebook", "profile", "seeds", "dev", "test", "loss"]].tolist() == [
         *("01_good", "mini", "2", 61.0, 50.0, 1.5)
     ]
-    assert table.loc[1, "seeds"] == "3, 1 collapsed" and pd.isna(table.loc[1, "dev"]) and table.loc[1, "test"] == 40.0
+    assert (
+        table.loc[1, "seeds"] == "3, 1 collapsed"
+        and pd.isna(table.loc[1, "dev"])
+        and table.loc[1, "test"] == 40.0
+    )
     page = pages.index_page([], table, outputs).read_text()
     assert "3, 1 collapsed" in page and "60.50" not in page and "nan" not in page.lower()
     assert pages.results_table([]).empty
 
 
-def test_a_damaged_run_does_not_cost_the_pages(folder: Path, outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_run_does_not_cost_the_pages(
+    folder: Path, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     damaged = outputs / "01_good" / "a-0-s1" / "metrics.json"
     damaged.parent.mkdir(parents=True)
     damaged.write_text('{"a"')
@@ -329,15 +400,24 @@ def test_command_line_from_another_folder(folder: Path, outputs: Path, tmp_path:
     command = [sys.executable, "-m", "lib", "run", "03_last", "--notebooks", str(folder)]
     arguments = ["-p", "beta", "0.1", "-p", "profile", "010", "--no-lesson"]
     done = subprocess.run(
-        [*command, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        [*command, *arguments],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
-    target = course.run_path(folder / "03_last.ipynb", {"beta": 0.1, "profile": "010"}, lesson=False)
+    target = course.run_path(
+        folder / "03_last.ipynb", {"beta": 0.1, "profile": "010"}, lesson=False
+    )
     assert f"last 010 0.1 {paths.ROOT.name}" in text_of(target)
     assert str(target) in done.stdout
 
 
-def test_exit_status_of_a_notebook_that_fails(folder: Path, outputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_status_of_a_notebook_that_fails(
+    folder: Path, outputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli(["run", "02", "--notebooks", str(folder)]) == 1
     assert "FAILED 02_bad, cell [2]: ValueError: no luck" in capsys.readouterr().err
 
@@ -347,14 +427,22 @@ NO_NOTEBOOKS = {
     "empty.ipynb": b"",
     "list.ipynb": b"[]",
     "other.ipynb": b'{"a": 1}',
-    "half.ipynb": b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code"}]}',
+    "half.ipynb": (
+        b'{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [{"cell_type": "code"}]}'
+    ),
     "bytes.ipynb": b"\xff\xfe\x00",
     "deep.ipynb": b"[" * 100_000,
 }
 WRONG = {
     "misspelt": (["run", "01", "-p", "temprature", "0.1"], "did you mean 'temperature'"),
-    "type": (["run", "01", "-p", "temperature", "0,1"], "01_good: temperature must be float, got '0,1'."),
-    "twice": (["run", "01", "-p", "seed", "1", "-p", "seed", "2"], "parameter 'seed' is given twice"),
+    "type": (
+        ["run", "01", "-p", "temperature", "0,1"],
+        "01_good: temperature must be float, got '0,1'.",
+    ),
+    "twice": (
+        ["run", "01", "-p", "seed", "1", "-p", "seed", "2"],
+        "parameter 'seed' is given twice",
+    ),
     "none": (["run", "nowhere.ipynb"], "No notebook 'nowhere.ipynb'"),
     "path": (["run", "elsewhere/01_good.ipynb"], "No notebook 'elsewhere/01_good.ipynb'"),
     "folder": (["run", "."], "No notebook '.'"),
@@ -366,7 +454,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG)
-def test_a_wrong_request_is_one_sentence(folder, outputs, tmp_path, monkeypatch, capsys, arguments, message) -> None:
+def test_a_wrong_request_is_one_sentence(
+    folder, outputs, tmp_path, monkeypatch, capsys, arguments, message
+) -> None:
     for name, content in NO_NOTEBOOKS.items():
         (tmp_path / name).write_bytes(content)
     monkeypatch.chdir(tmp_path)
@@ -393,7 +483,9 @@ def test_what_a_killed_execution_left_goes_with_the_next(tmp_path: Path, outputs
     kills = "import os, signal, psutil\npsutil.Process(os.getppid()).kill()\nos._exit(1)"
     notebook = write(tmp_path / "01_kills.ipynb", code("n: int = 1", "parameters"), code(kills))
     command = [sys.executable, "-m", "lib", "run", str(notebook), "-p", "n", "2"]
-    assert subprocess.run(command, cwd=paths.ROOT, capture_output=True, check=False).returncode == -9
+    assert (
+        subprocess.run(command, cwd=paths.ROOT, capture_output=True, check=False).returncode == -9
+    )
     folder = outputs / "01_kills"
     assert [p for p in folder.iterdir() if p.name.startswith(".")]
     good = write(tmp_path / "01_kills.ipynb", code("n: int = 1", "parameters"), code("n"))
@@ -423,9 +515,15 @@ plt.show()
 """
 
 
-def test_refresh_executes_in_place_and_leaves_out_what_differs(tmp_path: Path, outputs: Path) -> None:
+def test_refresh_executes_in_place_and_leaves_out_what_differs(
+    tmp_path: Path, outputs: Path
+) -> None:
     path = write(
-        tmp_path / "01_a.ipynb", markdown("# 01 · A"), code("x: int = 3", "parameters"), code(NOISY), code("x")
+        tmp_path / "01_a.ipynb",
+        markdown("# 01 · A"),
+        code("x: int = 3", "parameters"),
+        code(NOISY),
+        code("x"),
     )
     ids = [cell.id for cell in nbformat.read(path, 4).cells]
     assert refresh.main(["--notebooks", str(tmp_path), "01"]) == 0
@@ -447,7 +545,9 @@ def test_refresh_executes_in_place_and_leaves_out_what_differs(tmp_path: Path, o
 
 
 def test_refresh_leaves_a_failing_notebook_as_it_was(tmp_path: Path, outputs: Path) -> None:
-    path = write(tmp_path / "01_a.ipynb", markdown("# 01 · A"), code("print('again')"), code("1 / 0"))
+    path = write(
+        tmp_path / "01_a.ipynb", markdown("# 01 · A"), code("print('again')"), code("1 / 0")
+    )
     before = path.read_text()
     assert refresh.main(["--notebooks", str(tmp_path), "01"]) == 1
     assert path.read_text() == before

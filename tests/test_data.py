@@ -21,11 +21,14 @@ from lib.data import Pairs, corpora, fetch, sets
 REAL = Path(os.environ.get("CSE_DATA", "."))
 
 sentence = st.text(
-    st.characters(codec="utf-8", exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)), min_size=1
+    st.characters(codec="utf-8", exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)),
+    min_size=1,
 )
 clean = sentence.map(lambda s: s.replace("\ufeff", "").strip()).filter(bool)
 score = st.floats(0, 5, allow_nan=False)
-in_tmp_path = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+in_tmp_path = settings(
+    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +52,8 @@ def own_sets(tmp_path):
 own = pytest.mark.usefixtures("own_sets")
 
 
-# --- sentence files ----------------------------------------------------------------------------------------
+# --- sentence files
+# ----------------------------------------------------------------------------------------
 
 
 @in_tmp_path
@@ -72,7 +76,9 @@ def test_read_lines_csv_and_tsv_round_trip(tmp_path, lines, column):
     import csv
 
     buffer = io.StringIO()
-    csv.writer(buffer, quoting=csv.QUOTE_ALL).writerows([["id", column], *([str(i), s] for i, s in enumerate(lines))])
+    csv.writer(buffer, quoting=csv.QUOTE_ALL).writerows(
+        [["id", column], *([str(i), s] for i, s in enumerate(lines))]
+    )
     assert data.read_lines(write(tmp_path / "a.csv", buffer.getvalue()), column) == lines
     rows = "".join(f"{i}\t{s}\n" for i, s in enumerate(lines))
     assert data.read_lines(write(tmp_path / "a.tsv", f"id\t{column}\n{rows}"), column) == lines
@@ -93,17 +99,37 @@ def test_read_lines_csv_cell_with_line_break(tmp_path):
     [
         ("a.txt", b"fine\nalso\nbad \xff byte\n", None, r"a\.txt, line 3: not valid UTF-8"),
         ("a.csv", b"id,text\n1,ok\n2,\xff\n", "text", r"a\.csv, line 3: not valid UTF-8"),
-        ("a.csv", b"id,text\n1,ok\n", "sentence", r"a\.csv, line 1: no column 'sentence' among \['id', 'text'\]"),
+        (
+            "a.csv",
+            b"id,text\n1,ok\n",
+            "sentence",
+            r"a\.csv, line 1: no column 'sentence' among \['id', 'text'\]",
+        ),
         ("a.csv", b"", "text", r"a\.csv, line 1: no column"),
         ("a.csv", b"id,text\n1,ok\n2\n", "text", r"a\.csv, line 3: 1 fields where 2 are expected"),
-        ("a.tsv", b"id\ttext\n1\tok\tmore\n", "text", r"a\.tsv, line 2: 3 fields where 2 are expected"),
+        (
+            "a.tsv",
+            b"id\ttext\n1\tok\tmore\n",
+            "text",
+            r"a\.tsv, line 2: 3 fields where 2 are expected",
+        ),
         ("a.csv", b'id,text\n1,"open\n', "text", r"a\.csv, line 2: unexpected end of data"),
         ("a.csv", b"id,text\n", None, r"say which one in `column`"),
         ("a.txt", b"x\n", "text", r"leave `column` out"),
         ("a.parquet", b"", None, r"must end in \.txt, \.csv or \.tsv"),
         ("a.txt.xz", lzma.compress(b"x\n" * 999)[:-20], None, r"damaged archive"),
-        ("a.txt.gz", gzip.compress(b"x y\n" * 999, mtime=0)[:20] + b"\xff" * 40, None, "damaged archive"),
-        ("a.txt", "a b\n".encode("utf-16"), None, "line 1: NUL bytes or the mark of UTF-16: save .* UTF-8"),
+        (
+            "a.txt.gz",
+            gzip.compress(b"x y\n" * 999, mtime=0)[:20] + b"\xff" * 40,
+            None,
+            "damaged archive",
+        ),
+        (
+            "a.txt",
+            "a b\n".encode("utf-16"),
+            None,
+            "line 1: NUL bytes or the mark of UTF-16: save .* UTF-8",
+        ),
         ("a.txt", "a b\n".encode("utf-16-le"), None, "line 1: NUL bytes"),
         ("a.txt", b"fine\nnot \0 fine\n", None, "line 2: NUL bytes"),
         ("a.txt", b"one\rtwo\rthree\r", None, "carriage returns inside every one of its 1 lines"),
@@ -130,7 +156,8 @@ def test_read_lines_missing_file(tmp_path):
         data.read_lines(tmp_path / "nowhere.txt")
 
 
-# --- graded pairs ------------------------------------------------------------------------------------------
+# --- graded pairs
+# ------------------------------------------------------------------------------------------
 
 
 def test_pairs_of_different_lengths_are_refused():
@@ -146,17 +173,25 @@ def test_mini_pairs_round_trip(tmp_path, rows):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "MINI", tmp_path)
         pairs = data.mini_pairs("dev")
-    assert list(zip(pairs.sentence1, pairs.sentence2, pairs.scores, pairs.kinds, strict=True)) == rows
+    assert (
+        list(zip(pairs.sentence1, pairs.sentence2, pairs.scores, pairs.kinds, strict=True)) == rows
+    )
     assert len(pairs) == len(rows)
 
 
 @own
 @in_tmp_path
-@given(rows=st.lists(st.tuples(clean, clean, score | st.none())).filter(lambda r: any(x[2] is not None for x in r)))
+@given(
+    rows=st.lists(st.tuples(clean, clean, score | st.none())).filter(
+        lambda r: any(x[2] is not None for x in r)
+    )
+)
 def test_sts_subset_skips_exactly_the_unscored_lines(tmp_path, rows):
     folder = tmp_path / "senteval/STS/STS12-en-test"
     write(folder / "STS.input.MSRpar.txt", "".join(f"{a}\t{b}\n" for a, b, _ in rows))
-    write(folder / "STS.gs.MSRpar.txt", "".join("\n" if g is None else f"{g!r}\n" for *_, g in rows))
+    write(
+        folder / "STS.gs.MSRpar.txt", "".join("\n" if g is None else f"{g!r}\n" for *_, g in rows)
+    )
     pairs = sets.sts_subset("STS12", "MSRpar", tmp_path)
     assert list(zip(pairs.sentence1, pairs.sentence2, pairs.scores, strict=True)) == [
         r for r in rows if r[2] is not None
@@ -181,14 +216,22 @@ def test_sick_reads_columns_by_name(tmp_path):
     header = "pair_ID\tsentence_B\tsentence_A\tentailment_judgment\trelatedness_score"
     write(tmp_path / "SICK/SICK_trial.txt", f"{header}\n7\tsecond\tfirst\tNEUTRAL\t3.5\n")
     pairs = data.sick("dev", tmp_path)
-    assert (pairs.sentence1, pairs.sentence2, pairs.scores.tolist()) == (["first"], ["second"], [3.5])
+    assert (pairs.sentence1, pairs.sentence2, pairs.scores.tolist()) == (
+        ["first"],
+        ["second"],
+        [3.5],
+    )
 
 
 @own
 def test_cnsd(tmp_path):
     write(tmp_path / "chinese/cnsd/cnsd-sts-dev.txt", "2012test-0000||一个男人。||一个女人。||4\n")
     pairs = data.cnsd("dev", tmp_path)
-    assert (pairs.sentence1, pairs.sentence2, pairs.scores.tolist()) == (["一个男人。"], ["一个女人。"], [4.0])
+    assert (pairs.sentence1, pairs.sentence2, pairs.scores.tolist()) == (
+        ["一个男人。"],
+        ["一个女人。"],
+        [4.0],
+    )
 
 
 MALFORMED = {
@@ -214,7 +257,8 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize(
-    ("relative", "content", "message"), [(r, c, m) for r, cases in MALFORMED.items() for c, m in cases]
+    ("relative", "content", "message"),
+    [(r, c, m) for r, cases in MALFORMED.items() for c, m in cases],
 )
 def test_malformed_pairs_name_file_and_line(tmp_path, relative, content, message):
     write(tmp_path / relative, content)
@@ -229,7 +273,11 @@ def test_malformed_pairs_name_file_and_line(tmp_path, relative, content, message
         ("a\tb\na b\n", "1\n2\n", r"input\.FNWN\.txt, line 2: 1 fields where 2"),
         ("a\tb\tc\n", "1\n", r"input\.FNWN\.txt, line 1: 3 fields where 2"),
         ("a\tb\na\tb\n", "1\n7\n", r"gs\.FNWN\.txt, line 2: '7' is no similarity"),
-        ("a\tb\na\tb\n", "1\n", r"input\.FNWN\.txt, line 2: the last one, but STS\.gs\.FNWN\.txt has 1 lines"),
+        (
+            "a\tb\na\tb\n",
+            "1\n",
+            r"input\.FNWN\.txt, line 2: the last one, but STS\.gs\.FNWN\.txt has 1 lines",
+        ),
     ],
 )
 def test_malformed_sts_names_file_and_line(tmp_path, sentences, gold, message):
@@ -277,7 +325,9 @@ def test_a_part_of_a_published_set_is_refused(tmp_path, name, case):
     relative, content, found, expected = case
     path = write(tmp_path / relative, content)
     write(tmp_path / "TREC/TREC_10.label", "NUM:x a ?\n" * 500)
-    with pytest.raises(ValueError, match=rf"{path.name}: {found:,} where {name} has {expected:,}.*'own-sets'"):
+    with pytest.raises(
+        ValueError, match=rf"{path.name}: {found:,} where {name} has {expected:,}.*'own-sets'"
+    ):
         read_set(name, tmp_path)
     (tmp_path / sets.OWN_SETS).touch()
     read_set(name, tmp_path)
@@ -333,7 +383,8 @@ def test_mini_pairs_has_no_train_split():
         data.mini_pairs("train")
 
 
-# --- transfer tasks ----------------------------------------------------------------------------------------
+# --- transfer tasks
+# ----------------------------------------------------------------------------------------
 
 
 @own
@@ -357,13 +408,22 @@ def test_sst2_trec_mrpc(tmp_path):
     for split in sets.SPLITS:
         write(tmp_path / f"SST/binary/sentiment-{split}", f"{split} is fine \t1\nso so\t0\n")
     assert data.transfer("SST2", tmp_path).splits["dev"] == (["dev is fine", "so so"], [1, 0])
-    write(tmp_path / "TREC/train_5500.label", "NUM:dist How far ?\nABBR:exp What is a \xf1 ?\n".encode("latin-1"))
+    write(
+        tmp_path / "TREC/train_5500.label",
+        "NUM:dist How far ?\nABBR:exp What is a \xf1 ?\n".encode("latin-1"),
+    )
     write(tmp_path / "TREC/TREC_10.label", "HUM:ind Who ?\n")
     trec = data.transfer("TREC", tmp_path)
-    assert trec.splits == {"train": (["How far ?", "What is a ñ ?"], [5, 0]), "test": (["Who ?"], [3])}
+    assert trec.splits == {
+        "train": (["How far ?", "What is a ñ ?"], [5, 0]),
+        "test": (["Who ?"], [3]),
+    }
     header = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
     for split in ("train", "test"):
-        write(tmp_path / f"MRPC/msr_paraphrase_{split}.txt", f'{header}1\t7\t8\t"A {split}\tB "x" y\r\n')
+        write(
+            tmp_path / f"MRPC/msr_paraphrase_{split}.txt",
+            f'{header}1\t7\t8\t"A {split}\tB "x" y\r\n',
+        )
     mrpc = data.transfer("MRPC", tmp_path)
     assert mrpc.splits["test"] == (['"A test'], [1]) and mrpc.second["test"] == ['B "x" y']
 
@@ -372,12 +432,32 @@ def test_sst2_trec_mrpc(tmp_path):
 @pytest.mark.parametrize(
     ("name", "relative", "content", "message"),
     [
-        ("SST2", "SST/binary/sentiment-train", "fine\t1\nso so\t2\n", "line 2: label '2' is neither 0 nor 1"),
+        (
+            "SST2",
+            "SST/binary/sentiment-train",
+            "fine\t1\nso so\t2\n",
+            "line 2: label '2' is neither 0 nor 1",
+        ),
         ("SST2", "SST/binary/sentiment-train", "fine 1\n", "line 1: 1 fields where 2"),
-        ("TREC", "TREC/train_5500.label", "NUM:dist How far ?\nWHAT:x Why ?\n", "line 2: no `CLASS:subclass question`"),
+        (
+            "TREC",
+            "TREC/train_5500.label",
+            "NUM:dist How far ?\nWHAT:x Why ?\n",
+            "line 2: no `CLASS:subclass question`",
+        ),
         ("TREC", "TREC/train_5500.label", "NUM:dist\n", "line 1: no `CLASS:subclass question`"),
-        ("MRPC", "MRPC/msr_paraphrase_train.txt", "Quality\t#1 String\t#2 String\n1\ta\n", "line 2: 2 fields where 3"),
-        ("MRPC", "MRPC/msr_paraphrase_train.txt", "Quality\t#1 String\t#2 String\nx\ta\tb\n", "line 2: label 'x'"),
+        (
+            "MRPC",
+            "MRPC/msr_paraphrase_train.txt",
+            "Quality\t#1 String\t#2 String\n1\ta\n",
+            "line 2: 2 fields where 3",
+        ),
+        (
+            "MRPC",
+            "MRPC/msr_paraphrase_train.txt",
+            "Quality\t#1 String\t#2 String\nx\ta\tb\n",
+            "line 2: label 'x'",
+        ),
     ],
 )
 def test_malformed_transfer_names_file_and_line(tmp_path, name, relative, content, message):
@@ -395,11 +475,14 @@ def test_unknown_transfer_task(tmp_path):
         data.transfer("IMDB", tmp_path)
 
 
-# --- where files are, corpora ------------------------------------------------------------------------------
+# --- where files are, corpora
+# ------------------------------------------------------------------------------
 
 
 @own
-@pytest.mark.parametrize("root", ["senteval", "SentEval/data/downstream", "data/downstream", "downstream", "."])
+@pytest.mark.parametrize(
+    "root", ["senteval", "SentEval/data/downstream", "data/downstream", "downstream", "."]
+)
 def test_senteval_roots(tmp_path, root):
     write(tmp_path / root / "STS/STSBenchmark/sts-dev.csv", "g\tf\ty\ti\t3\ta\tb\n")
     assert len(data.stsb("dev", tmp_path)) == 1
@@ -444,9 +527,18 @@ def test_pretrain_corpus_reads_all_files_in_order(tmp_path):
 
 
 def test_wikipedia_is_distinct_and_drops_fragments(tmp_path):
-    for year, text in ((2015, "one two three\ntwo words\nall of them\n"), (2021, "all of them\nfour words and more\n")):
-        write(tmp_path / f"corpus/pretrain/wikipedia_en_{year}.txt.xz", lzma.compress(text.encode()))
-    assert data.corpus("wikipedia", tmp_path) == ["one two three", "all of them", "four words and more"]
+    for year, text in (
+        (2015, "one two three\ntwo words\nall of them\n"),
+        (2021, "all of them\nfour words and more\n"),
+    ):
+        write(
+            tmp_path / f"corpus/pretrain/wikipedia_en_{year}.txt.xz", lzma.compress(text.encode())
+        )
+    assert data.corpus("wikipedia", tmp_path) == [
+        "one two three",
+        "all of them",
+        "four words and more",
+    ]
 
 
 def test_no_corpus_stands_in_for_another_unasked(tmp_path):
@@ -531,13 +623,16 @@ def test_corpus_names_and_paths(tmp_path, monkeypatch):
     assert data.corpus("mini") == ["mini"]
     assert data.corpus(tmp_path / "a.csv", column="text") == ["from a column"]
     assert data.corpus("wiki1m", tmp_path) == ["wiki"]
-    with pytest.raises(FileNotFoundError, match="no corpus 'wiki2m': give one of mini, wikipedia, wiki1m"):
+    with pytest.raises(
+        FileNotFoundError, match="no corpus 'wiki2m': give one of mini, wikipedia, wiki1m"
+    ):
         data.corpus("wiki2m")
     with pytest.raises(ValueError, match="'mini' has no columns"):
         data.corpus("mini", column="text")
 
 
-# --- check and fetch, on a tree of the true sizes ----------------------------------------------------------
+# --- check and fetch, on a tree of the true sizes
+# ----------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -551,7 +646,10 @@ def tree(tmp_path_factory) -> Path:
             write(folder / f"STS.gs.{subset}.txt", "3\n" * scored + "\n" * (pairs - scored))
     header = "sentence_A\tsentence_B\trelatedness_score\n"
     for split in sets.SPLITS:
-        write(root / f"STS/STSBenchmark/sts-{split}.csv", "g\tf\ty\ti\t3\ta\tb\n" * n[f"STS-B {split}"])
+        write(
+            root / f"STS/STSBenchmark/sts-{split}.csv",
+            "g\tf\ty\ti\t3\ta\tb\n" * n[f"STS-B {split}"],
+        )
         write(root / "SICK" / sets.SICK_FILES[split], header + "a\tb\t3\n" * n[f"SICK-R {split}"])
         write(root / f"SST/binary/sentiment-{split}", "a\t1\n" * n[f"SST2 {split}"])
     for name, (one, zero) in sets.BINARY_TASKS.items():
@@ -620,13 +718,19 @@ def test_check_names_each_difference(tree, tmp_path):
     assert "SICK-R dev: 500 expected, found absent" in wrong
     assert "STS unlabelled: 89192 expected, found absent" in wrong
     assert "TREC test: 500 expected, found 499" in wrong
-    assert "SST2 dev: 872 expected, found" in wrong and "sentiment-dev, line 2: 1 fields where 2" in wrong
+    assert (
+        "SST2 dev: 872 expected, found" in wrong
+        and "sentiment-dev, line 2: 1 fields where 2" in wrong
+    )
 
 
 def test_check_command(tree, tmp_path, capsys):
     assert cli(["data", "check", str(tree)]) == 0
     out = capsys.readouterr().out
-    assert "STS12                 3108      3108\n" in out and "wiki1m             1000000    absent (optional)" in out
+    assert (
+        "STS12                 3108      3108\n" in out
+        and "wiki1m             1000000    absent (optional)" in out
+    )
     assert cli(["data", "check", str(tmp_path)]) == 1
     assert "STS12                 3108    absent <-" in capsys.readouterr().out
     assert cli(["data", "check", str(tmp_path / "nowhere")]) == 2
@@ -635,7 +739,10 @@ def test_check_command(tree, tmp_path, capsys):
 
 def test_fetch_unpacks_records_and_keeps(hub, tmp_path):
     download = Hub(hub)
-    assert fetch.fetch(tmp_path / "t", download) == [tmp_path / "t/senteval", tmp_path / "t" / data.WIKI1M]
+    assert fetch.fetch(tmp_path / "t", download) == [
+        tmp_path / "t/senteval",
+        tmp_path / "t" / data.WIKI1M,
+    ]
     assert download.calls == [data.TAR, data.WIKI1M]
     recorded = json.loads((tmp_path / "t" / fetch.CHECKSUMS).read_text())
     assert recorded == {name: files.sha256(hub / name) for name in (data.TAR, data.WIKI1M)}
@@ -658,7 +765,9 @@ def test_fetch_refuses_a_file_that_changed(hub, tmp_path):
     fetch.fetch(tmp_path, Hub(hub), names=wanted)
     with (tmp_path / data.WIKI1M).open("r+b") as file:
         file.write(b"B")
-    with pytest.raises(ValueError, match=r"wiki1m_for_simcse\.txt has SHA-256 .* recorded at the first download"):
+    with pytest.raises(
+        ValueError, match=r"wiki1m_for_simcse\.txt has SHA-256 .* recorded at the first download"
+    ):
         fetch.fetch(tmp_path, Hub(hub), names=wanted)
     (tmp_path / data.WIKI1M).unlink()
     write(tmp_path / "other" / data.WIKI1M, "B sentence.\n" * 1_000_000)
@@ -679,7 +788,9 @@ def test_fetch_refuses_a_short_file_and_records_nothing(tmp_path):
 def test_fetch_refuses_an_incomplete_archive(tree, tmp_path):
     with tarfile.open(tmp_path / data.TAR, "w") as tar:
         tar.add(tree / "STS", arcname="STS")
-    with pytest.raises(ValueError, match=r"is not the data expected: .*SICK-R train: 4500 expected, found absent"):
+    with pytest.raises(
+        ValueError, match=r"is not the data expected: .*SICK-R train: 4500 expected, found absent"
+    ):
         fetch.fetch(tmp_path / "t", Hub(tmp_path), names=(data.TAR,))
     assert left(tmp_path / "t") == []
 
@@ -687,7 +798,9 @@ def test_fetch_refuses_an_incomplete_archive(tree, tmp_path):
 def test_fetch_says_what_is_wrong_with_a_damaged_tree(hub, tmp_path):
     fetch.fetch(tmp_path, Hub(hub), names=(data.TAR,))
     write(tmp_path / "senteval/CR/custrev.neg", "b\n")
-    with pytest.raises(ValueError, match="remove it and fetch again: CR: 3775 expected, found 3771"):
+    with pytest.raises(
+        ValueError, match="remove it and fetch again: CR: 3775 expected, found 3771"
+    ):
         fetch.fetch(tmp_path, Hub(hub), names=(data.TAR,))
 
 
@@ -714,7 +827,9 @@ def test_fetch_refuses_malicious_members(tmp_path, member):
     assert left(target) == [] and not list(tmp_path.rglob("evil*"))
 
 
-@pytest.mark.parametrize(("content", "message"), [(b"not a tar", "cannot be unpacked"), (b"", "cannot be unpacked")])
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"not a tar", "cannot be unpacked"), (b"", "cannot be unpacked")]
+)
 def test_fetch_refuses_what_is_no_archive(tmp_path, content, message):
     write(tmp_path / data.TAR, content)
     with pytest.raises(ValueError, match=message):
@@ -760,7 +875,9 @@ def test_fetch_names_the_archive_whose_members_do_not_fit(tmp_path, names):
     assert left(tmp_path / "t") == []
 
 
-@pytest.mark.parametrize("content", ["[]", "null", '"x"', '{"senteval.tar": 1}', "{", "[" * 10_000, "\udcff"])
+@pytest.mark.parametrize(
+    "content", ["[]", "null", '"x"', '{"senteval.tar": 1}', "{", "[" * 10_000, "\udcff"]
+)
 def test_checksums_of_another_shape_are_named(hub, tmp_path, content):
     write(tmp_path / fetch.CHECKSUMS, content.encode("utf-8", "surrogateescape"))
     with pytest.raises(ValueError, match=rf"{fetch.CHECKSUMS} (is no JSON|must hold names)"):
@@ -769,9 +886,9 @@ def test_checksums_of_another_shape_are_named(hub, tmp_path, content):
 
 def test_what_a_killed_fetch_left_goes_with_the_next(hub, tmp_path):
     code = (
-        "import os, sys\nfrom pathlib import Path\nfrom lib.data import fetch\n"
-        "def die(name, folder):\n    (folder / name).write_bytes(b'half')\n    os.kill(os.getpid(), 9)\n"
-        "fetch.fetch(sys.argv[1], die)\n"
+        "import os, sys\nfrom pathlib import Path\nfrom lib.data import fetch\ndef die(name,"
+        " folder):\n    (folder / name).write_bytes(b'half')\n    os.kill(os.getpid(),"
+        " 9)\nfetch.fetch(sys.argv[1], die)\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=paths.ROOT, check=False)
     assert done.returncode == -9 and len(left(tmp_path)) == 1
@@ -824,7 +941,10 @@ def test_fetch_without_a_network_is_one_sentence(kind, tmp_path, monkeypatch, ca
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", refuse)
     assert cli(["data", "fetch", "--target", str(tmp_path)]) == 2
     err = capsys.readouterr().err
-    assert "senteval.tar of princeton-nlp/datasets-for-simcse cannot be downloaded: Name or service" in err
+    assert (
+        "senteval.tar of princeton-nlp/datasets-for-simcse cannot be downloaded: Name or service"
+        in err
+    )
     assert err.count("\n") == 1
 
 
@@ -835,13 +955,17 @@ def test_fetch_command_with_a_source(hub, tmp_path):
 
     done = run("--target", tmp_path, "--source", hub)
     assert done.returncode == 0, done.stderr
-    assert done.stdout == f"{tmp_path}/senteval: as expected\n{tmp_path}/{data.WIKI1M}: as expected\n"
+    assert (
+        done.stdout == f"{tmp_path}/senteval: as expected\n{tmp_path}/{data.WIKI1M}: as expected\n"
+    )
     failed = run("--target", tmp_path / "x", "--source", tmp_path / "senteval", "--only", "wiki1m")
     assert failed.returncode == 2 and "wiki1m_for_simcse.txt is missing in" in failed.stderr
 
 
 def test_sha256_is_the_known_digest(tmp_path):
-    digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"  # FIPS 180-2, appendix B.1
+    digest = (  # FIPS 180-2, appendix B.1
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
     assert files.sha256(write(tmp_path / "abc", "abc")) == digest
 
 
@@ -853,7 +977,8 @@ def test_write_json_replaces_in_one_step(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a.json"]
 
 
-# --- the real data -----------------------------------------------------------------------------------------
+# --- the real data
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.real_data
@@ -863,12 +988,18 @@ class TestRealData:
 
     def test_unlabelled_sentences(self):
         sentences = data.sts_unlabelled(REAL)
-        assert len(sentences) == 89192 == len(data.corpus("sts_unlabelled", REAL)) and all(sentences)
+        assert len(sentences) == 89192 == len(data.corpus("sts_unlabelled", REAL)) and all(
+            sentences
+        )
 
     def test_tasks(self):
         tasks = data.sts_tasks(REAL)
         assert list(tasks) == ["STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R"]
-        assert {k: len(p) for k, p in tasks["STS13"].items()} == {"FNWN": 189, "headlines": 750, "OnWN": 561}
+        assert {k: len(p) for k, p in tasks["STS13"].items()} == {
+            "FNWN": 189,
+            "headlines": 750,
+            "OnWN": 561,
+        }
         sizes = [sum(map(len, subsets.values())) for subsets in tasks.values()]
         assert sizes == [3108, 1500, 3750, 3000, 1186, 1379, 4927]
 

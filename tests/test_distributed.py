@@ -129,13 +129,21 @@ def base(tmp_path_factory):
     return folder
 
 
-def launched(text: str, base: Path, launcher: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+def launched(
+    text: str, base: Path, launcher: list[str], *arguments: str
+) -> subprocess.CompletedProcess[str]:
     """A script run on `base`'s encoder, with this folder and the repository on its path."""
     here = Path(__file__).parent
     script = base / "script.py"
-    script.write_text(f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\nHEADS = {HEADS}\n{text}")
-    environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")}
-    environment.update(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", ACCELERATE_MIXED_PRECISION="bf16")
+    script.write_text(
+        f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\nHEADS = {HEADS}\n{text}"
+    )
+    environment = {
+        k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+    }
+    environment.update(
+        OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="", ACCELERATE_MIXED_PRECISION="bf16"
+    )
     command = [sys.executable, *launcher, str(script), str(base / "bert"), *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -161,7 +169,9 @@ def test_loss_and_gradients_are_those_of_the_whole_batch(outcome, name):
         two = tensors(outcome / "two", rank)
         assert two[f"{name}.size"].item() == 2 and one[f"{name}.size"].item() == 1
         assert torch.allclose(one[f"{name}.loss"], two[f"{name}.loss"], atol=1e-6)
-        compared = [k for k in one if k.startswith(f"{name}.") and not k.endswith((".loss", ".size"))]
+        compared = [
+            k for k in one if k.startswith(f"{name}.") and not k.endswith((".loss", ".size"))
+        ]
         assert len(compared) > 30 and max(float(one[k].abs().max()) for k in compared) > 1e-3
         for key in compared:
             assert torch.allclose(one[key], two[key], atol=2e-6, rtol=1e-4), key
@@ -173,7 +183,9 @@ def test_training_gives_the_same_weights_and_history(outcome):
     assert [h["step"] for h in two[0]] == list(range(1, 10))
     for a, b in zip(one[0], two[0], strict=True):
         assert a["loss"] == pytest.approx(b["loss"], abs=1e-4)
-        assert a["in_batch_accuracy"] == pytest.approx(b["in_batch_accuracy"]) and a["lr"] == b["lr"]
+        assert (
+            a["in_batch_accuracy"] == pytest.approx(b["in_batch_accuracy"]) and a["lr"] == b["lr"]
+        )
     single = tensors(outcome / "one")
     both = [tensors(outcome / "two", rank) for rank in (0, 1)]
     for key in (k for k in single if k.startswith("trained.")):
@@ -185,7 +197,11 @@ def test_training_gives_the_same_weights_and_history(outcome):
 def test_only_the_first_process_scores_and_writes(outcome):
     second = json.loads((outcome / "two" / "1.json").read_text())
     assert second[1:] == [9, True, 0] and not any("dev_score" in h for h in second[0])
-    assert sorted(p.name for p in (outcome / "two" / "run").iterdir()) == ["best", "checkpoint.safetensors", "last"]
+    assert sorted(p.name for p in (outcome / "two" / "run").iterdir()) == [
+        "best",
+        "checkpoint.safetensors",
+        "last",
+    ]
 
 
 def notes(folder: Path, rank: int = 0) -> dict:
@@ -228,7 +244,12 @@ def test_alone_everything_is_the_identity(monkeypatch):
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     group = Group(torch.device("cpu"))
     model, z, rows = torch.nn.Linear(2, 2), torch.ones(3, 2), np.arange(3)
-    assert group.size == 1 and group.rank == 0 and group.is_main and group.device == torch.device("cpu")
+    assert (
+        group.size == 1
+        and group.rank == 0
+        and group.is_main
+        and group.device == torch.device("cpu")
+    )
     assert group.prepare(model) is model and group.share(rows).tolist() == [0, 1, 2]
     assert group.gather([z])[0] is z
     group.wait()
@@ -247,23 +268,44 @@ def test_a_batch_that_does_not_divide_is_an_error(monkeypatch):
 
 @pytest.mark.slow
 def test_accelerate_launches_a_grid_in_two_processes(tmp_path):
-    text = "source: s\nnotebook: 04_una\nprofile: mini\nmetric: mini_test_spearman_last\nseeds: [3]\n"
+    text = (
+        "source: s\nnotebook: 04_una\nprofile: mini\nmetric: mini_test_spearman_last\nseeds: [3]\n"
+    )
     text += "cells: [{row: a, set: {method: una, max_steps: 2, batch_size: 8}}]\n"
     (tmp_path / "tiny.yaml").write_text(text)
-    environment = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "CSE_DATA")}
+    environment = {
+        k: v
+        for k, v in os.environ.items()
+        if k not in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "CSE_DATA")
+    }
     environment.update(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
-    accelerate = [str(Path(sys.executable).with_name("accelerate")), "launch", "--cpu", "--num_processes", "2"]
+    accelerate = [
+        str(Path(sys.executable).with_name("accelerate")),
+        "launch",
+        "--cpu",
+        "--num_processes",
+        "2",
+    ]
     accelerate += ["--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
     metrics = {}
     for name, launcher in (("one", [sys.executable]), ("two", accelerate)):
         command = [*launcher, "-m", "lib", "grid", str(tmp_path / "tiny.yaml"), "--device", "cpu"]
         outputs = {"CSE_OUTPUTS": str(tmp_path / name)}
         here = Path(__file__).parent.parent
-        done = subprocess.run(command, env=environment | outputs, capture_output=True, text=True, cwd=here, check=False)
+        done = subprocess.run(
+            command,
+            env=environment | outputs,
+            capture_output=True,
+            text=True,
+            cwd=here,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr[-3000:]
         assert done.stdout.count("a, seed 3: mini_test_spearman_last") == 1
         (file,) = (tmp_path / name).glob("04_una/*/metrics.json")
         metrics[name] = json.loads(file.read_text())
     assert metrics["two"]["steps"] == metrics["one"]["steps"] == 2
-    assert metrics["two"]["mini_test_spearman_last"] == pytest.approx(metrics["one"]["mini_test_spearman_last"], abs=2)
+    assert metrics["two"]["mini_test_spearman_last"] == pytest.approx(
+        metrics["one"]["mini_test_spearman_last"], abs=2
+    )
     assert metrics["two"]["loss_last"] == pytest.approx(metrics["one"]["loss_last"], abs=0.2)

@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny_bert, tiny_encoder
 from torch import nn
-from transformers import BertConfig, BertModel, DistilBertConfig, DistilBertModel, GPT2Config, GPT2Model
+from transformers import (
+    BertConfig,
+    BertModel,
+    DistilBertConfig,
+    DistilBertModel,
+    GPT2Config,
+    GPT2Model,
+)
 
 from lib.encoder import Encoder
 from lib.encoder.speedups import ATTENTION, SPEEDUPS, Dropout, cheapen, dropout
@@ -41,7 +48,9 @@ def test_share_mean_and_gradient(p):
     torch.manual_seed(0)
     x = torch.ones(1_000_000, requires_grad=True)
     y = dropout(x, p)
-    assert (y == 0).float().mean().item() == pytest.approx(p, abs=4 * (p * (1 - p) / 1e6) ** 0.5 + 2**-17)
+    assert (y == 0).float().mean().item() == pytest.approx(
+        p, abs=4 * (p * (1 - p) / 1e6) ** 0.5 + 2**-17
+    )
     assert y.mean().item() == pytest.approx(1, abs=4 * (p / (1 - p) / 1e6) ** 0.5 + 1e-9)
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
@@ -80,7 +89,9 @@ def test_the_module_is_the_identity_in_evaluation():
 @pytest.mark.parametrize("mask", [MASK, torch.ones_like(MASK), None])
 def test_without_dropout_the_model_is_the_same(training, mask):
     torch.manual_seed(0)
-    config = BertConfig(**{**BERT.to_dict(), "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})
+    config = BertConfig(
+        **{**BERT.to_dict(), "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    )
     model = BertModel(config).train(training)
     before = model(IDS, attention_mask=mask).last_hidden_state
     cheapen(model)
@@ -90,26 +101,34 @@ def test_without_dropout_the_model_is_the_same(training, mask):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_attention_with_a_vanishing_dropout_equals_torchs(dtype):
-    """p = 2^-17 drops nothing but takes our own attention's path: padding is masked the same way."""
+    """p = 2^-17 drops nothing but takes our own attention's path: padding is masked the same
+    way."""
     torch.manual_seed(0)
-    config = BertConfig(**{**BERT.to_dict(), "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 2**-18})
+    config = BertConfig(
+        **{**BERT.to_dict(), "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 2**-18}
+    )
     model = BertModel(config).train().to(dtype)
     expected = model.eval()(IDS, attention_mask=MASK).last_hidden_state
     cheapen(model).train()
     found = model(IDS, attention_mask=MASK).last_hidden_state
     assert torch.allclose(
-        found[MASK == 1].float(), expected[MASK == 1].float(), atol=1e-5 if dtype == torch.float32 else 0.06
+        found[MASK == 1].float(),
+        expected[MASK == 1].float(),
+        atol=1e-5 if dtype == torch.float32 else 0.06,
     )
 
 
 def test_dropout_noise_has_the_size_of_torchs():
-    """Mean and standard deviation over many copies of two sentences agree with nn.Dropout and torch's attention."""
+    """Mean and standard deviation over many copies of two sentences agree with nn.Dropout and
+    torch's attention."""
     torch.manual_seed(0)
     model = BertModel(BertConfig(**{**BERT.to_dict(), "initializer_range": 0.3})).train()
 
     def statistics():
         with torch.no_grad():
-            z = model(IDS.repeat(600, 1), attention_mask=MASK.repeat(600, 1)).last_hidden_state[:, 0]
+            z = model(IDS.repeat(600, 1), attention_mask=MASK.repeat(600, 1)).last_hidden_state[
+                :, 0
+            ]
         z = z.view(600, 2, -1)
         return z.mean(0), z.std(0)
 
@@ -122,7 +141,9 @@ def test_dropout_noise_has_the_size_of_torchs():
 
 def test_other_architectures():
     torch.manual_seed(0)
-    bert = DistilBertModel(DistilBertConfig(vocab_size=50, dim=32, n_layers=1, n_heads=2, hidden_dim=48))
+    bert = DistilBertModel(
+        DistilBertConfig(vocab_size=50, dim=32, n_layers=1, n_heads=2, hidden_dim=48)
+    )
     gpt = GPT2Model(GPT2Config(vocab_size=50, n_embd=32, n_layer=1, n_head=2))
     for model in (bert, gpt):
         expected = model.eval()(IDS, attention_mask=MASK).last_hidden_state
@@ -147,16 +168,24 @@ def test_the_encoder_uses_it_and_saves_a_plain_model(tmp_path):
 
 
 def gradients(folder, speedups, precision):
-    """Loss and gradients of a [CLS] forward pass in training, without dropout, with some of the speedups."""
+    """Loss and gradients of a [CLS] forward pass in training, without dropout, with some of the
+    speedups."""
     encoder = Encoder.load(folder, pooling="cls", dropout=0.0, speedups=speedups).train()
-    ids, mask = torch.randint(5, 40, (4, 7), generator=torch.Generator().manual_seed(0)), torch.ones(4, 7).long()
+    ids, mask = (
+        torch.randint(5, 40, (4, 7), generator=torch.Generator().manual_seed(0)),
+        torch.ones(4, 7).long(),
+    )
     mask[2, 4:] = 0
     with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
         z = encoder(ids, mask)
     loss = z.float().pow(2).sum()
     loss.backward()
     found = {name: p.grad for name, p in encoder.named_parameters() if p.grad is not None}
-    return z, loss.item(), torch.cat([found[name].flatten() for name in sorted(found) if "pooler" not in name])
+    return (
+        z,
+        loss.item(),
+        torch.cat([found[name].flatten() for name in sorted(found) if "pooler" not in name]),
+    )
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -166,16 +195,26 @@ def test_what_is_for_speed_changes_no_result(tmp_path, name, precision):
     with_it, without = (gradients(folder, chosen, precision) for chosen in ([name], []))
     tolerance = 1e-6 if precision == "fp32" else 0.03
     assert with_it[1] == pytest.approx(without[1], rel=tolerance)
-    assert torch.allclose(with_it[2], without[2], atol=tolerance * float(without[2].abs().max()), rtol=tolerance)
+    assert torch.allclose(
+        with_it[2], without[2], atol=tolerance * float(without[2].abs().max()), rtol=tolerance
+    )
 
 
 def test_each_speedup_is_on_by_default_and_may_be_switched_off(tmp_path):
     folder = tiny_bert(tmp_path)
-    everything, nothing = Encoder.load(folder, pooling="cls"), Encoder.load(folder, pooling="cls", speedups=())
+    everything, nothing = (
+        Encoder.load(folder, pooling="cls"),
+        Encoder.load(folder, pooling="cls", speedups=()),
+    )
     kinds = [{type(m) for m in e.backbone.modules()} for e in (everything, nothing)]
     assert Dropout in kinds[0] and Dropout not in kinds[1]
     hooks = [len(e.backbone.embeddings._forward_hooks) for e in (everything, nothing)]
-    last = [e.backbone.encoder.layer[-1].attention.output._forward_pre_hooks for e in (everything, nothing)]
+    last = [
+        e.backbone.encoder.layer[-1].attention.output._forward_pre_hooks
+        for e in (everything, nothing)
+    ]
     assert hooks == [1, 0] and [len(h) for h in last] == [1, 0]
-    with pytest.raises(ValueError, match="unknown speedup 'flash': choose among dropout, bf16_stream, first_token"):
+    with pytest.raises(
+        ValueError, match="unknown speedup 'flash': choose among dropout, bf16_stream, first_token"
+    ):
         Encoder.load(folder, speedups=["flash"])

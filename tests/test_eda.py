@@ -8,8 +8,23 @@ from hypothesis import strategies as st
 from lib import paths
 from lib.augment import augment, discrete, eda, wordnet
 
-SENTENCE = ["the", "big", "dog", "quickly", "chased", "a", "small", "cat", "through", "our", "old", "garden"]
-words = st.lists(st.sampled_from(["the", "big", "dog", "runs", "home", "Rex", "3", ","]), max_size=20)
+SENTENCE = [
+    "the",
+    "big",
+    "dog",
+    "quickly",
+    "chased",
+    "a",
+    "small",
+    "cat",
+    "through",
+    "our",
+    "old",
+    "garden",
+]
+words = st.lists(
+    st.sampled_from(["the", "big", "dog", "runs", "home", "Rex", "3", ","]), max_size=20
+)
 rates = st.floats(0, 1)
 
 
@@ -35,7 +50,9 @@ def test_a_stop_word_has_no_synonym_at_the_start_of_a_sentence_either(operation)
 
 def test_swap_exchanges_two_words_a_time():
     for seed in range(50):
-        moved = sum(a != b for a, b in zip(SENTENCE, eda.swap(SENTENCE, 0.1, rng(seed)), strict=True))
+        moved = sum(
+            a != b for a, b in zip(SENTENCE, eda.swap(SENTENCE, 0.1, rng(seed)), strict=True)
+        )
         assert moved == 2
 
 
@@ -53,8 +70,12 @@ def test_replacement_concerns_at_most_n_distinct_words(given_words, rate, seed):
     result = eda.replace_synonyms(given_words, rate, rng(seed), two_synonyms)
     known = {w for w in given_words if two_synonyms(w)}
     gone = {w for w in known if w not in result}
-    assert len(gone) == (min(len(known), max(1, int(rate * len(given_words)))) if rate and given_words else 0)
-    assert [w for w in given_words if w not in known] == [w for w in result if w in given_words and w not in known]
+    assert len(gone) == (
+        min(len(known), max(1, int(rate * len(given_words)))) if rate and given_words else 0
+    )
+    assert [w for w in given_words if w not in known] == [
+        w for w in result if w in given_words and w not in known
+    ]
 
 
 @given(words, rates, st.integers(0, 1000))
@@ -67,7 +88,9 @@ def test_punctuation_only_adds_marks(given_words, rate, seed):
 
 
 def test_punctuation_counts_are_uniform():
-    counts = np.bincount([len(discrete.punctuate(SENTENCE, 0.34, rng(s))) - 12 for s in range(3000)])
+    counts = np.bincount(
+        [len(discrete.punctuate(SENTENCE, 0.34, rng(s))) - 12 for s in range(3000)]
+    )
     assert counts[0] == 0 and len(counts) == 5 and (abs(counts[1:] / 3000 - 0.25) < 0.04).all()
 
 
@@ -77,7 +100,9 @@ def test_the_thesaurus_of_the_course():
     word, _, found = lines[0].split("\t")
     assert set(found.split(", ")) <= set(synonyms(word)) and synonyms("zzz") == []
     assert synonyms(word.capitalize())[0][0].isupper()
-    changed = augment("replace_synonyms", ["The attack was abrupt ."], 0.3, synonyms="data/mini/thesaurus.tsv")
+    changed = augment(
+        "replace_synonyms", ["The attack was abrupt ."], 0.3, synonyms="data/mini/thesaurus.tsv"
+    )
     assert changed != ["The attack was abrupt ."] and changed[0].startswith("The ")
 
 
@@ -91,7 +116,11 @@ def test_a_thesaurus_that_is_missing_or_malformed(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"", "0 words"), (b"# nothing\n", "0 words"), ("big\tlarge\n".encode("utf-16"), "line 1: NUL")],
+    [
+        (b"", "0 words"),
+        (b"# nothing\n", "0 words"),
+        ("big\tlarge\n".encode("utf-16"), "line 1: NUL"),
+    ],
 )
 def test_a_thesaurus_without_words_is_refused(tmp_path, content, message):
     (tmp_path / "t.tsv").write_bytes(content)
@@ -106,7 +135,11 @@ def test_wordnets_real_files_are_read():
     """`wordnet-base` of Debian, or NLTK's download."""
     synonyms = eda.load_synonyms("wordnet")
     assert {"automobile", "machine"} <= set(synonyms("car")) and "car" not in synonyms("car")
-    assert "physician" in synonyms("doctor") and "Physician" in synonyms("Doctor") and synonyms("qqqq") == []
+    assert (
+        "physician" in synonyms("doctor")
+        and "Physician" in synonyms("Doctor")
+        and synonyms("qqqq") == []
+    )
     (changed,) = augment("replace_synonyms", ["the doctor bought a car"], 0.4, seed=1)
     assert changed != "the doctor bought a car" and changed.startswith("the ")
 

@@ -1,4 +1,5 @@
-"""Views in embedding space: exact counts, padding, equal draws equal views, real encoders of four architectures."""
+"""Views in embedding space: exact counts, padding, equal draws equal views, real encoders of four
+architectures."""
 
 import pytest
 import torch
@@ -36,7 +37,10 @@ def mask_of(lengths: list[int], left: bool = False) -> torch.Tensor:
 
 
 batches = st.tuples(
-    st.lists(st.integers(1, 20), min_size=1, max_size=6), st.floats(0, 1), st.booleans(), st.integers(0, 10_000)
+    st.lists(st.integers(1, 20), min_size=1, max_size=6),
+    st.floats(0, 1),
+    st.booleans(),
+    st.integers(0, 10_000),
 )
 
 
@@ -47,14 +51,19 @@ def embedded(batch) -> tuple[torch.Tensor, torch.Tensor, list[int], float, int]:
     return torch.rand(*mask.shape, WIDTH) + 0.5, mask, lengths, rate, seed
 
 
-# --- selection -------------------------------------------------------------------------------------
+# --- selection
+# -------------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 10_000), st.integers(1, 700), st.integers(1, 4), st.sampled_from([3, 2**31]))
 def test_smallest_is_a_full_sort(seed: int, m: int, n: int, top: int) -> None:
     draws = torch.randint(-top, top, (n, m), generator=generator(seed), dtype=torch.int32)
     among = torch.rand(n, m, generator=generator(seed + 1)) < 0.7
-    k = (torch.rand(n, generator=generator(seed + 2)) * (among.sum(1) + 1)).long().clamp_max(among.sum(1))
+    k = (
+        (torch.rand(n, generator=generator(seed + 2)) * (among.sum(1) + 1))
+        .long()
+        .clamp_max(among.sum(1))
+    )
     keys = draws.long().masked_fill(~among, 2**40)
     rank = keys.argsort(dim=1, stable=True).argsort(1)
     assert smallest(draws, k, among).equal(rank < k[:, None])
@@ -62,12 +71,16 @@ def test_smallest_is_a_full_sort(seed: int, m: int, n: int, top: int) -> None:
 
 def test_subsets_are_uniform() -> None:
     n = 30_000
-    chosen = smallest(draw((n, 4), generator()), torch.full((n,), 2), torch.ones(n, 4, dtype=torch.bool))
+    chosen = smallest(
+        draw((n, 4), generator()), torch.full((n,), 2), torch.ones(n, 4, dtype=torch.bool)
+    )
     code = (chosen * torch.tensor([1, 2, 4, 8])).sum(1)
     counts = torch.stack([(code == c).sum() for c in (3, 5, 6, 9, 10, 12)]).double()
     expected = n / 6
     assert counts.sum() == n
-    assert ((counts - expected) ** 2 / expected).sum() < 25.7  # chi-square, 5 degrees of freedom, p = 1e-4
+    assert (
+        (counts - expected) ** 2 / expected
+    ).sum() < 25.7  # chi-square, 5 degrees of freedom, p = 1e-4
 
 
 def test_draws_fill_all_bits() -> None:
@@ -77,7 +90,8 @@ def test_draws_fill_all_bits() -> None:
     assert draw((2, 3), generator(1)).equal(draw((2, 3), generator(1)))
 
 
-# --- counts ------------------------------------------------------------------------------------------
+# --- counts
+# ------------------------------------------------------------------------------------------
 
 
 @given(batches)
@@ -160,11 +174,14 @@ def test_counts_are_those_of_python() -> None:
     for length in range(1, 65):
         for percent in range(0, 101, 5):
             rate = percent / 100
-            y = embeddings.token_cutoff(torch.ones(1, length, 1), torch.ones(1, length), rate, generator())
+            y = embeddings.token_cutoff(
+                torch.ones(1, length, 1), torch.ones(1, length), rate, generator()
+            )
             assert int((y == 0).sum()) == int(rate * length)
 
 
-# --- draws -------------------------------------------------------------------------------------------
+# --- draws
+# -------------------------------------------------------------------------------------------
 
 
 @given(batches)
@@ -179,21 +196,31 @@ def test_a_batch_is_its_sentences_one_by_one(batch) -> None:
         together = view(x.clone(), mask, rate, draws)
         for i in range(n):
             real = mask[i].bool()
-            own = draws[i : i + 1][:, real] if name in ("token_cutoff", "dropout") else draws[i : i + 1]
-            assert view(x[i : i + 1, real], mask[i : i + 1, real], rate, own)[0].equal(together[i, real])
+            own = (
+                draws[i : i + 1][:, real]
+                if name in ("token_cutoff", "dropout")
+                else draws[i : i + 1]
+            )
+            assert view(x[i : i + 1, real], mask[i : i + 1, real], rate, own)[0].equal(
+                together[i, real]
+            )
     positions = torch.arange(t).repeat(n, 1)
     draws = draw((n, t), generator(seed))
     together = embeddings.shuffle(positions, mask, draws)
     for i in range(n):
         real = mask[i].bool()
-        one = embeddings.shuffle(positions[i : i + 1, real], mask[i : i + 1, real], draws[i : i + 1, real])
+        one = embeddings.shuffle(
+            positions[i : i + 1, real], mask[i : i + 1, real], draws[i : i + 1, real]
+        )
         assert one[0].equal(together[i, real])
 
 
 @pytest.mark.parametrize("name", embeddings.OUTPUT_VIEWS)
 def test_one_seed_one_view(name: str) -> None:
     x, mask = torch.rand(3, 9, WIDTH), mask_of([9, 4, 6])
-    first, second, other = (embeddings.OUTPUT_VIEWS[name](x.clone(), mask, 0.5, generator(s)) for s in (1, 1, 2))
+    first, second, other = (
+        embeddings.OUTPUT_VIEWS[name](x.clone(), mask, 0.5, generator(s)) for s in (1, 1, 2)
+    )
     assert first.equal(second)
     assert not first.equal(other)
 
@@ -214,9 +241,15 @@ def test_bad_requests_are_named() -> None:
         embeddings.token_cutoff(x, mask, 0.5, torch.zeros(1, 3, dtype=torch.int32))
 
 
-# --- encoders ------------------------------------------------------------------------------------------
+# --- encoders
+# ------------------------------------------------------------------------------------------
 
-SMALL = {"vocab_size": 40, "max_position_embeddings": 24, "hidden_size": 32, "num_attention_heads": 2}
+SMALL = {
+    "vocab_size": 40,
+    "max_position_embeddings": 24,
+    "hidden_size": 32,
+    "num_attention_heads": 2,
+}
 DEEP = {"num_hidden_layers": 2, "intermediate_size": 48}
 
 
@@ -225,12 +258,18 @@ def backbone(kind: str, folder) -> torch.nn.Module:
     if kind == "bert":
         return BertModel.from_pretrained(tiny_bert(folder), add_pooling_layer=False).eval()
     if kind == "roberta":
-        return RobertaModel(RobertaConfig(**SMALL, **DEEP, pad_token_id=1), add_pooling_layer=False).eval()
+        return RobertaModel(
+            RobertaConfig(**SMALL, **DEEP, pad_token_id=1), add_pooling_layer=False
+        ).eval()
     if kind == "albert":
-        return AlbertModel(AlbertConfig(**SMALL, **DEEP, embedding_size=8), add_pooling_layer=False).eval()
+        return AlbertModel(
+            AlbertConfig(**SMALL, **DEEP, embedding_size=8), add_pooling_layer=False
+        ).eval()
     if kind == "mpnet":
         return MPNetModel(MPNetConfig(**SMALL, **DEEP), add_pooling_layer=False).eval()
-    config = DistilBertConfig(vocab_size=40, max_position_embeddings=24, dim=32, n_heads=2, n_layers=2, hidden_dim=48)
+    config = DistilBertConfig(
+        vocab_size=40, max_position_embeddings=24, dim=32, n_heads=2, n_layers=2, hidden_dim=48
+    )
     return DistilBertModel(config).eval()
 
 
@@ -259,7 +298,9 @@ def test_views_reach_the_first_layer_and_only_their_part(kind: str, tmp_path) ->
     ids, mask = inputs(model.config.pad_token_id)
     seen = []
     views = EmbeddingViews(model, [("feature_cutoff", 0.5), ("shuffle", 0.0)])
-    handle = model.embeddings.register_forward_hook(lambda module, args, x: seen.append(x.detach().clone()))
+    handle = model.embeddings.register_forward_hook(
+        lambda module, args, x: seen.append(x.detach().clone())
+    )
     plain = model(input_ids=ids, attention_mask=mask).last_hidden_state
     with views.drawn(mask, [1, 2], generator()):
         changed = model(input_ids=ids, attention_mask=mask).last_hidden_state
@@ -292,10 +333,14 @@ def test_shuffling_positions_is_shuffling_words(tmp_path) -> None:
     ids, mask = inputs()
     views = EmbeddingViews(model, [("shuffle", 0.0)])
     with views.drawn(mask, [4], generator(5)):
-        shuffled = model(input_ids=ids, attention_mask=mask).last_hidden_state.masked_fill(mask[:, :, None] == 0, 0)
+        shuffled = model(input_ids=ids, attention_mask=mask).last_hidden_state.masked_fill(
+            mask[:, :, None] == 0, 0
+        )
     positions = embeddings.shuffle(torch.arange(9).repeat(4, 1), mask, generator(5))
     words = torch.empty_like(ids).scatter_(1, positions, ids)
-    plain = model(input_ids=words, attention_mask=mask).last_hidden_state.masked_fill(mask[:, :, None] == 0, 0)
+    plain = model(input_ids=words, attention_mask=mask).last_hidden_state.masked_fill(
+        mask[:, :, None] == 0, 0
+    )
     assert shuffled.sum(1).allclose(plain.sum(1), atol=1e-4)
 
 
@@ -303,7 +348,9 @@ def test_roberta_positions_start_after_its_padding(tmp_path) -> None:
     model = backbone("roberta", tmp_path)
     ids, mask = inputs(1)
     seen = []
-    model.embeddings.position_embeddings.register_forward_pre_hook(lambda module, args: seen.append(args[0]))
+    model.embeddings.position_embeddings.register_forward_pre_hook(
+        lambda module, args: seen.append(args[0])
+    )
     model(input_ids=ids, attention_mask=mask)
     with EmbeddingViews(model, [("shuffle", 0.0)]).drawn(mask, [4], generator()):
         model(input_ids=ids, attention_mask=mask)
@@ -329,8 +376,12 @@ def test_the_positions_of_a_kept_span_do_not_depend_on_the_other_view(tmp_path) 
     ids, mask = inputs(1)
     for other in ("none", "shuffle"):
         seen: list[torch.Tensor] = []
-        handle = model.embeddings.position_embeddings.register_forward_pre_hook(lambda m, a, s=seen: s.append(a[0]))
-        with EmbeddingViews(model, [("keep_span", 0.5), (other, 0.0)]).drawn(mask, [2, 2], generator()):
+        handle = model.embeddings.position_embeddings.register_forward_pre_hook(
+            lambda m, a, s=seen: s.append(a[0])
+        )
+        with EmbeddingViews(model, [("keep_span", 0.5), (other, 0.0)]).drawn(
+            mask, [2, 2], generator()
+        ):
             model(input_ids=ids, attention_mask=mask)
         handle.remove()
         assert seen[0][:2].equal((mask.cumsum(1) * mask + 1)[:2])

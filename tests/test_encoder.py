@@ -67,13 +67,17 @@ def alone(encoder: Encoder, sentence: str, pooling: str) -> np.ndarray:
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_encode_is_the_sentence_alone_without_padding(encoder, pooling):
     expected = np.stack([alone(encoder, s, pooling) for s in SENTENCES])
-    assert np.allclose(encoder.encode(SENTENCES, pooling=pooling, precision="fp32"), expected, atol=1e-5)
+    assert np.allclose(
+        encoder.encode(SENTENCES, pooling=pooling, precision="fp32"), expected, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_load_pooling_is_the_pooling_of_encode(folder, pooling):
     chosen = Encoder.load(folder, pooling="cls", eval_pooling=pooling)
-    assert np.array_equal(chosen.encode(SENTENCES), Encoder.load(folder).encode(SENTENCES, pooling=pooling))
+    assert np.array_equal(
+        chosen.encode(SENTENCES), Encoder.load(folder).encode(SENTENCES, pooling=pooling)
+    )
 
 
 def test_poolings_differ(tmp_path):
@@ -84,7 +88,12 @@ def test_poolings_differ(tmp_path):
 
 @pytest.mark.parametrize(
     ("pooling", "side"),
-    [(pooling, side) for pooling in POOLINGS for side in ("right", "left") if (pooling, side) != ("cls", "left")],
+    [
+        (pooling, side)
+        for pooling in POOLINGS
+        for side in ("right", "left")
+        if (pooling, side) != ("cls", "left")
+    ],
 )
 def test_padding_never_enters_a_pooling(pooling, side):
     generator = torch.Generator().manual_seed(0)
@@ -124,7 +133,9 @@ def test_encode_keeps_the_order_and_encodes_each_distinct_sentence_once(encoder,
     monkeypatch.setattr(
         type(encoder.backbone),
         "forward",
-        lambda self, input_ids, **k: seen.append(tuple(input_ids.shape)) or forward(self, input_ids=input_ids, **k),
+        lambda self, input_ids, **k: (
+            seen.append(tuple(input_ids.shape)) or forward(self, input_ids=input_ids, **k)
+        ),
     )
     found = encoder.encode(repeated, batch_tokens=100, precision="fp32")
     assert sum(n for n, _ in seen) == len(set(repeated))
@@ -156,7 +167,9 @@ def test_encode_draws_no_dropout_and_leaves_the_mode_alone(encoder):
 def test_max_length_cuts(encoder):
     long = " ".join(["dog", "cat"] * 100)
     assert encoder.longest_input() == 32
-    assert np.allclose(encoder.encode([long]), encoder.encode([" ".join(["dog", "cat"] * 15)]), atol=1e-6)
+    assert np.allclose(
+        encoder.encode([long]), encoder.encode([" ".join(["dog", "cat"] * 15)]), atol=1e-6
+    )
     short = encoder.encode(["dog cat dog cat dog"], max_length=4)
     assert np.allclose(short, encoder.encode(["dog cat"]), atol=1e-6)
 
@@ -180,7 +193,9 @@ def test_cls_pooling_leaves_out_what_nobody_reads_and_nothing_else(folder):
     encoder = Encoder.load(folder, pooling="cls", dropout=0.0).train()
     batch = encoder.tokenizer(SENTENCES, return_tensors="pt", padding=True)
     seen = []
-    encoder.backbone.encoder.layer[-1].output.register_forward_hook(lambda *a: seen.append(a[-1].shape[1]))
+    encoder.backbone.encoder.layer[-1].output.register_forward_hook(
+        lambda *a: seen.append(a[-1].shape[1])
+    )
     z = encoder(batch["input_ids"], batch["attention_mask"])
     z.square().sum().backward()
     found = {n: p.grad.clone() for n, p in encoder.named_parameters()}
@@ -196,7 +211,9 @@ def test_cls_pooling_leaves_out_what_nobody_reads_and_nothing_else(folder):
 def test_the_residual_stream_is_bf16_in_training_under_autocast_only(folder):
     encoder = Encoder.load(folder, pooling="mean")
     kinds = []
-    encoder.backbone.encoder.layer[0].register_forward_pre_hook(lambda _, inputs: kinds.append(inputs[0].dtype))
+    encoder.backbone.encoder.layer[0].register_forward_pre_hook(
+        lambda _, inputs: kinds.append(inputs[0].dtype)
+    )
     batch = encoder.tokenizer(SENTENCES, return_tensors="pt", padding=True)
     for training in (True, False):
         for autocast in (True, False):
@@ -228,8 +245,12 @@ def test_head_is_used_in_training_and_dropped_at_evaluation(folder, head):
         last = encoder.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
         z = pool([last], mask, "mean")
         if head in ("simclr", "simsiam", "bn_mlp"):
-            assert (encoder.head(z) == encoder.head.eval()(z)).all() and z.shape[1] == 32  # evaluated already
-            encoder = Encoder.load(folder, pooling="mean", head=head, eval_pooling="cls", dropout=0.0).train()
+            assert (encoder.head(z) == encoder.head.eval()(z)).all() and z.shape[
+                1
+            ] == 32  # evaluated already
+            encoder = Encoder.load(
+                folder, pooling="mean", head=head, eval_pooling="cls", dropout=0.0
+            ).train()
             normal = encoder.head.projector if head == "simsiam" else encoder.head
 
             def normalised(x):
@@ -237,9 +258,15 @@ def test_head_is_used_in_training_and_dropped_at_evaluation(folder, head):
 
             expected = normal[3](normalised(normal[0](z)).relu())
             if head == "bn_mlp":
-                assert normal[0].bias is None and normal[3].bias is None and not list(normal[4].parameters())
+                assert (
+                    normal[0].bias is None
+                    and normal[3].bias is None
+                    and not list(normal[4].parameters())
+                )
                 expected = normalised(expected)
-            assert torch.allclose((normal[:4] if head == "simsiam" else encoder.head)(z), expected, atol=1e-4)
+            assert torch.allclose(
+                (normal[:4] if head == "simsiam" else encoder.head)(z), expected, atol=1e-4
+            )
             return
         if head != "none":
             linear = next(m for m in encoder.head.modules() if isinstance(m, nn.Linear))
@@ -271,7 +298,9 @@ def test_loading_leaves_the_random_numbers_of_all_gpus_alone(folder, monkeypatch
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     for name in ("get_rng_state", "set_rng_state", "manual_seed", "manual_seed_all"):
-        monkeypatch.setattr(torch.cuda, name, lambda *a, name=name: touched.append(name) or torch.zeros(1))
+        monkeypatch.setattr(
+            torch.cuda, name, lambda *a, name=name: touched.append(name) or torch.zeros(1)
+        )
     Encoder.load(folder, head="tanh", lora_rank=2, device="cpu")
     assert touched == []
 
@@ -279,7 +308,12 @@ def test_loading_leaves_the_random_numbers_of_all_gpus_alone(folder, monkeypatch
 def test_the_head_of_diffcse_doubles_the_width_in_between():
     head = build_head("bn_mlp", 32).train()
     shapes = {name: tuple(p.shape) for name, p in head.named_parameters()}
-    assert shapes == {"0.weight": (64, 32), "1.weight": (64,), "1.bias": (64,), "3.weight": (32, 64)}
+    assert shapes == {
+        "0.weight": (64, 32),
+        "1.weight": (64,),
+        "1.bias": (64,),
+        "3.weight": (32, 64),
+    }
     z = head(torch.randn(50, 32))
     assert torch.allclose(z.mean(0), torch.zeros(32), atol=1e-5)
     assert torch.allclose(z.std(0, correction=0), torch.ones(32), atol=1e-3)
@@ -305,7 +339,8 @@ def test_a_single_layer_begins_like_berts_or_like_torchs(folder, head):
 
 @pytest.mark.parametrize("head", ["tanh", "simclr:8:5", "bn_mlp", "simsiam:8:5"])
 def test_the_head_meets_each_view_by_itself(folder, head):
-    """One pass of the backbone; batch statistics, running ones and gradients are those of separate calls."""
+    """One pass of the backbone; batch statistics, running ones and gradients are those of separate
+    calls."""
     sizes = (4, 3, 5)
     batch = Encoder.load(folder).tokenizer(tiny_sentences(12), return_tensors="pt", padding=True)
     ids, mask = batch["input_ids"], batch["attention_mask"]
@@ -318,7 +353,9 @@ def test_the_head_meets_each_view_by_itself(folder, head):
     assert torch.allclose(found, expected, atol=1e-5)
     for z in (found, expected):
         z.square().sum().backward()
-    for (name, p), q in zip(at_once.head.named_parameters(), one_by_one.head.parameters(), strict=True):
+    for (name, p), q in zip(
+        at_once.head.named_parameters(), one_by_one.head.parameters(), strict=True
+    ):
         assert torch.allclose(p.grad, q.grad, atol=1e-4, rtol=1e-3), name
     for (name, p), q in zip(at_once.head.named_buffers(), one_by_one.head.buffers(), strict=True):
         assert torch.allclose(p.float(), q.float(), atol=1e-5), name
@@ -328,8 +365,12 @@ def test_the_head_meets_each_view_by_itself(folder, head):
 
 def test_training_tells_the_head_its_views(folder):
     """The end of `bn_mlp` is normalised: the mean of each view is zero, not only that of both."""
-    encoder = Encoder.load(folder, pooling="mean", head="bn_mlp", dropout=0.0, head_per_view=True).train()
-    views = [tokenise(tiny_sentences(6, seed), encoder.tokenizer, progress=False) for seed in (0, 1)]
+    encoder = Encoder.load(
+        folder, pooling="mean", head="bn_mlp", dropout=0.0, head_per_view=True
+    ).train()
+    views = [
+        tokenise(tiny_sentences(6, seed), encoder.tokenizer, progress=False) for seed in (0, 1)
+    ]
     for z in encode_views(encoder, views, np.arange(6), torch.device("cpu")):
         assert torch.allclose(z.mean(0), torch.zeros(32), atol=1e-5)
     encoder.head_per_view = False
@@ -352,7 +393,12 @@ def test_head_weights_depend_on_the_seed_alone(folder):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_save_and_load_round_trip(folder, tmp_path, head):
-    options = {"pooling": "mean", "head": head, "eval_pooling": "last2_mean", "eval_head": head == "linear"}
+    options = {
+        "pooling": "mean",
+        "head": head,
+        "eval_pooling": "last2_mean",
+        "eval_head": head == "linear",
+    }
     encoder = Encoder.load(folder, **options, seed=3)
     encoder.save(tmp_path / "saved")
     again = Encoder.load(tmp_path / "saved", seed=99)
@@ -367,7 +413,10 @@ def test_explicit_settings_win_over_the_saved_ones(folder, tmp_path):
     Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean").save(tmp_path / "saved")
     changed = Encoder.load(tmp_path / "saved", eval_pooling="cls").settings
     assert changed == {"pooling": "cls", "head": "tanh", "eval_pooling": "cls", "eval_head": False}
-    assert Encoder.load(tmp_path / "saved", pooling="last2_mean").settings["eval_pooling"] == "last2_mean"
+    assert (
+        Encoder.load(tmp_path / "saved", pooling="last2_mean").settings["eval_pooling"]
+        == "last2_mean"
+    )
     other = Encoder.load(tmp_path / "saved", head="linear", seed=4)
     assert torch.equal(other.head.weight, Encoder.load(folder, head="linear", seed=4).head.weight)
 
@@ -377,7 +426,10 @@ def test_saving_again_replaces_the_folder(folder, tmp_path):
     (tmp_path / "saved" / "stale").mkdir()
     Encoder.load(folder, pooling="mean").save(tmp_path / "saved")
     assert Encoder.load(tmp_path / "saved").settings["head"] == "none"
-    assert not (tmp_path / "saved" / "stale").exists() and not (tmp_path / "saved" / "head.safetensors").exists()
+    assert (
+        not (tmp_path / "saved" / "stale").exists()
+        and not (tmp_path / "saved" / "head.safetensors").exists()
+    )
     assert [p.name for p in tmp_path.iterdir()] == ["saved"]
 
 
@@ -405,7 +457,9 @@ def test_dropout_outside_0_1_is_an_error(folder, dropout):
         Encoder.load(folder, dropout=dropout)
 
 
-@pytest.mark.parametrize("name", ["nobody/no-such-model", "no-such-folder", "/no/such/folder", "./here"])
+@pytest.mark.parametrize(
+    "name", ["nobody/no-such-model", "no-such-folder", "/no/such/folder", "./here"]
+)
 def test_missing_model_is_one_clear_error(name, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(FileNotFoundError, match="cannot load the model") as caught:
@@ -443,7 +497,9 @@ def test_a_gated_model_names_its_licence_page(error, kind, monkeypatch):
         Encoder.load("org/model")
     assert type(caught.value) is kind
     if kind is PermissionError:
-        assert "https://huggingface.co/org/model" in str(caught.value) and "hf auth login" in str(caught.value)
+        assert "https://huggingface.co/org/model" in str(caught.value) and "hf auth login" in str(
+            caught.value
+        )
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "last_token"])
@@ -454,7 +510,9 @@ def test_sentence_transformers_gives_the_same_vectors(folder, tmp_path, pooling)
     theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "export"), device="cpu")
     sentences = [*SENTENCES, " ".join(WORDS * 2)]
     assert theirs.max_seq_length == encoder.longest_input()
-    assert np.allclose(theirs.encode(sentences), encoder.encode(sentences, precision="fp32"), atol=1e-5)
+    assert np.allclose(
+        theirs.encode(sentences), encoder.encode(sentences, precision="fp32"), atol=1e-5
+    )
     assert [p.name for p in tmp_path.iterdir()] == ["export"]
 
 
@@ -465,7 +523,9 @@ def test_an_export_is_also_an_encoder(folder, tmp_path):
     assert np.array_equal(again.encode(SENTENCES), encoder.encode(SENTENCES))
 
 
-@pytest.mark.parametrize("options", [{"pooling": "last2_mean"}, {"pooling": "cls", "head": "tanh", "eval_head": True}])
+@pytest.mark.parametrize(
+    "options", [{"pooling": "last2_mean"}, {"pooling": "cls", "head": "tanh", "eval_head": True}]
+)
 def test_export_refuses_what_has_no_counterpart(folder, tmp_path, options):
     with pytest.raises(ValueError, match="export with cls, mean or last_token"):
         Encoder.load(folder, **options).export_sentence_transformers(tmp_path / "export")
@@ -476,7 +536,9 @@ SIZES = {"vocab_size": 80, "hidden_size": 32, "num_hidden_layers": 2, "num_atten
 FAMILIES = {
     "roberta": (
         lambda: RobertaModel(
-            RobertaConfig(**SIZES, intermediate_size=48, max_position_embeddings=34, pad_token_id=1),
+            RobertaConfig(
+                **SIZES, intermediate_size=48, max_position_embeddings=34, pad_token_id=1
+            ),
             add_pooling_layer=False,
         ),
         32,
@@ -484,24 +546,43 @@ FAMILIES = {
     ),
     "distilbert": (
         lambda: DistilBertModel(
-            DistilBertConfig(vocab_size=80, dim=32, n_layers=2, n_heads=2, hidden_dim=48, max_position_embeddings=32)
+            DistilBertConfig(
+                vocab_size=80,
+                dim=32,
+                n_layers=2,
+                n_heads=2,
+                hidden_dim=48,
+                max_position_embeddings=32,
+            )
         ),
         32,
         True,
     ),
     "albert": (
-        lambda: AlbertModel(AlbertConfig(**SIZES, embedding_size=16, intermediate_size=48, max_position_embeddings=32)),
+        lambda: AlbertModel(
+            AlbertConfig(
+                **SIZES, embedding_size=16, intermediate_size=48, max_position_embeddings=32
+            )
+        ),
         32,
         True,
     ),
     "llama": (
         lambda: LlamaModel(
-            LlamaConfig(**SIZES, intermediate_size=48, max_position_embeddings=32, attention_dropout=0.1)
+            LlamaConfig(
+                **SIZES, intermediate_size=48, max_position_embeddings=32, attention_dropout=0.1
+            )
         ),
         32,
         False,
     ),
-    "gpt2": (lambda: GPT2Model(GPT2Config(vocab_size=80, n_embd=32, n_layer=2, n_head=2, n_positions=32)), 32, False),
+    "gpt2": (
+        lambda: GPT2Model(
+            GPT2Config(vocab_size=80, n_embd=32, n_layer=2, n_head=2, n_positions=32)
+        ),
+        32,
+        False,
+    ),
 }
 
 
@@ -510,7 +591,9 @@ def test_other_families_load_encode_and_change_dropout(family, tmp_path):
     make, longest, padded = FAMILIES[family]
     torch.manual_seed(0)
     make().save_pretrained(tmp_path / family)
-    word_tokenizer("<s>", "</s>", "<pad>" if padded else None, 10**30).save_pretrained(tmp_path / family)
+    word_tokenizer("<s>", "</s>", "<pad>" if padded else None, 10**30).save_pretrained(
+        tmp_path / family
+    )
     encoder = Encoder.load(tmp_path / family)
     assert encoder.longest_input() == longest
     sentences = [*SENTENCES, " ".join(WORDS * 2)]
@@ -519,16 +602,26 @@ def test_other_families_load_encode_and_change_dropout(family, tmp_path):
         expected = [alone(encoder, s, pooling) for s in SENTENCES]
         assert np.allclose(found[:4], expected, atol=1e-5) and np.isfinite(found).all()
     encoder.tokenizer.padding_side = "left"
-    assert np.array_equal(encoder.encode(sentences, pooling="last_token", precision="fp32"), found), "rows pad right"
-    assert fitting_pooling(tmp_path / family) == ("last_token" if family in ("llama", "gpt2") else "cls")
+    assert np.array_equal(
+        encoder.encode(sentences, pooling="last_token", precision="fp32"), found
+    ), "rows pad right"
+    assert fitting_pooling(tmp_path / family) == (
+        "last_token" if family in ("llama", "gpt2") else "cls"
+    )
     without = Encoder.load(tmp_path / family, pooling="mean", dropout=0.0).train()
     batch = without.tokenizer(SENTENCES[1], return_tensors="pt")
     with torch.no_grad():
         twice = [without(batch["input_ids"], batch["attention_mask"]) for _ in range(2)]
     assert torch.equal(*twice)
-    assert {m.p for m in Encoder.load(tmp_path / family, dropout=0.3).modules() if isinstance(m, nn.Dropout)} <= {0.3}
+    assert {
+        m.p
+        for m in Encoder.load(tmp_path / family, dropout=0.3).modules()
+        if isinstance(m, nn.Dropout)
+    } <= {0.3}
     encoder.save(tmp_path / "saved")
-    assert np.array_equal(Encoder.load(tmp_path / "saved").encode(sentences), encoder.encode(sentences))
+    assert np.array_equal(
+        Encoder.load(tmp_path / "saved").encode(sentences), encoder.encode(sentences)
+    )
 
 
 CONFIGS: dict[str, dict] = {
@@ -621,9 +714,14 @@ def test_mean_and_last_token_find_the_sentence_on_either_side():
     states = [torch.randn(3, 6, 4, generator=torch.Generator().manual_seed(i)) for i in range(3)]
     lengths = torch.tensor([6, 2, 1])
     mask = (torch.arange(6) < lengths[:, None]).long()
-    moved = [torch.stack([row.roll(6 - int(n), 0) for row, n in zip(s, lengths, strict=True)]) for s in states]
+    moved = [
+        torch.stack([row.roll(6 - int(n), 0) for row, n in zip(s, lengths, strict=True)])
+        for s in states
+    ]
     for pooling in set(POOLINGS) - {"cls"}:
-        assert torch.allclose(pool(states, mask, pooling), pool(moved, mask.flip(1), pooling), atol=1e-6)
+        assert torch.allclose(
+            pool(states, mask, pooling), pool(moved, mask.flip(1), pooling), atol=1e-6
+        )
 
 
 def test_resolve_device(monkeypatch):
@@ -633,7 +731,9 @@ def test_resolve_device(monkeypatch):
         resolve_device("cuda:1")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert resolve_device("auto") == torch.device("cuda") and resolve_device("cuda:1") == torch.device("cuda:1")
+    assert resolve_device("auto") == torch.device("cuda") and resolve_device(
+        "cuda:1"
+    ) == torch.device("cuda:1")
     assert resolve_device("cpu") == torch.device("cpu")
     with pytest.raises(ValueError, match="the last of 2 GPUs is 'cuda:1'"):
         resolve_device("cuda:2")
@@ -642,7 +742,9 @@ def test_resolve_device(monkeypatch):
 def test_a_macs_gpu_is_used_only_if_named(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert resolve_device("auto") == torch.device("cpu") and resolve_device("mps") == torch.device("mps")
+    assert resolve_device("auto") == torch.device("cpu") and resolve_device("mps") == torch.device(
+        "mps"
+    )
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(ValueError, match="no Mac with a GPU"):
         resolve_device("mps")
@@ -655,7 +757,9 @@ def test_a_device_that_is_none_is_one_sentence(folder, device):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("amx", "avx", "expected"), [(0, 0, "fp32"), (1, 0, "bf16"), (0, 1, "bf16")])
+@pytest.mark.parametrize(
+    ("amx", "avx", "expected"), [(0, 0, "fp32"), (1, 0, "bf16"), (0, 1, "bf16")]
+)
 def test_resolve_precision_on_a_cpu(monkeypatch, amx, avx, expected):
     monkeypatch.delenv("CSE_AUTO_PRECISION", raising=False)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: bool(amx))
@@ -678,10 +782,16 @@ def test_resolve_precision_asks_the_gpu_that_is_named(monkeypatch):
     capability = {"cuda": 7, "cuda:0": 7, "cuda:1": 9}
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: False)
     monkeypatch.setattr(
-        torch.cuda, "get_device_properties", lambda device: SimpleNamespace(major=capability[str(device)])
+        torch.cuda,
+        "get_device_properties",
+        lambda device: SimpleNamespace(major=capability[str(device)]),
     )
     for device, expected in (("cuda", "fp32"), ("cuda:0", "fp32"), ("cuda:1", "bf16")):
-        assert resolve_precision("auto", device) == resolve_precision("auto", torch.device(device)) == expected
+        assert (
+            resolve_precision("auto", device)
+            == resolve_precision("auto", torch.device(device))
+            == expected
+        )
 
 
 @pytest.mark.parametrize("automatic", ["fp32", "bf16"])
@@ -710,7 +820,9 @@ def test_settings_file_is_readable_json(folder, tmp_path):
 def test_a_saved_tokenizer_does_not_remember_the_last_call(tmp_path) -> None:
     encoder = tiny_encoder(tmp_path / "bert")
     encoder.save(tmp_path / "before")
-    encoder.tokenizer(["a dog sees a cat .", "a dog ."], truncation=True, max_length=4, padding=True)
+    encoder.tokenizer(
+        ["a dog sees a cat .", "a dog ."], truncation=True, max_length=4, padding=True
+    )
     encoder.save(tmp_path / "after")
     before, after = (tmp_path / name / "tokenizer.json" for name in ("before", "after"))
     assert after.read_bytes() == before.read_bytes()

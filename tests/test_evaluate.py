@@ -21,7 +21,9 @@ from lib.commands import evaluate as command
 from lib.data import Pairs, sets
 
 REAL = os.environ.get("CSE_DATA", ".")
-rows = st.integers(2, 8).flatmap(lambda n: arrays(float, (n, 3), elements=st.integers(-4, 4).map(float)))
+rows = st.integers(2, 8).flatmap(
+    lambda n: arrays(float, (n, 3), elements=st.integers(-4, 4).map(float))
+)
 
 
 def table_encode(table: dict[str, list[float]]):
@@ -37,11 +39,19 @@ def table_encode(table: dict[str, list[float]]):
 
 
 def angles(degrees: dict[str, float]):
-    return table_encode({s: [math.cos(math.radians(d)), math.sin(math.radians(d))] for s, d in degrees.items()})
+    return table_encode(
+        {s: [math.cos(math.radians(d)), math.sin(math.radians(d))] for s, d in degrees.items()}
+    )
 
 
 def pairs_of(*rows: tuple, name: str = "toy", kinds: list[str] | None = None) -> Pairs:
-    return Pairs(name, [r[0] for r in rows], [r[1] for r in rows], np.array([r[2] for r in rows], float), kinds)
+    return Pairs(
+        name,
+        [r[0] for r in rows],
+        [r[1] for r in rows],
+        np.array([r[2] for r in rows], float),
+        kinds,
+    )
 
 
 def hashed(sentences: list[str]) -> np.ndarray:
@@ -65,12 +75,15 @@ def slow_spearman(x, y) -> float:
     return 100 * cov / math.sqrt(sum((a - mx) ** 2 for a in rx) * sum((b - my) ** 2 for b in ry))
 
 
-# --- similarity --------------------------------------------------------------------------------------------
+# --- similarity
+# --------------------------------------------------------------------------------------------
 
 
 def test_similarities_are_cosines_and_each_sentence_is_encoded_once():
     encode = table_encode({"a": [2, 0], "b": [0, 3], "c": [5, 5], "zero": [0, 0]})
-    found = evaluate.similarities(encode, pairs_of(("a", "b", 1), ("a", "c", 2), ("c", "c", 3), ("a", "zero", 0)))
+    found = evaluate.similarities(
+        encode, pairs_of(("a", "b", 1), ("a", "c", 2), ("c", "c", 3), ("a", "zero", 0))
+    )
     assert np.allclose(found, [0, math.sqrt(0.5), 1, 0])
     assert [sorted(call) for call in encode.calls] == [["a", "b", "c", "zero"]]
 
@@ -88,7 +101,9 @@ def test_similarities_of_sparse_rows_agree_with_dense_ones():
     pairs = pairs_of(("a b", "a c", 1), ("a b c", "c b", 2), ("d", "a", 3), ("", "a", 0))
     vectorizer = CountVectorizer(token_pattern=r"\w").fit(["a b c d"])
     dense = evaluate.similarities(lambda s: vectorizer.transform(s).toarray(), pairs)
-    assert np.allclose(evaluate.similarities(evaluate.bag_of_words_encode(vectorizer), pairs), dense)
+    assert np.allclose(
+        evaluate.similarities(evaluate.bag_of_words_encode(vectorizer), pairs), dense
+    )
     assert np.allclose(dense, [0.5, 2 / math.sqrt(6), 0, 0])
 
 
@@ -98,7 +113,10 @@ def test_similarities_of_sparse_rows_agree_with_dense_ones():
         (lambda s: np.ones(len(s)), r"embeddings of shape \(2,\) where \(2, d\) is expected"),
         (lambda s: np.ones((1, 4)), r"embeddings of shape \(1, 4\) where \(2, d\) is expected"),
         (lambda s: np.full((len(s), 4), np.nan), "embeddings hold NaN or infinity"),
-        (lambda s: sparse.csr_matrix(np.full((len(s), 4), np.inf)), "embeddings hold NaN or infinity"),
+        (
+            lambda s: sparse.csr_matrix(np.full((len(s), 4), np.inf)),
+            "embeddings hold NaN or infinity",
+        ),
     ],
 )
 def test_bad_embeddings_are_named(encode, message):
@@ -117,7 +135,11 @@ def test_spearman_against_a_slow_version(values):
 
 @pytest.mark.filterwarnings("error")
 def test_spearman_of_a_collapse_is_nan_without_a_warning():
-    assert math.isnan(evaluate.pairs_spearman(lambda s: np.ones((len(s), 4)), pairs_of(("a", "b", 1), ("c", "d", 2))))
+    assert math.isnan(
+        evaluate.pairs_spearman(
+            lambda s: np.ones((len(s), 4)), pairs_of(("a", "b", 1), ("c", "d", 2))
+        )
+    )
 
 
 def test_spearman_sees_only_the_order():
@@ -139,9 +161,11 @@ def test_spearman_refuses(x, y, message):
         evaluate.spearman(x, y)
 
 
-# --- tasks -------------------------------------------------------------------------------------------------
+# --- tasks
+# -------------------------------------------------------------------------------------------------
 
-# cosines of (zero, x) fall with the angle of x; sub-set "up" agrees with the gold scores, "down" is reversed
+# cosines of (zero, x) fall with the angle of x; sub-set "up" agrees with the gold scores, "down" is
+# reversed
 DEGREES = {"zero": 0, "10": 10, "20": 20, "30": 30, "40": 40, "50": 50}
 SUBSETS = {
     "up": pairs_of(("zero", "10", 5), ("zero", "20", 4), ("zero", "30", 3)),
@@ -160,7 +184,9 @@ def test_sts_task_aggregations():
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.integers(0, 5)), min_size=8, max_size=20
+        st.tuples(st.sampled_from("abcdef"), st.sampled_from("abcdef"), st.integers(0, 5)),
+        min_size=8,
+        max_size=20,
     )
 )
 @settings(deadline=None)
@@ -175,9 +201,14 @@ def test_sts_task_against_a_slow_version(lines):
         found = evaluate.sts_task(exact, subsets)
         cosines = np.concatenate([evaluate.similarities(exact, p) for p in subsets.values()])
         assert found["all"] == pytest.approx(slow_spearman(cosines.tolist(), gold))
-        single = [slow_spearman(cosines[:4].tolist(), gold[:4]), slow_spearman(cosines[4:].tolist(), gold[4:])]
+        single = [
+            slow_spearman(cosines[:4].tolist(), gold[:4]),
+            slow_spearman(cosines[4:].tolist(), gold[4:]),
+        ]
         assert found["mean"] == pytest.approx(sum(single) / 2)
-        assert found["wmean"] == pytest.approx((4 * single[0] + (len(lines) - 4) * single[1]) / len(lines))
+        assert found["wmean"] == pytest.approx(
+            (4 * single[0] + (len(lines) - 4) * single[1]) / len(lines)
+        )
 
 
 @pytest.fixture
@@ -188,22 +219,33 @@ def sts_tree(tmp_path) -> Path:
         folder = tmp_path / f"STS/{task}-en-test"
         folder.mkdir(parents=True)
         for name in names:
-            (folder / f"STS.input.{name}.txt").write_text("".join(f"{name} {i}\tshared {i}\n" for i in range(7)))
-            (folder / f"STS.gs.{name}.txt").write_text("".join(f"{i % 6}\n" for i in range(6)) + "\n")
+            (folder / f"STS.input.{name}.txt").write_text(
+                "".join(f"{name} {i}\tshared {i}\n" for i in range(7))
+            )
+            (folder / f"STS.gs.{name}.txt").write_text(
+                "".join(f"{i % 6}\n" for i in range(6)) + "\n"
+            )
     (tmp_path / "STS/STSBenchmark").mkdir()
     lines = "".join(f"g\tf\ty\t{i}\t{i % 6}\tb {i}\tshared {i}\n" for i in range(12))
     (tmp_path / "STS/STSBenchmark/sts-test.csv").write_text(lines)
     (tmp_path / "SICK").mkdir()
     lines = "".join(f"s {i}\tshared {i}\t{i % 6}\n" for i in range(12))
-    (tmp_path / "SICK/SICK_test_annotated.txt").write_text(f"sentence_A\tsentence_B\trelatedness_score\n{lines}")
+    (tmp_path / "SICK/SICK_test_annotated.txt").write_text(
+        f"sentence_A\tsentence_B\trelatedness_score\n{lines}"
+    )
     return tmp_path
 
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_a_set_that_cannot_be_ranked_is_named(n):
     pairs = data.Pairs("STS13 FNWN", ["a"] * n, ["b"] * n, np.ones(n))
-    for ranked in (lambda: evaluate.pairs_spearman(None, pairs), lambda: evaluate.sts_task(None, {"FNWN": pairs})):
-        with pytest.raises(ValueError, match=rf"STS13 FNWN: {n} scored pairs, a ranking needs at least 2"):
+    for ranked in (
+        lambda: evaluate.pairs_spearman(None, pairs),
+        lambda: evaluate.sts_task(None, {"FNWN": pairs}),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"STS13 FNWN: {n} scored pairs, a ranking needs at least 2"
+        ):
             ranked()
 
 
@@ -219,7 +261,9 @@ def test_sts7_encodes_once_and_agrees_with_the_tasks(sts_tree, aggregation):
     assert list(found) == [*evaluate.TASKS, "avg"]
     assert len(calls) == 1 and len(set(calls[0])) == len(calls[0])
     tasks = data.sts_tasks(sts_tree)
-    alone = {task: evaluate.sts_task(hashed, subsets)[aggregation] for task, subsets in tasks.items()}
+    alone = {
+        task: evaluate.sts_task(hashed, subsets)[aggregation] for task, subsets in tasks.items()
+    }
     assert found == pytest.approx({**alone, "avg": sum(alone.values()) / 7})
 
 
@@ -229,7 +273,13 @@ def test_sts7_refuses_an_unknown_aggregation(sts_tree):
 
 
 def test_by_kind():
-    lines = [("zero", "10", 5), ("zero", "30", 4), ("zero", "20", 1), ("zero", "40", 1), ("zero", "50", 0)]
+    lines = [
+        ("zero", "10", 5),
+        ("zero", "30", 4),
+        ("zero", "20", 1),
+        ("zero", "40", 1),
+        ("zero", "50", 0),
+    ]
     kinds = ["paraphrase", "paraphrase", "negated", "negated", "unrelated"]
     found = evaluate.by_kind(angles(DEGREES), pairs_of(*lines, kinds=kinds))
     assert list(found) == ["paraphrase", "negated", "unrelated"]
@@ -249,9 +299,17 @@ def test_by_kind():
     assert math.isnan(found["negated"]["spearman"]) and math.isnan(found["unrelated"]["spearman"])
 
 
-@given(st.lists(st.tuples(st.sampled_from(["paraphrase", "negated"]), st.integers(0, 5)), min_size=2, max_size=10))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["paraphrase", "negated"]), st.integers(0, 5)),
+        min_size=2,
+        max_size=10,
+    )
+)
 def test_auc_is_the_share_of_comparisons_won(lines):
-    pairs = pairs_of(*[("zero", str(10 * angle), 1) for _, angle in lines], kinds=[kind for kind, _ in lines])
+    pairs = pairs_of(
+        *[("zero", str(10 * angle), 1) for _, angle in lines], kinds=[kind for kind, _ in lines]
+    )
     degrees = {"zero": 0.0, **{str(10 * i): 10.0 * i for i in range(6)}}
     found = evaluate.by_kind(angles(degrees), pairs)
     para, other = ([a for kind, a in lines if kind == k] for k in ("paraphrase", "negated"))
@@ -266,7 +324,8 @@ def test_by_kind_without_kinds():
         evaluate.by_kind(hashed, pairs_of(("a", "b", 1)))
 
 
-# --- geometry ----------------------------------------------------------------------------------------------
+# --- geometry
+# ----------------------------------------------------------------------------------------------
 
 
 def test_alignment_closed_forms():
@@ -275,7 +334,9 @@ def test_alignment_closed_forms():
     assert evaluate.alignment(x, -x) == pytest.approx(4)
     assert evaluate.alignment(x, x[::-1]) == pytest.approx(2)
     assert evaluate.alignment(x, -x, alpha=1) == pytest.approx(2)
-    cosines = [slow_cosine(u, v) for u, v in zip(hashed(["a", "b"]), hashed(["c", "d"]), strict=True)]
+    cosines = [
+        slow_cosine(u, v) for u, v in zip(hashed(["a", "b"]), hashed(["c", "d"]), strict=True)
+    ]
     found = evaluate.alignment(hashed(["a", "b"]), hashed(["c", "d"]))
     assert found == pytest.approx(2 - 2 * sum(cosines) / 2)
 
@@ -311,13 +372,20 @@ def test_uniformity_does_not_depend_on_the_chunk(monkeypatch):
 
 def test_uniformity_samples_above_max_rows():
     x = np.random.default_rng(0).normal(size=(300, 8))
-    exact, sampled = evaluate.uniformity(x, max_rows=None), evaluate.uniformity(x, max_rows=150, seed=1)
+    exact, sampled = (
+        evaluate.uniformity(x, max_rows=None),
+        evaluate.uniformity(x, max_rows=150, seed=1),
+    )
     assert sampled == evaluate.uniformity(x, max_rows=150, seed=1) != exact
     assert sampled == pytest.approx(exact, abs=0.1)
     assert evaluate.uniformity(x, max_rows=300) == exact
-    assert evaluate.uniformity(np.eye(300), max_rows=150) == pytest.approx(-4), "a row is drawn twice"
+    assert evaluate.uniformity(np.eye(300), max_rows=150) == pytest.approx(-4), (
+        "a row is drawn twice"
+    )
     crowded = np.vstack([np.ones((150, 150)), np.eye(150)])
-    assert evaluate.uniformity(crowded, max_rows=150) < -0.5, "the sample is of all rows, not of the first"
+    assert evaluate.uniformity(crowded, max_rows=150) < -0.5, (
+        "the sample is of all rows, not of the first"
+    )
 
 
 @given(rows)
@@ -329,9 +397,15 @@ def test_mean_cosine_against_a_slow_version(x):
 def test_mean_cosine_of_random_pairs():
     x = np.random.default_rng(0).normal(1, 1, size=(100, 8))
     drawn = evaluate.mean_cosine(x, n_pairs=20_000, seed=1)
-    assert drawn == evaluate.mean_cosine(x, n_pairs=20_000, seed=1) != evaluate.mean_cosine(x, n_pairs=20_000, seed=2)
+    assert (
+        drawn
+        == evaluate.mean_cosine(x, n_pairs=20_000, seed=1)
+        != evaluate.mean_cosine(x, n_pairs=20_000, seed=2)
+    )
     assert drawn == pytest.approx(evaluate.mean_cosine(x), abs=0.02)
-    assert evaluate.mean_cosine(np.array([[1.0, 0], [-1, 0]]), n_pairs=1000) == -1  # no row is paired with itself
+    assert (
+        evaluate.mean_cosine(np.array([[1.0, 0], [-1, 0]]), n_pairs=1000) == -1
+    )  # no row is paired with itself
 
 
 @pytest.mark.parametrize("score", [evaluate.uniformity, evaluate.mean_cosine])
@@ -353,7 +427,9 @@ def test_effective_rank_closed_forms():
     assert evaluate.effective_rank(np.eye(7)) == pytest.approx(7)
     assert evaluate.effective_rank(np.outer([1, 2, 3], [4, 5])) == pytest.approx(1)
     p = np.array([3, 1]) / 4
-    assert evaluate.effective_rank(np.diag([3.0, 1.0, 0.0])) == pytest.approx(math.exp(-(p @ np.log(p))))
+    assert evaluate.effective_rank(np.diag([3.0, 1.0, 0.0])) == pytest.approx(
+        math.exp(-(p @ np.log(p)))
+    )
     assert math.isnan(evaluate.effective_rank(np.ones((3, 2)), centre=True))
 
 
@@ -365,14 +441,19 @@ def test_geometry():
     cosine = [0.5, math.sqrt(0.75), 0]
     distance = [2 - 2 * c for c in cosine]
     assert found["alignment"] == pytest.approx((distance[0] + distance[1]) / 2)
-    assert found["uniformity"] == pytest.approx(math.log(sum(math.exp(-2 * d) for d in distance) / 3))
+    assert found["uniformity"] == pytest.approx(
+        math.log(sum(math.exp(-2 * d) for d in distance) / 3)
+    )
     assert found["mean_cosine"] == pytest.approx(sum(cosine) / 3, abs=1e-6)
-    assert found["effective_rank"] == pytest.approx(evaluate.effective_rank(encode(["a", "b", "c"])))
+    assert found["effective_rank"] == pytest.approx(
+        evaluate.effective_rank(encode(["a", "b", "c"]))
+    )
     with pytest.raises(ValueError, match=r"toy has no pair with a gold score of at least 5\.5"):
         evaluate.geometry(encode, pairs, threshold=5.5)
 
 
-# --- baselines ---------------------------------------------------------------------------------------------
+# --- baselines
+# ---------------------------------------------------------------------------------------------
 
 
 class Words:
@@ -408,7 +489,9 @@ def test_sif_against_the_algorithm_step_by_step():
     assert np.allclose(found, expected)
     assert np.abs(found @ u).max() < 1e-12
     published = evaluate.word_vectors_encode(matrix, Words(), sif=counts, a=1e-3)(sentences)
-    assert np.array_equal(evaluate.word_vectors_encode(matrix, Words(), sif=counts)(sentences), published)
+    assert np.array_equal(
+        evaluate.word_vectors_encode(matrix, Words(), sif=counts)(sentences), published
+    )
 
 
 def test_whitening_gives_the_identity_as_covariance():
@@ -417,13 +500,17 @@ def test_whitening_gives_the_identity_as_covariance():
     encode = lambda sentences: np.array([vectors[int(s)] for s in sentences])  # noqa: E731
     sentences = [str(i) for i in range(300)]
     white = evaluate.whitened_encode(encode)(sentences)
-    assert np.allclose(white.mean(0), 0, atol=1e-9) and np.allclose(np.cov(white.T, bias=True), np.eye(5), atol=1e-8)
+    assert np.allclose(white.mean(0), 0, atol=1e-9) and np.allclose(
+        np.cov(white.T, bias=True), np.eye(5), atol=1e-8
+    )
     # Mahalanobis distances are what remains
     inverse = np.linalg.inv(np.cov(vectors.T, bias=True))
     difference = vectors[0] - vectors[1]
     assert ((white[0] - white[1]) ** 2).sum() == pytest.approx(difference @ inverse @ difference)
     fitted = evaluate.whitened_encode(encode, sentences, dim=2)
-    assert np.allclose(fitted(sentences), white[:, :2]) and np.allclose(fitted(sentences[:3]), white[:3, :2])
+    assert np.allclose(fitted(sentences), white[:, :2]) and np.allclose(
+        fitted(sentences[:3]), white[:3, :2]
+    )
     with pytest.raises(ValueError, match="dim must be between 1 and 5"):
         evaluate.whitened_encode(encode, sentences, dim=6)
 
@@ -452,7 +539,8 @@ def test_bag_of_words_is_fitted_where_it_is_not():
     assert not hasattr(unfitted, "vocabulary_")
 
 
-# --- command line ------------------------------------------------------------------------------------------
+# --- command line
+# ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -464,7 +552,12 @@ def tiny_model(tmp_path_factory) -> Path:
 
     folder = tmp_path_factory.mktemp("tiny")
     letters = [*map(chr, range(ord("a"), ord("z") + 1)), *map(str, range(10)), ".", "-"]
-    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    special = {
+        "pad_token": "[PAD]",
+        "unk_token": "[UNK]",
+        "cls_token": "[CLS]",
+        "sep_token": "[SEP]",
+    }
     words = [*special.values(), *letters, *[f"##{c}" for c in letters]]
     torch.manual_seed(0)
     config = BertConfig(
@@ -477,7 +570,9 @@ def tiny_model(tmp_path_factory) -> Path:
     )
     BertModel(config).save_pretrained(folder)
     wordpiece = BertWordPieceTokenizer({word: i for i, word in enumerate(words)})
-    PreTrainedTokenizerFast(tokenizer_object=wordpiece, model_max_length=64, **special).save_pretrained(folder)
+    PreTrainedTokenizerFast(
+        tokenizer_object=wordpiece, model_max_length=64, **special
+    ).save_pretrained(folder)
     return folder
 
 
@@ -485,7 +580,16 @@ def test_command_scores_the_sts_suite(tiny_model, sts_tree, tmp_path, capsys):
     from lib.encoder import Encoder
 
     path = tmp_path / "new/scores.json"
-    options = ["--pooling", "mean", "--precision", "fp32", "--data-dir", str(sts_tree), "--json", str(path)]
+    options = [
+        "--pooling",
+        "mean",
+        "--precision",
+        "fp32",
+        "--data-dir",
+        str(sts_tree),
+        "--json",
+        str(path),
+    ]
     assert command.main([str(tiny_model), *options]) == 0
     encode = partial(Encoder.load(tiny_model, pooling="mean").encode, precision="fp32")
     written = json.loads(path.read_text())
@@ -498,10 +602,14 @@ def test_command_scores_the_sts_suite(tiny_model, sts_tree, tmp_path, capsys):
 
 def test_command_scores_the_mini_suite(tiny_model, tmp_path, monkeypatch, capsys):
     for split in ("dev", "test"):
-        lines = "".join(f"{i % 6}\t{'paraphrase' if i % 2 else 'negated'}\ta {i}\tb {i}\n" for i in range(12))
+        lines = "".join(
+            f"{i % 6}\t{'paraphrase' if i % 2 else 'negated'}\ta {i}\tb {i}\n" for i in range(12)
+        )
         (tmp_path / f"sts_{split}.tsv").write_text(f"score\tkind\tsentence1\tsentence2\n{lines}")
     monkeypatch.setattr(paths, "MINI", tmp_path)
-    assert command.main([str(tiny_model), "--suite", "mini", "--json", str(tmp_path / "a.json")]) == 0
+    assert (
+        command.main([str(tiny_model), "--suite", "mini", "--json", str(tmp_path / "a.json")]) == 0
+    )
     out = capsys.readouterr().out
     assert out.startswith("mini dev  ") and "\nnegated " in out and "\nparaphrase " in out
     written = json.loads((tmp_path / "a.json").read_text())
@@ -537,7 +645,8 @@ def test_collapse_is_written_as_null(tmp_path):
     }
 
 
-# --- published values --------------------------------------------------------------------------------------
+# --- published values
+# --------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -549,7 +658,9 @@ def minilm() -> Path:
 def run(*arguments) -> subprocess.CompletedProcess:
     command = [sys.executable, "-m", "lib", "evaluate", *map(str, arguments)]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    return subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, env=environment, check=False)
+    return subprocess.run(
+        command, cwd=paths.ROOT, capture_output=True, text=True, env=environment, check=False
+    )
 
 
 @pytest.mark.slow
@@ -557,10 +668,14 @@ def run(*arguments) -> subprocess.CompletedProcess:
 @pytest.mark.timeout(2400)
 def test_published_scores_of_minilm(minilm):
     """Sentence-transformers' all-MiniLM-L6-v2, mean pooling, fp32."""
-    done = run(minilm, "--suite", "sts", "--pooling", "mean", "--precision", "fp32", "--data-dir", REAL)
+    done = run(
+        minilm, "--suite", "sts", "--pooling", "mean", "--precision", "fp32", "--data-dir", REAL
+    )
     assert done.returncode == 0, done.stderr
     found = {line[:10].strip(): float(line[10:]) for line in done.stdout.splitlines()}
-    expected = dict(zip(evaluate.TASKS, (72.37, 80.60, 75.59, 85.39, 78.99, 82.03, 77.15), strict=True))
+    expected = dict(
+        zip(evaluate.TASKS, (72.37, 80.60, 75.59, 85.39, 78.99, 82.03, 77.15), strict=True)
+    )
     assert {task: found[task] for task in expected} == pytest.approx(expected, abs=0.05)
     assert found["avg"] == pytest.approx(sum(expected.values()) / 7, abs=0.05)
 

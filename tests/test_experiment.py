@@ -39,12 +39,16 @@ def tiny(tmp_path, monkeypatch, outputs):
     """A profile `tiny` with 64 sentences, 6 steps and a dev score every 3."""
     tiny_bert(tmp_path / "bert")
     monkeypatch.setitem(
-        PROFILES, "tiny", Profile("tiny", "mini", str(tmp_path / "bert"), "mini", None, 6, 3, "mini", "mini")
+        PROFILES,
+        "tiny",
+        Profile("tiny", "mini", str(tmp_path / "bert"), "mini", None, 6, 3, "mini", "mini"),
     )
     monkeypatch.setitem(RECIPES, "mini_simcse", tiny_recipe())
     monkeypatch.setattr(paths, "MINI", tmp_path)
     (tmp_path / "corpus.txt").write_text("\n".join(tiny_sentences(64)) + "\n")
-    monkeypatch.setattr(data, "mini_pairs", lambda split: pairs(split, {"dev": 10, "test": 20}[split]))
+    monkeypatch.setattr(
+        data, "mini_pairs", lambda split: pairs(split, {"dev": 10, "test": 20}[split])
+    )
     return outputs
 
 
@@ -53,7 +57,11 @@ def trained(monkeypatch):
     """Counts the steps that are really taken."""
     steps = []
     forward = Forward.__call__
-    monkeypatch.setattr(Forward, "__call__", lambda self, batch, step: steps.append(step) or forward(self, batch, step))
+    monkeypatch.setattr(
+        Forward,
+        "__call__",
+        lambda self, batch, step: steps.append(step) or forward(self, batch, step),
+    )
     return steps
 
 
@@ -75,17 +83,30 @@ def test_end_to_end(tiny, trained, monkeypatch, best):
     history = record.history()
     assert history["step"].tolist() == [1, 2, 3, 4, 5, 6]
     scores = history["dev_score"].dropna().tolist()
-    assert metrics["mini_dev_spearman_last"] == scores[-1] and metrics["mini_dev_spearman_best"] == max(scores)
+    assert metrics["mini_dev_spearman_last"] == scores[-1] and metrics[
+        "mini_dev_spearman_best"
+    ] == max(scores)
     assert metrics["loss_last"] == pytest.approx(history["loss"].mean())
-    assert metrics["train_seconds"] > 0 and metrics["sentences_per_second"] > 0 and metrics["peak_rss_gib"] > 0
+    assert (
+        metrics["train_seconds"] > 0
+        and metrics["sentences_per_second"] > 0
+        and metrics["peak_rss_gib"] > 0
+    )
     same = metrics["dev_uniformity_best"] == metrics["dev_uniformity_last"]
-    assert same == (best == 6) and metrics["mini_test_spearman_best"] != metrics["mini_dev_spearman_best"]
+    assert (
+        same == (best == 6)
+        and metrics["mini_test_spearman_best"] != metrics["mini_dev_spearman_best"]
+    )
     for which in ("best", "last"):
         encoder = Encoder.load(record.folder / which)
         expected = experiment.test_metrics(encoder, profile("tiny"), recipe("mini_simcse"), which)
-        assert expected["mini_test_spearman_" + which] == pytest.approx(metrics["mini_test_spearman_" + which])
+        assert expected["mini_test_spearman_" + which] == pytest.approx(
+            metrics["mini_test_spearman_" + which]
+        )
         for name in ("alignment", "uniformity", "effective_rank"):
-            assert expected[f"dev_{name}_{which}"] == pytest.approx(metrics[f"dev_{name}_{which}"], rel=1e-5)
+            assert expected[f"dev_{name}_{which}"] == pytest.approx(
+                metrics[f"dev_{name}_{which}"], rel=1e-5
+            )
     params = json.loads((record.folder / "params.json").read_text())
     assert params["max_steps"] == 6 and params["lr"] == 1e-3 and params["n_sentences"] == 64
     assert params["eval_every"] == 3 and params["data"]["corpus"] == text_hash(tiny_sentences(64))
@@ -99,7 +120,9 @@ def scripted_scores(monkeypatch, *values):
     monkeypatch.setattr(experiment.evaluate, "pairs_spearman", lambda known, pairs: next(left))
 
 
-def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(tiny, monkeypatch, auto_precision):
+def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(
+    tiny, monkeypatch, auto_precision
+):
     dev = experiment.DevScore(profile("tiny"), recipe("mini_simcse"), precision=auto_precision)
     encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
     weight = encoder.backbone.get_input_embeddings().weight
@@ -107,19 +130,27 @@ def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(tiny, monkeyp
     geometries = []
     for _ in range(4):
         with torch.no_grad():
-            weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(len(geometries))))
+            weight.add_(
+                torch.randn(weight.shape, generator=torch.Generator().manual_seed(len(geometries)))
+            )
         dev(encoder)
         geometries.append(experiment.evaluate.geometry(encoder.encode, dev.pairs))
     encoded = []
-    monkeypatch.setattr(encoder, "encode", lambda *a, **k: encoded.append(1) or Encoder.encode(encoder, *a, **k))
-    assert dev.geometry(encoder, "best", 3.0) == pytest.approx(geometries[1])  # the first of two equal scores
+    monkeypatch.setattr(
+        encoder, "encode", lambda *a, **k: encoded.append(1) or Encoder.encode(encoder, *a, **k)
+    )
+    assert dev.geometry(encoder, "best", 3.0) == pytest.approx(
+        geometries[1]
+    )  # the first of two equal scores
     assert dev.geometry(encoder, "last", 2.0) == pytest.approx(geometries[3]) and not encoded
     assert dev.geometry(encoder, "best", 5.0) == pytest.approx(geometries[3]) and encoded == [1]
 
 
 def test_a_later_tie_is_not_taken_for_the_best_of_before_an_interruption(tiny, monkeypatch):
     dev = experiment.DevScore(profile("tiny"), recipe("mini_simcse"), resumed=True)
-    before, after = (Encoder.load(profile("tiny").model, eval_pooling=pooling) for pooling in ("cls", "mean"))
+    before, after = (
+        Encoder.load(profile("tiny").model, eval_pooling=pooling) for pooling in ("cls", "mean")
+    )
     scripted_scores(monkeypatch, 3.0)
     dev(after)
     for which, encoder in (("best", before), ("last", after)):
@@ -135,7 +166,10 @@ def test_a_finished_run_is_not_done_again(tiny, trained):
     assert len(trained) == 12 and again.id == first.id
     assert again.metrics["loss_last"] == first.metrics["loss_last"]
     assert run("nb", "simcse", "tiny", seed=1, device="cpu").id != first.id and len(trained) == 18
-    assert run("nb", "simcse", "tiny", temperature=0.5, device="cpu").id != first.id and len(trained) == 24
+    assert (
+        run("nb", "simcse", "tiny", temperature=0.5, device="cpu").id != first.id
+        and len(trained) == 24
+    )
 
 
 def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch, tmp_path):
@@ -164,7 +198,9 @@ def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch, tmp_path):
 def test_no_steps_is_an_evaluation(tiny, trained):
     record = run("nb", "simcse", "tiny", max_steps=0, device="cpu", precision="fp32")
     encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
-    expected = experiment.DevScore(profile("tiny"), recipe("mini_simcse"), precision="fp32")(encoder)
+    expected = experiment.DevScore(profile("tiny"), recipe("mini_simcse"), precision="fp32")(
+        encoder
+    )
     assert trained == [] and record.metrics["steps"] == 0
     assert record.metrics["mini_dev_spearman_last"] == pytest.approx(expected)
     assert record.metrics["mini_test_spearman_last"] == record.metrics["mini_test_spearman_best"]
@@ -179,20 +215,34 @@ def test_whitened_scores_are_those_of_vectors_whitened_by_hand(tiny):
     x = x - x.mean(0)
     inverse = np.linalg.pinv(np.cov(x.T, bias=True), rcond=1e-9, hermitian=True)
     one, two = (x[[distinct.index(s) for s in side]] for side in (pairs.sentence1, pairs.sentence2))
-    products = [np.einsum("ni,ij,nj->n", a, inverse, b) for a, b in ((one, two), (one, one), (two, two))]
+    products = [
+        np.einsum("ni,ij,nj->n", a, inverse, b) for a, b in ((one, two), (one, one), (two, two))
+    ]
     cosines = products[0] / np.sqrt(products[1] * products[2])
     encode = experiment.encode_as(encoder, wanted, "fp32")
     assert evaluate.similarities(encode, pairs) == pytest.approx(cosines, abs=1e-6)
-    record = run("06_backbones", "simcse", "tiny", max_steps=0, whiten=True, device="cpu", precision="fp32")
+    record = run(
+        "06_backbones", "simcse", "tiny", max_steps=0, whiten=True, device="cpu", precision="fp32"
+    )
     assert record.metrics["mini_test_spearman_last"] == evaluate.pairs_spearman(encode, pairs)
     plain = run("06_backbones", "simcse", "tiny", max_steps=0, device="cpu", precision="fp32")
-    assert plain.id != record.id and "whiten" not in json.loads((plain.folder / "params.json").read_text())
+    assert plain.id != record.id and "whiten" not in json.loads(
+        (plain.folder / "params.json").read_text()
+    )
 
 
 def test_a_parameter_given_explicitly_wins(tiny, trained, tmp_path):
     tiny_bert(tmp_path / "other", seed=9)
-    changes = {"lr": 2e-3, "eval_every": 2, "batch_size": 4, "eval_pooling": "cls", "temperature": None}
-    record = run("nb", "simcse", "tiny", max_steps=4, model=str(tmp_path / "other"), device="cpu", **changes)
+    changes = {
+        "lr": 2e-3,
+        "eval_every": 2,
+        "batch_size": 4,
+        "eval_pooling": "cls",
+        "temperature": None,
+    }
+    record = run(
+        "nb", "simcse", "tiny", max_steps=4, model=str(tmp_path / "other"), device="cpu", **changes
+    )
     assert trained == [0, 1, 2, 3]
     history = record.history()
     assert history["lr"].tolist() == [2e-3, 1.5e-3, 1e-3, 5e-4]
@@ -202,11 +252,16 @@ def test_a_parameter_given_explicitly_wins(tiny, trained, tmp_path):
         params["backbone"] == str(tmp_path / "other")
         and params["temperature"] == recipes.recipe("mini_simcse").temperature
     )
-    assert params["batch_size"] == 4 and Encoder.load(record.folder / "last").settings["eval_pooling"] == "cls"
+    assert (
+        params["batch_size"] == 4
+        and Encoder.load(record.folder / "last").settings["eval_pooling"] == "cls"
+    )
 
 
 def test_output_dir_is_honoured(tiny, tmp_path):
-    record = run("nb", "simcse", "tiny", max_steps=1, output_dir=str(tmp_path / "mine"), device="cpu")
+    record = run(
+        "nb", "simcse", "tiny", max_steps=1, output_dir=str(tmp_path / "mine"), device="cpu"
+    )
     assert record.folder.parent == tmp_path / "mine" / "nb" and record.metrics["steps"] == 1
     assert not tiny.exists()
 
@@ -214,8 +269,13 @@ def test_output_dir_is_honoured(tiny, tmp_path):
 def test_resolve_follows_the_profile_and_the_explicit_parameters():
     chosen, wanted, steps = resolve("mini", "simcse")
     assert (chosen.name, wanted.name, steps) == ("mini", "mini_simcse", PROFILES["mini"].max_steps)
-    assert wanted.backbone == str(paths.MINI_BERT) and wanted.eval_every == PROFILES["mini"].eval_every
-    assert resolve("mini", "simcse", max_steps=0)[2] == 0 and resolve("mini", "simcse", max_steps=7)[2] == 7
+    assert (
+        wanted.backbone == str(paths.MINI_BERT) and wanted.eval_every == PROFILES["mini"].eval_every
+    )
+    assert (
+        resolve("mini", "simcse", max_steps=0)[2] == 0
+        and resolve("mini", "simcse", max_steps=7)[2] == 7
+    )
     assert resolve("mini", "simcse", eval_every=9)[1].eval_every == 9
     assert resolve("mini", "simcse", model="some/model")[1].backbone == "some/model"
     assert resolve("mini", "simcse", lr=None)[1].lr == recipe("mini_simcse").lr
@@ -261,7 +321,9 @@ def test_hashes_follow_the_content(tmp_path):
 
 
 def test_every_profile_and_recipe_is_named_by_its_key():
-    assert all(p.name == key and p.dev in ("mini", "stsb", "cnsd") for key, p in profiles.PROFILES.items())
+    assert all(
+        p.name == key and p.dev in ("mini", "stsb", "cnsd") for key, p in profiles.PROFILES.items()
+    )
     assert all(r.name == key and r.source for key, r in recipes.RECIPES.items())
     assert all(0 < r.temperature < 1 and r.loss in LOSSES for r in recipes.RECIPES.values())
 
@@ -295,21 +357,27 @@ def test_the_text_that_takes_anothers_place_is_named(tiny, tmp_path, monkeypatch
     (tmp_path / data.WIKI1M).write_text("\n".join(tiny_sentences(40)))
     monkeypatch.setattr(corpora, "check_size", lambda *_: None)
     with pytest.warns(UserWarning, match="'wikipedia' is not here: 'wiki1m' is read in its place"):
-        record = run("nb", "simcse", "tiny", max_steps=1, corpus="wikipedia", data_dir=str(tmp_path))
+        record = run(
+            "nb", "simcse", "tiny", max_steps=1, corpus="wikipedia", data_dir=str(tmp_path)
+        )
     assert runs.collect()["corpus"].tolist() == ["wiki1m"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         named = run("nb", "simcse", "tiny", max_steps=1, corpus="wiki1m", data_dir=str(tmp_path))
     assert named.id == record.id
     with pytest.raises(FileNotFoundError, match="wikipedia_en_2015"):
-        run("nb", "simcse", "tiny", max_steps=1, corpus="wikipedia", data_dir=str(tmp_path / "bert"))
+        run(
+            "nb", "simcse", "tiny", max_steps=1, corpus="wikipedia", data_dir=str(tmp_path / "bert")
+        )
 
 
 def test_a_second_pooling_is_tested_too(tiny):
     record = run("03_consert", "simcse", "tiny", also_pooling="last2_mean", precision="fp32")
     for which in ("best", "last"):
         encoder = Encoder.load(record.folder / which, eval_pooling="last2_mean")
-        expected = experiment.test_metrics(encoder, profile("tiny"), recipe("mini_simcse"), which, precision="fp32")
+        expected = experiment.test_metrics(
+            encoder, profile("tiny"), recipe("mini_simcse"), which, precision="fp32"
+        )
         assert record.metrics[f"mini_test_spearman_last2_mean_{which}"] == pytest.approx(
             expected[f"mini_test_spearman_{which}"]
         )
@@ -331,14 +399,20 @@ def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
     assert record.metrics["avg_transfer_best"] == record.metrics["MR_transfer_best"] == 50
     best = Encoder.load(record.folder / "best", eval_pooling="last2_mean")
     np.testing.assert_array_equal(asked[0], best.encode(["one sentence"], precision="fp32"))
-    assert not [k for k in run("05_sda", "simcse", "tiny", precision="fp32").metrics if "transfer" in k]
+    assert not [
+        k for k in run("05_sda", "simcse", "tiny", precision="fp32").metrics if "transfer" in k
+    ]
     assert "transfer_pooling" not in recipe("mini_sda").parameters()
 
 
 def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, monkeypatch):
     rows = {"dev": 30, "test": 35, "train": 40}
-    monkeypatch.setattr(data, "stsb", lambda split, data_dir=None: pairs(f"stsb {split}", rows[split]))
-    monkeypatch.setattr(data, "cnsd", lambda split, data_dir=None: pairs(f"cnsd {split}", rows[split] + 1))
+    monkeypatch.setattr(
+        data, "stsb", lambda split, data_dir=None: pairs(f"stsb {split}", rows[split])
+    )
+    monkeypatch.setattr(
+        data, "cnsd", lambda split, data_dir=None: pairs(f"cnsd {split}", rows[split] + 1)
+    )
     sick = {"test": pairs("sick", 50)}
     parts = {name: {"part": pairs(name, 60 + i)} for i, name in enumerate(data.STS_SUBSETS)}
     tasks = {**parts, "STS-B": {"test": data.stsb("test")}, "SICK-R": sick}
@@ -349,8 +423,12 @@ def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, mon
     small = run("02_simcse", "simcse", "small", **common).metrics
     expected = {task: evaluate.pairs_spearman(encode, part) for task, (part,) in _values(tasks)}
     for which in ("best", "last"):
-        assert small[f"stsb_dev_spearman_{which}"] == pytest.approx(evaluate.pairs_spearman(encode, data.stsb("dev")))
-        assert {task: small[f"{task}_test_spearman_{which}"] for task in tasks} == pytest.approx(expected)
+        assert small[f"stsb_dev_spearman_{which}"] == pytest.approx(
+            evaluate.pairs_spearman(encode, data.stsb("dev"))
+        )
+        assert {task: small[f"{task}_test_spearman_{which}"] for task in tasks} == pytest.approx(
+            expected
+        )
         assert small[f"sts7_test_avg_{which}"] == pytest.approx(np.mean(list(expected.values())))
     chinese = run("05_sda", "simcse", "chinese", eval_pooling="mean", **common).metrics
     mini = run("02_simcse", "simcse", "tiny", **common).metrics
@@ -359,7 +437,9 @@ def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, mon
         (mini, "mini_dev", "mini_test", data.mini_pairs),
     ):
         for name, split in ((dev, "dev"), (test, "test")):
-            assert found[f"{name}_spearman_last"] == pytest.approx(evaluate.pairs_spearman(encode, of(split)))
+            assert found[f"{name}_spearman_last"] == pytest.approx(
+                evaluate.pairs_spearman(encode, of(split))
+            )
 
 
 def _values(tasks):
@@ -377,7 +457,11 @@ def test_fields_of_later_methods_leave_old_runs_alone():
         & recipe("mini_simcse").parameters().keys()
     )
     used = recipe("mini_consert", view1="none").parameters()
-    assert (used["view2"], used["loss_weight"], used["also_pooling"]) == ("shuffle", 0.15, "last2_mean")
+    assert (used["view2"], used["loss_weight"], used["also_pooling"]) == (
+        "shuffle",
+        0.15,
+        "last2_mean",
+    )
     assert "view1" not in used
 
 
@@ -390,10 +474,17 @@ def test_two_processes_that_want_one_run_train_it_once(tmp_path) -> None:
         "print(run.metrics['train_seconds'])"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
-    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=paths.ROOT) for _ in range(2)]
+    both = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=paths.ROOT)
+        for _ in range(2)
+    ]
     printed = [process.communicate(timeout=300)[0] for process in both]
     (folder,) = (path for path in (tmp_path / "02_simcse").iterdir() if path.is_dir())
-    assert printed[0] == printed[1] == f"{json.loads((folder / 'metrics.json').read_text())['train_seconds']}\n"
+    assert (
+        printed[0]
+        == printed[1]
+        == f"{json.loads((folder / 'metrics.json').read_text())['train_seconds']}\n"
+    )
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
@@ -401,7 +492,9 @@ def test_a_run_that_another_notebook_has_finished_is_copied(tiny, trained):
     first = run("02_simcse", "simcse", "tiny", device="cpu", precision="fp32")
     (first.folder / "my-export").mkdir()
     (tiny / "07_results" / first.id).mkdir(parents=True)
-    (tiny / "07_results" / first.id / "checkpoint.safetensors").write_bytes(b"of an interrupted training")
+    (tiny / "07_results" / first.id / "checkpoint.safetensors").write_bytes(
+        b"of an interrupted training"
+    )
     trained.clear()
     again = run("07_results", "simcse", "tiny", device="cpu", precision="fp32")
     assert trained == [] and again.folder == tiny.resolve() / "07_results" / first.id
@@ -427,7 +520,8 @@ def test_what_is_not_copied_from_another_notebook(tiny, trained):
     assert len(trained) == 18, "an unfinished run is none"
 
 
-# --- what reaches the training -------------------------------------------------------------------------------
+# --- what reaches the training
+# -------------------------------------------------------------------------------
 
 
 class Given:
@@ -493,18 +587,30 @@ def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
     monkeypatch.setattr(parse, "load", lambda name: name)
     monkeypatch.setattr(parse, "pipeline_digest", lambda name: str(name))
     monkeypatch.setitem(RECIPES, "mini_sda_negation", recipe("mini_sda_negation", batch_size=8))
-    choices = {"rule": "double_negation", "augmented_share": 0.5, "dn_nouns": True, "parser": "data/other"}
+    choices = {
+        "rule": "double_negation",
+        "augmented_share": 0.5,
+        "dn_nouns": True,
+        "parser": "data/other",
+    }
     new = given("sda_negation", seed=3, **choices)
     shares = {"negation": 1.0, "double_negation": 0.5}
     ((sentences, rules, seed, given_shares, model, nouns),) = asked
     assert sentences == tiny_sentences(64) and set(rules) == set(shares) and given_shares == shares
     assert (seed, nouns) == (3, True) and model.endswith("data/other")
     tokenizer = new.encoder.tokenizer
-    positives = tokenizer([f"double_negation {s}" for s in sentences[:4]], truncation=True, max_length=64)
+    positives = tokenizer(
+        [f"double_negation {s}" for s in sentences[:4]], truncation=True, max_length=64
+    )
     negatives = tokenizer([f"negation {s}" for s in sentences[:4]], truncation=True, max_length=64)
-    for (ids, mask), expected in ((new.views[1][np.arange(4)], positives), (new.negatives(np.arange(4), 0), negatives)):
+    for (ids, mask), expected in (
+        (new.views[1][np.arange(4)], positives),
+        (new.negatives(np.arange(4), 0), negatives),
+    ):
         rows = [row[: int(m.sum())].tolist() for row, m in zip(ids, mask, strict=True)]
-        assert rows == [row[: len(found)] for row, found in zip(expected["input_ids"], rows, strict=True)]
+        assert rows == [
+            row[: len(found)] for row, found in zip(expected["input_ids"], rows, strict=True)
+        ]
 
 
 def test_negatives_are_counted_with_the_paraphrases(given, tmp_path, monkeypatch):
@@ -519,16 +625,33 @@ def test_negatives_are_counted_with_the_paraphrases(given, tmp_path, monkeypatch
 
 
 def test_the_recipe_reaches_the_encoder_and_the_training(given, monkeypatch, auto_precision):
-    fields = {"pooling": "mean", "eval_pooling": "last2_mean", "head": "relu", "eval_head": True, "dropout": 0.25}
+    fields = {
+        "pooling": "mean",
+        "eval_pooling": "last2_mean",
+        "head": "relu",
+        "eval_head": True,
+        "dropout": 0.25,
+    }
     new = given(**fields, max_steps=5, eval_every=2, temperature=0.5, n_sentences=40)
     assert {name: new.encoder.settings[name] for name in fields if name != "dropout"} == {
         name: value for name, value in fields.items() if name != "dropout"
     }
     assert new.encoder.backbone.config.hidden_dropout_prob == 0.25
-    assert (new.max_steps, new.recipe.eval_every, new.recipe.temperature, len(new.views[0])) == (5, 2, 0.5, 40)
-    assert new.precision == auto_precision and new.out.name.startswith("mini_simcse-") and new.dev is not None
+    assert (new.max_steps, new.recipe.eval_every, new.recipe.temperature, len(new.views[0])) == (
+        5,
+        2,
+        0.5,
+        40,
+    )
+    assert (
+        new.precision == auto_precision
+        and new.out.name.startswith("mini_simcse-")
+        and new.dev is not None
+    )
     loaded = {}
-    monkeypatch.setattr(Encoder, "load", classmethod(lambda cls, name, **options: loaded.update(options) or 1 / 0))
+    monkeypatch.setattr(
+        Encoder, "load", classmethod(lambda cls, name, **options: loaded.update(options) or 1 / 0)
+    )
     with pytest.raises(ZeroDivisionError):
         run("nb", "simcse", "tiny", head="simclr:20:10", head_per_view=True, lora_rank=2, seed=9)
     assert (loaded["head_per_view"], loaded["lora_rank"], loaded["seed"]) == (True, 2, 9)
@@ -539,7 +662,10 @@ def test_the_recipe_reaches_the_encoder_and_the_training(given, monkeypatch, aut
 
 def numbered(path, n: int, name: str, blank=()) -> None:
     """Lines that name their number, some of them blank."""
-    lines = ["" if i in blank else f"{name} " + " ".join(WORDS[int(d)] for d in f"{i:03d}") for i in range(n)]
+    lines = [
+        "" if i in blank else f"{name} " + " ".join(WORDS[int(d)] for d in f"{i:03d}")
+        for i in range(n)
+    ]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -557,7 +683,14 @@ def test_blank_lines_at_different_places_are_told(tiny, tmp_path):
     numbered(tmp_path / "corpus.txt", 60, "red", blank=(7,))
     numbered(tmp_path / "p.txt", 60, "blue", blank=(9,))
     with pytest.raises(ValueError, match=r"p\.txt, line 8"):
-        run("nb", "simcse", "tiny", positive="file", positive_file=str(tmp_path / "p.txt"), max_steps=1)
+        run(
+            "nb",
+            "simcse",
+            "tiny",
+            positive="file",
+            positive_file=str(tmp_path / "p.txt"),
+            max_steps=1,
+        )
 
 
 def test_dev_and_test_sentences_are_cut_as_the_recipe_says(tiny):
@@ -566,19 +699,28 @@ def test_dev_and_test_sentences_are_cut_as_the_recipe_says(tiny):
     def expected(split, length, pooling="mean"):
         """Of text cut by hand: a word is a token, and two are [CLS] and [SEP]."""
         whole = data.mini_pairs(split)
-        cut = [[" ".join(s.split()[: length - 2]) for s in side] for side in (whole.sentence1, whole.sentence2)]
+        cut = [
+            [" ".join(s.split()[: length - 2]) for s in side]
+            for side in (whole.sentence1, whole.sentence2)
+        ]
         encode = partial(encoder.encode, precision="fp32", pooling=pooling)
         known = evaluate.remember(encode, cut[0] + cut[1])
-        return pytest.approx(evaluate.pairs_spearman(known, Pairs(split, *cut, whole.scores)), abs=0.05)
+        return pytest.approx(
+            evaluate.pairs_spearman(known, Pairs(split, *cut, whole.scores)), abs=0.05
+        )
 
     assert len({expected("dev", length).expected for length in (7, 9, 99)}) == 3
     for dev, test in ((7, 0), (0, 8), (9, 7)):
         lengths = {"dev_max_length": dev, "test_max_length": test}
-        found = run("nb", "simcse", "tiny", max_steps=0, device="cpu", also_pooling="cls", **lengths).metrics
+        found = run(
+            "nb", "simcse", "tiny", max_steps=0, device="cpu", also_pooling="cls", **lengths
+        ).metrics
         assert found["mini_dev_spearman_last"] == expected("dev", dev or 99)
         assert found["mini_test_spearman_last"] == expected("test", test or 99)
         assert found["mini_test_spearman_cls_last"] == expected("test", test or 99, "cls")
-    assert run("nb", "simcse", "tiny", max_steps=0, dev_max_length=5000).metrics["mini_dev_spearman_last"]
+    assert run("nb", "simcse", "tiny", max_steps=0, dev_max_length=5000).metrics[
+        "mini_dev_spearman_last"
+    ]
 
 
 @pytest.mark.real_data
@@ -589,7 +731,8 @@ def test_unas_dev_score_is_cut_at_32_tokens():
         assert dev(encoder) == pytest.approx(score, abs=0.05)
 
 
-# --- what a run is known by ----------------------------------------------------------------------------------
+# --- what a run is known by
+# ----------------------------------------------------------------------------------
 
 
 def ids(**changes) -> str:
@@ -606,7 +749,9 @@ def test_the_id_holds_what_changes_numbers(tiny, tmp_path, monkeypatch):
     ):
         old = (folder / name).read_bytes()
         (folder / name).write_bytes(change(old))
-        assert model_hash(str(folder)) != json.loads(_params(first).read_text())["data"]["model"], name
+        assert model_hash(str(folder)) != json.loads(_params(first).read_text())["data"]["model"], (
+            name
+        )
         assert ids() != first, name
         (folder / name).write_bytes(old)
     assert ids() == first
@@ -637,7 +782,9 @@ def test_weights_that_are_no_safetensors_count(tmp_path):
 
 def test_the_commit_of_a_hub_model_counts(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("transformers.utils.hub.constants.HF_HUB_CACHE", str(tmp_path), raising=False)
+    monkeypatch.setattr(
+        "transformers.utils.hub.constants.HF_HUB_CACHE", str(tmp_path), raising=False
+    )
     found = []
     for commit in ("a" * 40, "b" * 40):
         snapshot = tmp_path / "models--org--name" / "snapshots" / commit
@@ -659,7 +806,11 @@ def test_files_that_the_text_is_made_from_are_in_the_id(tiny, tmp_path, monkeypa
     numbered(tmp_path / "p.txt", 64, "blue")
     (tmp_path / "t.tsv").write_text("cat\thound\n")
     file = {"positive": "file", "positive_file": str(tmp_path / "p.txt")}
-    words = {"positive": "replace_synonyms", "positive_rate": 0.1, "synonyms": str(tmp_path / "t.tsv")}
+    words = {
+        "positive": "replace_synonyms",
+        "positive_rate": 0.1,
+        "synonyms": str(tmp_path / "t.tsv"),
+    }
     before = identity_of(**file), identity_of(**words)
     numbered(tmp_path / "p.txt", 64, "red")
     (tmp_path / "t.tsv").write_text("cat\tbird\n")
@@ -686,29 +837,44 @@ def test_files_that_the_text_is_made_from_are_in_the_id(tiny, tmp_path, monkeypa
 
 def test_what_changes_no_number_is_not_in_the_id(tiny, trained):
     first = run("nb", "simcse", "tiny", max_steps=2, device="cpu", precision="fp32")
-    assert run("nb", "simcse", "tiny", max_steps=2, precision="fp32", chunk_size=4, progress=True).id == first.id
+    assert (
+        run("nb", "simcse", "tiny", max_steps=2, precision="fp32", chunk_size=4, progress=True).id
+        == first.id
+    )
     assert trained == [0, 1]
 
 
 def test_auto_is_recorded_as_what_it_was(tiny, auto_precision):
     record = run("nb", "simcse", "tiny", max_steps=1, device="cpu")
-    assert run("nb", "simcse", "tiny", max_steps=1, device="cpu", precision=auto_precision).id == record.id
+    assert (
+        run("nb", "simcse", "tiny", max_steps=1, device="cpu", precision=auto_precision).id
+        == record.id
+    )
     (row,) = runs.collect().to_dict("records")
     assert (row["precision"], row["scoring"], row["device"]) == (auto_precision, "fp32", "cpu")
     env = json.loads((record.folder / "env.json").read_text())
-    assert (env["precision"], env["device"], env["machine"]) == (auto_precision, "cpu", runs.cpu_name())
+    assert (env["precision"], env["device"], env["machine"]) == (
+        auto_precision,
+        "cpu",
+        runs.cpu_name(),
+    )
 
 
 def test_scores_are_of_the_scoring_precision(tiny):
     encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
     for name in ("fp32", "bf16"):
-        found = run("nb", "simcse", "tiny", max_steps=0, device="cpu", precision="bf16", scoring=name).metrics
+        found = run(
+            "nb", "simcse", "tiny", max_steps=0, device="cpu", precision="bf16", scoring=name
+        ).metrics
         for split in ("dev", "test"):
-            expected = evaluate.pairs_spearman(partial(encoder.encode, precision=name), data.mini_pairs(split))
+            expected = evaluate.pairs_spearman(
+                partial(encoder.encode, precision=name), data.mini_pairs(split)
+            )
             assert found[f"mini_{split}_spearman_last"] == expected
 
 
-# --- interrupted, repeated, damaged --------------------------------------------------------------------------
+# --- interrupted, repeated, damaged
+# --------------------------------------------------------------------------
 
 
 def test_a_forced_run_that_is_killed_is_unfinished(tiny, monkeypatch):
@@ -733,7 +899,9 @@ def test_what_a_kill_after_the_end_left_goes_at_the_next_start(tiny, trained):
     (record.folder / "checkpoint.safetensors").write_bytes(b"x")
     with FileLock(record.folder.with_name(f".{record.id}.lock")):
         assert run("nb", "simcse", "tiny", max_steps=2, device="cpu").metrics == record.metrics
-    assert {path.name for path in record.folder.iterdir()} > kept, "another process is at work there"
+    assert {path.name for path in record.folder.iterdir()} > kept, (
+        "another process is at work there"
+    )
     assert run("nb", "simcse", "tiny", max_steps=2, device="cpu").metrics == record.metrics
     assert {path.name for path in record.folder.iterdir()} == kept and trained == [0, 1]
 
@@ -767,7 +935,9 @@ def test_a_collapsed_encoder_is_recorded_as_one(tiny, monkeypatch):
     assert np.isnan(record.metrics["mini_test_spearman_last"])
     assert "NaN" not in (record.folder / "metrics.json").read_text()
     (row,) = runs.collect().to_dict("records")
-    assert "mini_test_spearman_last" in row["collapsed"].split() and np.isnan(row["mini_test_spearman_last"])
+    assert "mini_test_spearman_last" in row["collapsed"].split() and np.isnan(
+        row["mini_test_spearman_last"]
+    )
 
 
 def test_processes_share_the_cores(monkeypatch):
@@ -782,7 +952,10 @@ def test_processes_share_the_cores(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"max_steps": 1e300}, "max_steps must be a whole number of at least 0 and at most 10,000,000, got 1e"),
+        (
+            {"max_steps": 1e300},
+            "max_steps must be a whole number of at least 0 and at most 10,000,000, got 1e",
+        ),
         ({"max_steps": 2**70}, "max_steps must be"),
         ({"max_steps": -3}, "max_steps must be"),
         ({"max_steps": "abc"}, "max_steps must be .* got 'abc'"),

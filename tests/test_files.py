@@ -41,13 +41,19 @@ def test_a_folder_takes_the_place_of_another(tmp_path) -> None:
 
 
 def killed_while_writing(path, kill_at: str) -> None:
-    """A process that is killed at the first call of `kill_at` while it writes a folder of that name."""
+    """A process that is killed at the first call of `kill_at` while it writes a folder of that
+    name."""
     code = (
         "import os, pathlib, signal, sys\nfrom lib import files\n"
         f"def kill(*_): os.kill(os.getpid(), signal.SIGKILL)\n{kill_at} = kill\n"
         "with files.written(sys.argv[1]) as t:\n    t.mkdir()\n    (t / 'new').touch()\n"
     )
-    assert subprocess.run([sys.executable, "-c", code, str(path)], cwd=paths.ROOT, check=False).returncode == -9
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code, str(path)], cwd=paths.ROOT, check=False
+        ).returncode
+        == -9
+    )
 
 
 @pytest.mark.parametrize("kill_at", ["files.replace", "files.remove"])
@@ -67,9 +73,10 @@ def test_a_folder_that_was_moved_aside_gets_its_name_back(tmp_path) -> None:
         temporary.mkdir()
         (temporary / "old").touch()
     code = (
-        "import os, pathlib, signal, sys\nfrom lib import files\nrename = pathlib.Path.rename\n"
-        "def once(self, target):\n    rename(self, target)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "pathlib.Path.rename = once\nwith files.written(sys.argv[1]) as t:\n    t.mkdir()\n"
+        "import os, pathlib, signal, sys\nfrom lib import files\nrename = pathlib.Path.rename\ndef"
+        " once(self, target):\n    rename(self, target)\n    os.kill(os.getpid(),"
+        " signal.SIGKILL)\npathlib.Path.rename = once\nwith files.written(sys.argv[1]) as t:\n   "
+        " t.mkdir()\n"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], cwd=paths.ROOT, check=False)
     assert not path.exists()

@@ -24,27 +24,43 @@ from lib.data import read_aligned
 
 CPU = torch.device("cpu")
 SENTENCES = [*tiny_sentences(13), "a cat ."]
-SHAPE = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24}
+SHAPE = {
+    "d_model": 16,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+}
 
 
 def build(kind: str, folder: Path) -> Path:
     """A 2-layer model with random weights."""
     tokenizer = tiny_tokenizer(folder)
     ends = {"pad_token_id": 0, "eos_token_id": 3, "decoder_start_token_id": 0, "bos_token_id": 2}
-    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 256}
+    heads = {
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "max_position_embeddings": 256,
+    }
     torch.manual_seed(0)
     size = len(tokenizer)
     if kind == "t5":
         model = T5ForConditionalGeneration(
-            T5Config(vocab_size=size, d_model=16, d_kv=8, d_ff=24, num_layers=2, num_heads=2, **ends)
+            T5Config(
+                vocab_size=size, d_model=16, d_kv=8, d_ff=24, num_layers=2, num_heads=2, **ends
+            )
         )
     elif kind == "marian":
         model = MarianMTModel(
-            MarianConfig(vocab_size=size, **SHAPE, **heads, **ends, init_std=0.5, forced_eos_token_id=3)
+            MarianConfig(
+                vocab_size=size, **SHAPE, **heads, **ends, init_std=0.5, forced_eos_token_id=3
+            )
         )
     else:
         model = PegasusForConditionalGeneration(
-            PegasusConfig(vocab_size=size, **SHAPE, **heads, **ends, init_std=0.5, forced_eos_token_id=3)
+            PegasusConfig(
+                vocab_size=size, **SHAPE, **heads, **ends, init_std=0.5, forced_eos_token_id=3
+            )
         )
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -76,23 +92,32 @@ def test_the_beam_is_transformers_own(models):
     given = tokenizer(SENTENCES[0], return_tensors="pt", return_token_type_ids=False)
     best = model.generate(**given, num_beams=4, max_length=14, do_sample=False, early_stopping=True)
     expected = " ".join(tokenizer.decode(best[0], skip_special_tokens=True).split())
-    assert Generator([Step(models["marian"], beams=4, max_length=14)], CPU)(SENTENCES[:1]) == [expected or SENTENCES[0]]
+    assert Generator([Step(models["marian"], beams=4, max_length=14)], CPU)(SENTENCES[:1]) == [
+        expected or SENTENCES[0]
+    ]
 
 
 def test_a_chain_feeds_one_model_with_the_other(models):
-    first, second = Step(models["marian"], beams=2, max_length=12), Step(models["pegasus"], beams=2, max_length=12)
+    first, second = (
+        Step(models["marian"], beams=2, max_length=12),
+        Step(models["pegasus"], beams=2, max_length=12),
+    )
     middle = Generator([first], CPU)(SENTENCES)
     assert Generator([first, second], CPU)(SENTENCES) == Generator([second], CPU)(middle)
 
 
 def test_nothing_written_keeps_the_sentence(models, monkeypatch):
-    monkeypatch.setattr(Generator, "_apply", lambda self, step, model, tokenizer, sentences: ["", *sentences[1:]])
+    monkeypatch.setattr(
+        Generator, "_apply", lambda self, step, model, tokenizer, sentences: ["", *sentences[1:]]
+    )
     assert Generator([Step(models["t5"])], CPU)(["a", "b"]) == ["a", "b"]
 
 
 def test_nothing_written_on_the_way_keeps_the_sentence_too(models, monkeypatch):
     answers = iter([["", "z"], ["invented", "y"]])
-    monkeypatch.setattr(Generator, "_apply", lambda self, step, model, tokenizer, sentences: next(answers))
+    monkeypatch.setattr(
+        Generator, "_apply", lambda self, step, model, tokenizer, sentences: next(answers)
+    )
     assert Generator([Step(models["t5"])] * 2, CPU)(["a", "b"]) == ["a", "y"]
 
 
@@ -139,13 +164,20 @@ def test_missing_weights_are_not_made_up(models, tmp_path):
 def test_the_longest_batch_comes_first_and_fits():
     lengths = torch.randint(1, 30, (100,), generator=torch.Generator().manual_seed(0)).numpy()
     batches = list(generate._batches(lengths, 64))
-    assert sorted(i for b in batches for i in b) == list(range(100)) and lengths[batches[0][0]] == lengths.max()
+    assert (
+        sorted(i for b in batches for i in b) == list(range(100))
+        and lengths[batches[0][0]] == lengths.max()
+    )
     assert all(len(b) * lengths[b].max() <= 64 for b in batches)
 
 
 @pytest.mark.parametrize(
     ("method", "kinds"),
-    [("paraphrase", ["pegasus"]), ("paraphrase-t5", ["t5"]), ("back-translate", ["marian", "marian"])],
+    [
+        ("paraphrase", ["pegasus"]),
+        ("paraphrase-t5", ["t5"]),
+        ("back-translate", ["marian", "marian"]),
+    ],
 )
 def test_command_line(models, method, kinds, tmp_path):
     (tmp_path / "in.txt").write_text("\n".join([*SENTENCES, "", "a dog ."]) + "\n")

@@ -1,4 +1,5 @@
-"""What only other machines run (GitHub, Docker, pre-commit, Kubernetes): it parses, and what it names exists."""
+"""What only other machines run (GitHub, Docker, pre-commit, Kubernetes): it parses, and what it
+names exists."""
 
 import re
 from collections.abc import Iterator
@@ -57,18 +58,26 @@ def test_every_file_parses_and_the_commands_it_names_exist(path: Path) -> None:
 def test_programs_that_are_started_by_name_are_installed_by_the_project() -> None:
     commands = "\n".join(step.get("run", "") for step in steps())
     started = set(re.findall(r"\.venv/Scripts/([\w-]+)", commands)) - {"python"}
-    hooks = [hook["entry"].split()[0] for hook in parsed(".pre-commit-config.yaml")["repos"][0]["hooks"]]
+    hooks = [
+        hook["entry"].split()[0] for hook in parsed(".pre-commit-config.yaml")["repos"][0]["hooks"]
+    ]
     started |= set(hooks) - {"python"}
     started |= set(re.findall(r'^CMD \["(\w+)"', text("Dockerfile"), re.M))
     scripts = {entry.name for entry in entry_points(group="console_scripts")}
     assert started == {"ruff", "mypy", "lint-imports", "jupyter"}
-    assert started - scripts <= {"ruff"} and find_spec("ruff") is not None  # ruff is a binary, no entry point
+    assert (
+        started - scripts <= {"ruff"} and find_spec("ruff") is not None
+    )  # ruff is a binary, no entry point
 
 
 def test_the_workflow_has_few_rights_and_an_end() -> None:
     workflow = parsed(".github/workflows/tests.yml")
     assert workflow["permissions"] == {"contents": "read"} and workflow["concurrency"]["group"]
-    assert set(workflow.get("on", workflow.get(True))) == {"push", "pull_request", "workflow_dispatch"}
+    assert set(workflow.get("on", workflow.get(True))) == {
+        "push",
+        "pull_request",
+        "workflow_dispatch",
+    }
     assert all(job["timeout-minutes"] <= 120 for job in workflow["jobs"].values())
     matrix = workflow["jobs"]["units"]["strategy"]
     assert matrix["fail-fast"] is False
@@ -80,10 +89,15 @@ def test_windows_runs_what_make_test_fast_runs() -> None:
     recipes = dict(re.findall(r"^(lint|test-fast):.*\n((?:\t.*\n)*)", text("Makefile"), re.M))
     makefile = recipes["lint"] + recipes["test-fast"]
     wanted = [line.strip().replace("$(JOBS)", "2") for line in makefile.splitlines()]
-    wanted = [line.replace("$(PYTEST)", "$(BIN)/python -m pytest").replace("$(BIN)/", "") for line in wanted]
+    wanted = [
+        line.replace("$(PYTEST)", "$(BIN)/python -m pytest").replace("$(BIN)/", "")
+        for line in wanted
+    ]
     [windows] = [step for step in steps() if "-m pytest" in step.get("run", "")]
     assert windows["run"].replace(".venv/Scripts/", "").splitlines() == wanted
-    assert windows["env"] == {"HF_HUB_OFFLINE": "1"} and "PYTEST := HF_HUB_OFFLINE=1 " in text("Makefile")
+    assert windows["env"] == {"HF_HUB_OFFLINE": "1"} and "PYTEST := HF_HUB_OFFLINE=1 " in text(
+        "Makefile"
+    )
 
 
 def test_every_way_in_installs_the_extras_that_setup_installs() -> None:
@@ -92,14 +106,27 @@ def test_every_way_in_installs_the_extras_that_setup_installs() -> None:
     [readme] = re.findall(r'-e "\.\[(.*)\]"', text("README.md"))
     [docker] = re.findall(r"-e '\.\[(.*)\]'", text("Dockerfile"))
     assert windows == readme == setup
-    assert set(docker.split(",")) == set(setup.split(",")) - {"browser"}  # the image has no Chromium
+    assert set(docker.split(",")) == set(setup.split(",")) - {
+        "browser"
+    }  # the image has no Chromium
 
 
-@pytest.mark.parametrize("path", [form for form in FORMS if form.name != "config.yml"], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [form for form in FORMS if form.name != "config.yml"], ids=lambda path: path.stem
+)
 def test_a_form_is_as_github_wants_it(path: Path) -> None:
     form = parsed(path)
-    assert form["name"] and form["description"] and set(form.get("labels", [])) <= {"bug", "enhancement"}
-    assert {field["type"] for field in form["body"]} <= {"textarea", "input", "dropdown", "checkboxes"}
+    assert (
+        form["name"]
+        and form["description"]
+        and set(form.get("labels", [])) <= {"bug", "enhancement"}
+    )
+    assert {field["type"] for field in form["body"]} <= {
+        "textarea",
+        "input",
+        "dropdown",
+        "checkboxes",
+    }
     assert len({field["id"] for field in form["body"]}) == len(form["body"])
     assert all(field["attributes"]["label"] for field in form["body"])
 
@@ -123,15 +150,25 @@ def test_kubernetes_starts_the_image_that_its_comment_builds_from_the_dockerfile
 
 def test_the_image_gets_what_the_install_reads_and_no_fetched_data() -> None:
     ignored = text(".dockerignore").splitlines()
-    copied = {word for line in re.findall(r"^COPY (.*) \S+$", text("Dockerfile"), re.M) for word in line.split()}
+    copied = {
+        word
+        for line in re.findall(r"^COPY (.*) \S+$", text("Dockerfile"), re.M)
+        for word in line.split()
+    }
     named = {word for word in copied if not word.startswith("--") and word != "."}
     assert "constraints.txt" in named and all((paths.ROOT / word).is_file() for word in named)
     assert not named & set(ignored)
-    kept = [line for line in text(".gitignore").splitlines() if line.startswith(("data/", "assignments/", "outputs/"))]
+    kept = [
+        line
+        for line in text(".gitignore").splitlines()
+        if line.startswith(("data/", "assignments/", "outputs/"))
+    ]
     assert [line for line in kept if line.rstrip("/") not in ignored] == []
 
 
-def test_a_file_that_is_too_large_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_too_large_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     small, large = tmp_path / "small", tmp_path / "large"
     for path, size in ((small, sizes.LIMIT), (large, sizes.LIMIT + 1)):
         with path.open("wb") as file:

@@ -40,7 +40,11 @@ WRONG = {
     "key misspelt": ("source:", "sauce:", "unknown key 'sauce'"),
     "key missing": ("metric: mini_test_spearman_last\n", "", "the key 'metric' is missing"),
     "key twice": ("profile: mini", "profile: mini\nprofile: full", "'profile' stands twice"),
-    "profile a number": ("profile: mini", "profile: 1", r"profile must be text \(quote it\), got 1"),
+    "profile a number": (
+        "profile: mini",
+        "profile: 1",
+        r"profile must be text \(quote it\), got 1",
+    ),
     "profile unknown": ("profile: mini", "profile: tiny", "unknown profile 'tiny'"),
     "notebook unknown": ("04_una", "04_uma", "there is no notebook '04_uma'"),
     "table unknown": ("profile: mini", "profile: mini\ntable: nix", "has no table 'nix'"),
@@ -82,7 +86,9 @@ def test_a_wrong_grid_is_one_sentence(tmp_path, old, new, message) -> None:
     assert str(tmp_path / "own.yaml") in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "text", "1", b"\xff\xfe", "\0", "[" * 10_000, "&a [*a]"])
+@pytest.mark.parametrize(
+    "content", ["", "[]", "text", "1", b"\xff\xfe", "\0", "[" * 10_000, "&a [*a]"]
+)
 def test_what_is_no_grid_at_all_is_one_sentence(tmp_path, content) -> None:
     with pytest.raises(ValueError) as caught:
         read(tmp_path, content)

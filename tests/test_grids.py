@@ -1,4 +1,5 @@
-"""The grid files: complete against the papers' tables, valid for the notebook, and read back from results."""
+"""The grid files: complete against the papers' tables, valid for the notebook, and read back from
+results."""
 
 import statistics
 from dataclasses import replace
@@ -17,7 +18,10 @@ from lib.evaluate.statistics import mean_sd, paired_differences
 
 FILES = sorted(paths.GRIDS.glob("*.yaml"))
 # Rows that other people trained.
-ELSEWHERE: dict[str, set[str]] = {"una_table_2_step_3_random": {"ablation_row_1", "bert_una"}, "una_table_d7": {"mean"}}
+ELSEWHERE: dict[str, set[str]] = {
+    "una_table_2_step_3_random": {"ablation_row_1", "bert_una"},
+    "una_table_d7": {"mean"},
+}
 ELSEWHERE |= {
     "sda_table_4": {
         *("is_bert", "ct_bert", "consert", "esimcse_bert", "arccse_bert", "diffcse_bert"),
@@ -27,16 +31,22 @@ ELSEWHERE |= {
 ELSEWHERE |= {"sda_table_5": {"arccse_bert", "diffcse_roberta"}}
 ELSEWHERE |= {"consert_table_1": {"consert_sup"}, "consert_table_8": {"consert_sup"}}
 OTHERS = ("scd", "mirror", "dclr", "augcse", "diffcse")
-ELSEWHERE |= {"una_table_d8": {f"{model}_{name}" for model in ("bert", "roberta") for name in OTHERS}}
+ELSEWHERE |= {
+    "una_table_d8": {f"{model}_{name}" for model in ("bert", "roberta") for name in OTHERS}
+}
 
 each = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 
 def test_there_are_the_tables_of_una() -> None:
-    assert {f"una_table_{t}" for t in ("1", "2", "c3", "c4", "c5", "c6", "d7")} <= {path.stem for path in FILES}
+    assert {f"una_table_{t}" for t in ("1", "2", "c3", "c4", "c5", "c6", "d7")} <= {
+        path.stem for path in FILES
+    }
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if grids.read(path).table], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [path for path in FILES if grids.read(path).table], ids=lambda path: path.stem
+)
 def test_every_row_of_the_paper_is_in_the_grid_and_no_other(path) -> None:
     grid = grids.read(path)
     printed = pd.read_csv(paths.PAPERS / f"{grid.table}.csv", dtype=str).set_index("row_id")
@@ -83,18 +93,30 @@ def test_every_table_has_a_smaller_version(path, size) -> None:
         return
     known = course.parameter_names(course.find_notebook(grid.notebook))
     assert smaller.cells and {c.row for c in smaller.cells} <= {c.row for c in grid.cells}
-    assert size == "small" or len(smaller.cells) == sum(cell.smaller is not None for cell in grid.cells)
+    assert size == "small" or len(smaller.cells) == sum(
+        cell.smaller is not None for cell in grid.cells
+    )
     for cell in smaller.cells:
-        assert size == "small" or not {"corpus", "transfer_pooling"} & set(cell.set), "there is no such data"
+        assert size == "small" or not {"corpus", "transfer_pooling"} & set(cell.set), (
+            "there is no such data"
+        )
         if cell.set["method"] in untrained.METHODS:
             continue
         assert set(cell.set) <= set(known)
         chosen, wanted, _ = experiment.resolve(size, **cell.set)
         shipped = {paths.MINI_BERT, *paths.SIBLINGS.values()}
-        assert paths.ROOT / wanted.backbone in shipped or (grid.profile == "small" and "MiniLM" in wanted.backbone)
+        assert paths.ROOT / wanted.backbone in shipped or (
+            grid.profile == "small" and "MiniLM" in wanted.backbone
+        )
         assert wanted.name.startswith("mini_")
-        assert size == "small" or not wanted.positive_file or (paths.ROOT / wanted.positive_file).is_file()
-        assert smaller.metric.startswith((f"{chosen.dev}_dev", f"{chosen.test}_test", "avg_transfer"))
+        assert (
+            size == "small"
+            or not wanted.positive_file
+            or (paths.ROOT / wanted.positive_file).is_file()
+        )
+        assert smaller.metric.startswith(
+            (f"{chosen.dev}_dev", f"{chosen.test}_test", "avg_transfer")
+        )
 
 
 def test_a_smaller_table_changes_what_the_paper_changed() -> None:
@@ -103,22 +125,38 @@ def test_a_smaller_table_changes_what_the_paper_changed() -> None:
     assert cells["back_translation"] == {"method": "paraphrase"}
     rates = [c.set["lr"] for c in grids.read("consert_table_10").at("mini").cells]
     assert rates == pytest.approx([40 * lr for lr in (1e-7, 3e-7, 5e-7, 9e-7, 2e-6, 5e-6, 8e-6)])
-    assert "paraphrase" not in {c.set["method"] for c in grids.read("una_table_1").at("small").cells}
+    assert "paraphrase" not in {
+        c.set["method"] for c in grids.read("una_table_1").at("small").cells
+    }
     untrained = grids.Cell("a", "", {"method": "paper_simcse_bert", "max_steps": 0})
     raw = grids.Grid("", "05_sda", "full", "sts7_test_avg_best", (1,), (untrained,))
     assert (
-        raw.at("small").cells[0].set["max_steps"] == 0 and raw.at("small", max_steps=7).cells[0].set["max_steps"] == 7
+        raw.at("small").cells[0].set["max_steps"] == 0
+        and raw.at("small", max_steps=7).cells[0].set["max_steps"] == 7
     )
     assert grids.read("una_table_1").at() == grids.read("una_table_1")
     assert grids.read("una_small").at("small", (7,), max_steps=1).seeds == (7,)
 
 
 def test_backbones_keep_their_recipe_and_change_their_model() -> None:
-    full = {c.row: experiment.resolve("full", **c.set)[1] for c in grids.read("backbones_table_1").cells}
-    assert {r.lr for r in full.values()} == {1e-5} and {r.temperature for r in full.values()} == {0.05}
-    assert {row for row, r in full.items() if r.batch_size == 512} == {"roberta_base", "roberta_large"}
-    assert {row for row, r in full.items() if r.pooling == "last_token"} == {"gemma_7b", "llama2_7b"}
-    small = {c.row: experiment.resolve("small", **c.set)[1] for c in grids.read("backbones_table_1").at("small").cells}
+    full = {
+        c.row: experiment.resolve("full", **c.set)[1] for c in grids.read("backbones_table_1").cells
+    }
+    assert {r.lr for r in full.values()} == {1e-5} and {r.temperature for r in full.values()} == {
+        0.05
+    }
+    assert {row for row, r in full.items() if r.batch_size == 512} == {
+        "roberta_base",
+        "roberta_large",
+    }
+    assert {row for row, r in full.items() if r.pooling == "last_token"} == {
+        "gemma_7b",
+        "llama2_7b",
+    }
+    small = {
+        c.row: experiment.resolve("small", **c.set)[1]
+        for c in grids.read("backbones_table_1").at("small").cells
+    }
     assert set(small) == {"albert_base", "bert_base", "bert_large", "llama2_7b", "roberta_base"}
     assert {(r.lr, r.batch_size, r.lora_rank) for r in small.values()} == {(0.000166667, 128, 0)}
     assert len({r.backbone for r in small.values()}) == 5
@@ -126,7 +164,11 @@ def test_backbones_keep_their_recipe_and_change_their_model() -> None:
 
 def test_an_untrained_encoder_has_no_seed() -> None:
     runs_of = [(cell.row, seed) for cell, seed in grids.read("backbones_small").runs()]
-    assert runs_of.count(("BERT, raw", 42)) == 1 and ("BERT, raw", 0) not in runs_of and ("BERT", 0) in runs_of
+    assert (
+        runs_of.count(("BERT, raw", 42)) == 1
+        and ("BERT, raw", 0) not in runs_of
+        and ("BERT", 0) in runs_of
+    )
 
 
 def test_a_row_without_a_printed_figure_has_ours_alone() -> None:
@@ -142,9 +184,17 @@ def test_table_c4_sets_what_the_paper_varied() -> None:
 
 
 def test_seeds_are_outermost_and_shared_runs_are_done_once() -> None:
-    cells = tuple(grids.Cell(row, "", {"method": m}) for row, m in (("a", "una"), ("b", "simcse"), ("c", "una")))
+    cells = tuple(
+        grids.Cell(row, "", {"method": m})
+        for row, m in (("a", "una"), ("b", "simcse"), ("c", "una"))
+    )
     grid = grids.Grid("", "04_una", "small", "m", (1, 2), cells)
-    assert [(cell.row, seed) for cell, seed in grid.runs()] == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+    assert [(cell.row, seed) for cell, seed in grid.runs()] == [
+        ("a", 1),
+        ("b", 1),
+        ("a", 2),
+        ("b", 2),
+    ]
     assert [seed for _, seed in grid.runs((7,))] == [7, 7]
 
 
@@ -153,7 +203,13 @@ def test_seeds_are_outermost_and_shared_runs_are_done_once() -> None:
     [
         ("source: s\nnotebook: 04_una\nprofile: small\nmetric: m\nseeds: [1]\n", "'cells'"),
         ("source: s\nnotebook: n\nprofile: p\nmetric: m\nsead: 1\nseeds: [1]\ncells: []\n", "sead"),
-        ("source: s\nnotebook: n\nprofile: p\nmetric: m\nseeds: [1]\ncells: [{row: a}, {row: a}]\n", "stands twice"),
+        (
+            (
+                "source: s\nnotebook: n\nprofile: p\nmetric: m\nseeds: [1]\ncells: [{row: a}, {row:"
+                " a}]\n"
+            ),
+            "stands twice",
+        ),
     ],
 )
 def test_a_bad_file_is_one_clear_error(tmp_path, text, message) -> None:
@@ -181,14 +237,21 @@ def recorded(grid: grids.Grid, scores: dict[str, dict[int, float]]) -> pd.DataFr
                 "seed": seed,
                 "corpus": chosen.corpus,
             }
-            row |= {**wanted.parameters(), "backbone": experiment.portable(wanted.backbone), grid.metric: score}
+            row |= {
+                **wanted.parameters(),
+                "backbone": experiment.portable(wanted.backbone),
+                grid.metric: score,
+            }
             rows.append(row)
     return pd.DataFrame(rows)
 
 
 def test_runs_are_found_in_their_cells_after_a_round_trip(tmp_path) -> None:
     grid = grids.read("una_small")
-    scores = {cell.row: {seed: 10.0 * i + j for j, seed in enumerate(grid.seeds)} for i, cell in enumerate(grid.cells)}
+    scores = {
+        cell.row: {seed: 10.0 * i + j for j, seed in enumerate(grid.seeds)}
+        for i, cell in enumerate(grid.cells)
+    }
     recorded(grid, scores).to_csv(tmp_path / "r.csv", index=False)
     found = grids.collect(grid, pd.read_csv(tmp_path / "r.csv"))
     assert {(r.row, r.seed): r.sts7_test_avg_last for r in found.itertuples()} == {
@@ -197,23 +260,35 @@ def test_runs_are_found_in_their_cells_after_a_round_trip(tmp_path) -> None:
 
 
 def test_runs_on_another_training_text_stay_apart() -> None:
-    cells = tuple(grids.Cell(c, "", {"method": "consert", "corpus": c}) for c in ("sts_unlabelled", "stsb_train"))
+    cells = tuple(
+        grids.Cell(c, "", {"method": "consert", "corpus": c})
+        for c in ("sts_unlabelled", "stsb_train")
+    )
     grid = grids.Grid("", "03_consert", "small", "m", (42,), cells)
-    found = grids.collect(grid, recorded(grid, {"sts_unlabelled": {42: 1.0}, "stsb_train": {42: 2.0}}))
+    found = grids.collect(
+        grid, recorded(grid, {"sts_unlabelled": {42: 1.0}, "stsb_train": {42: 2.0}})
+    )
     assert found.set_index("row")["m"].to_dict() == {"sts_unlabelled": 1.0, "stsb_train": 2.0}
 
 
 def test_beside_paper_is_the_mean_over_seeds_and_the_printed_figure() -> None:
     grid = grids.read("una_table_1")
     table = grids.beside_paper(grid, recorded(grid, {"bert_una": {42: 75.0}})).set_index("row")
-    assert table.loc["bert_una", ["paper", "n", "collapsed", "mean"]].tolist() == [76.14, 1, 0, 75.0]
+    assert table.loc["bert_una", ["paper", "n", "collapsed", "mean"]].tolist() == [
+        76.14,
+        1,
+        0,
+        75.0,
+    ]
     assert np.isnan(table.loc["bert_una", "sd"])
     assert table.loc["bert_simcse", "n"] == 0 and np.isnan(table.loc["bert_simcse", "mean"])
 
 
 def test_the_sd_is_that_of_a_sample_and_the_paper_in_our_unit() -> None:
     grid = replace(grids.read("una_table_1").at(seeds=(42, 0, 1)), factor=10.0)
-    table = grids.beside_paper(grid, recorded(grid, {"bert_una": {42: 70.0, 0: 72.0, 1: 77.0}})).set_index("row")
+    table = grids.beside_paper(
+        grid, recorded(grid, {"bert_una": {42: 70.0, 0: 72.0, 1: 77.0}})
+    ).set_index("row")
     line = table.loc["bert_una"]
     assert (line["paper"], line["n"], line["mean"]) == (7.61, 3, 73.0)
     assert line["sd"] == pytest.approx(statistics.stdev([70.0, 72.0, 77.0]))
@@ -221,16 +296,26 @@ def test_the_sd_is_that_of_a_sample_and_the_paper_in_our_unit() -> None:
 
 def test_a_collapsed_seed_is_counted_and_never_left_out_of_a_mean() -> None:
     grid = grids.read("una_table_1").at(seeds=(42, 0, 1))
-    scores = {"bert_una": {42: 70.0, 0: 72.0, 1: np.nan}, "bert_simcse": {42: 69.0, 0: 69.0, 1: 69.0}}
+    scores = {
+        "bert_una": {42: 70.0, 0: 72.0, 1: np.nan},
+        "bert_simcse": {42: 69.0, 0: 69.0, 1: 69.0},
+    }
     results = recorded(grid, scores)
-    results["collapsed"] = ["" if value == value else f"loss_last {grid.metric}" for value in results[grid.metric]]
+    results["collapsed"] = [
+        "" if value == value else f"loss_last {grid.metric}" for value in results[grid.metric]
+    ]
     line = grids.beside_paper(grid, results).set_index("row").loc["bert_una"]
     assert (line["n"], line["collapsed"]) == (3, 1) and np.isnan([line["mean"], line["sd"]]).all()
     found = paired_differences(grids.collect(grid, results), grid.metric, "bert_simcse")
-    assert found.loc["bert_una", "seeds"] == 3 and np.isnan(found.loc["bert_una", ["mean", "95 % ±"]].tolist()).all()
+    assert (
+        found.loc["bert_una", "seeds"] == 3
+        and np.isnan(found.loc["bert_una", ["mean", "95 % ±"]].tolist()).all()
+    )
     without = results.assign(collapsed="")
     line = grids.beside_paper(grid, without).set_index("row").loc["bert_una"]
-    assert (line["n"], line["collapsed"], line["mean"]) == (2, 0, 71.0), "a run that has no such metric is no collapse"
+    assert (line["n"], line["collapsed"], line["mean"]) == (2, 0, 71.0), (
+        "a run that has no such metric is no collapse"
+    )
     alone = results[results["seed"] == 1].drop(columns=grid.metric)
     line = grids.beside_paper(grid, alone).set_index("row").loc["bert_una"]
     assert (line["n"], line["collapsed"]) == (1, 1)
@@ -240,21 +325,25 @@ def test_runs_of_two_versions_of_the_rules_are_not_mixed() -> None:
     grid = grids.read("sda_small")
     row = next(cell.row for cell in grid.cells if cell.set["method"] == "sda")
     old, new = (
-        recorded(grid, {row: {seed: score for seed in seeds}}) for seeds, score in (((42, 0), 1.0), ((42,), 2.0))
+        recorded(grid, {row: {seed: score for seed in seeds}})
+        for seeds, score in (((42, 0), 1.0), ((42,), 2.0))
     )
     for frame, rules in ((old, sda.VERSION - 1), (new, sda.VERSION)):
         frame["rules"] = rules
     both = grids.collect(grid, pd.concat([new, old], ignore_index=True))
     assert both[grid.metric].tolist() == [2.0] and grids.note(both) == ""
     found = grids.collect(grid, old)
-    assert set(found["seed"]) == {42, 0} and grids.note(found).startswith("2 of these 2 runs were made under an older")
+    assert set(found["seed"]) == {42, 0} and grids.note(found).startswith(
+        "2 of these 2 runs were made under an older"
+    )
     assert grids.note(found.drop(columns="rules")) == ""
 
 
 def test_of_two_runs_of_one_seed_the_later_is_taken() -> None:
     grid = grids.read("una_small")
     first, second = (
-        recorded(grid, {"SimCSE": {42: score}}).assign(precision=name) for score, name in ((1.0, "bf16"), (2.0, "fp32"))
+        recorded(grid, {"SimCSE": {42: score}}).assign(precision=name)
+        for score, name in ((1.0, "bf16"), (2.0, "fp32"))
     )
     found = grids.collect(grid, pd.concat([first, second], ignore_index=True))
     assert found[grid.metric].tolist() == [2.0]
@@ -264,7 +353,10 @@ def test_committed_rows_of_the_rules_say_their_version() -> None:
     results = pd.read_csv(paths.RESULTS / "05_sda.csv")
     found = grids.collect(grids.read("sda_small"), results)
     old = int((found["rules"] == 2).sum())
-    expected = f"{old} of these {len(found)} runs were made under an older version of SDA's rules (2; today's is "
+    expected = (
+        f"{old} of these {len(found)} runs were made under an older version of SDA's rules (2;"
+        " today's is "
+    )
     assert old > 40 and grids.note(found) == f"{expected}{sda.VERSION})."
 
 
@@ -275,8 +367,12 @@ def test_beside_paper_without_any_result() -> None:
 
 def test_paired_differences_are_those_of_a_slow_version() -> None:
     rng = np.random.default_rng(0)
-    rows = [(r, seed, rng.normal(k, 1)) for k, r in enumerate(["base", "b", "c"]) for seed in range(5)]
-    frame = pd.DataFrame(rows, columns=["row", "seed", "score"]).query("not (row == 'c' and seed == 3)")
+    rows = [
+        (r, seed, rng.normal(k, 1)) for k, r in enumerate(["base", "b", "c"]) for seed in range(5)
+    ]
+    frame = pd.DataFrame(rows, columns=["row", "seed", "score"]).query(
+        "not (row == 'c' and seed == 3)"
+    )
     found = paired_differences(frame, "score", "base")
     assert list(found.index) == ["b", "c"] and list(found["seeds"]) == [5, 4]
     for row, line in found.iterrows():
@@ -285,7 +381,9 @@ def test_paired_differences_are_those_of_a_slow_version() -> None:
         expected = stats.ttest_rel(values[row], values["base"][both])
         low, high = expected.confidence_interval(0.95)
         assert line["p"] == pytest.approx(expected.pvalue)
-        assert [line["mean"] - line["95 % ±"], line["mean"] + line["95 % ±"]] == pytest.approx([low, high])
+        assert [line["mean"] - line["95 % ±"], line["mean"] + line["95 % ±"]] == pytest.approx(
+            [low, high]
+        )
     assert list(paired_differences(frame, "score", {"c": "b"})["minus"]) == ["b"]
     assert np.isnan(paired_differences(frame[frame["seed"] == 0], "score", "base")["p"]).all()
     with pytest.raises(ValueError, match="no finished run"):
@@ -296,14 +394,20 @@ def test_table_d7_puts_each_seed_in_its_row() -> None:
     grid = grids.read("una_table_d7")
     results = recorded(grid, {"seed_{seed}": {42: 76.0, 0: 75.0}})
     table = grids.beside_paper(grid, results).set_index(["row", "column"])
-    assert table.loc[("seed_0", "SimCSE"), "mean"] == 75.0 and table.loc[("seed_0", "SimCSE"), "paper"] == 75.26
+    assert (
+        table.loc[("seed_0", "SimCSE"), "mean"] == 75.0
+        and table.loc[("seed_0", "SimCSE"), "paper"] == 75.26
+    )
     assert table.loc[("seed_1", "SimCSE"), "n"] == 0
 
 
 def test_rows_without_training_are_one_run_each() -> None:
     grid = grids.read("simcse_small")
     found = [(cell.row, seed) for cell, seed in grid.runs()]
-    assert found.count(("TF-IDF", 42)) == found.count(("as pre-trained", 42)) == 1 and len(found) == 5 + 5 * 2
+    assert (
+        found.count(("TF-IDF", 42)) == found.count(("as pre-trained", 42)) == 1
+        and len(found) == 5 + 5 * 2
+    )
     table = grids.collect(grid, pd.read_csv(paths.RESULTS / "02_simcse.csv"))
     assert table.groupby("row").size()[["TF-IDF", "SimCSE"]].tolist() == [1, 5]
 
@@ -312,13 +416,23 @@ def test_a_method_without_training_is_a_run_done_once(little) -> None:
     record = untrained.run("02_simcse", "tfidf", "mini")
     vectorizer = TfidfVectorizer().fit(data.corpus("mini"))
     for split in ("dev", "test"):
-        expected = evaluate.pairs_spearman(evaluate.bag_of_words_encode(vectorizer), data.mini_pairs(split))
+        expected = evaluate.pairs_spearman(
+            evaluate.bag_of_words_encode(vectorizer), data.mini_pairs(split)
+        )
         assert record.metrics[f"mini_{split}_spearman_last"] == pytest.approx(expected)
     before = record.folder.stat().st_mtime_ns
-    assert untrained.run("02_simcse", "tfidf", "mini").id == record.id and record.folder.stat().st_mtime_ns == before
+    assert (
+        untrained.run("02_simcse", "tfidf", "mini").id == record.id
+        and record.folder.stat().st_mtime_ns == before
+    )
     vectors = untrained.run("02_simcse", "sif", "mini").metrics["mini_test_spearman_last"]
-    assert vectors != untrained.run("02_simcse", "word_vectors", "mini").metrics["mini_test_spearman_last"]
-    with pytest.raises(ValueError, match="unknown method without training 'tf': choose one of bag_of_words, tfidf"):
+    assert (
+        vectors
+        != untrained.run("02_simcse", "word_vectors", "mini").metrics["mini_test_spearman_last"]
+    )
+    with pytest.raises(
+        ValueError, match="unknown method without training 'tf': choose one of bag_of_words, tfidf"
+    ):
         untrained.run("02_simcse", "tf", "mini")
 
 
@@ -357,7 +471,9 @@ def tiny_grid(folder, name="tiny", **changes) -> str:
     return str(folder / f"{name}.yaml")
 
 
-def test_a_grid_trains_what_is_missing_and_writes_results(tmp_path, little, monkeypatch, capsys) -> None:
+def test_a_grid_trains_what_is_missing_and_writes_results(
+    tmp_path, little, monkeypatch, capsys
+) -> None:
     monkeypatch.setattr(runs, "save_results", lambda notebook, only: tmp_path / notebook)
     grid = tiny_grid(tmp_path)
     cli(["grid", grid])
@@ -367,7 +483,10 @@ def test_a_grid_trains_what_is_missing_and_writes_results(tmp_path, little, monk
     assert finished.stat().st_mtime_ns == before
     cli(["grid", grid, "--rows", "b"])
     printed = capsys.readouterr().out
-    assert printed.count("a, seed 3: mini_test_spearman_last") == 2 and printed.count("b, seed 3: mini_test") == 1
+    assert (
+        printed.count("a, seed 3: mini_test_spearman_last") == 2
+        and printed.count("b, seed 3: mini_test") == 1
+    )
 
 
 def test_results_are_written_of_whole_runs_of_this_grid_alone(monkeypatch) -> None:
@@ -381,10 +500,17 @@ def test_results_are_written_of_whole_runs_of_this_grid_alone(monkeypatch) -> No
     assert saved == [("04_una", {"mini_una-1-s0"})]
 
 
-def test_every_failure_is_one_line_and_the_others_go_on(tmp_path, little, monkeypatch, capsys) -> None:
+def test_every_failure_is_one_line_and_the_others_go_on(
+    tmp_path, little, monkeypatch, capsys
+) -> None:
     broken = {"row": "c", "set": {"method": "una", "model": "no/such"}}
     grid = tiny_grid(
-        tmp_path, cells=[broken, {"row": "d", "set": {"method": "una"}}, {"row": "e", "set": {"method": "simcse"}}]
+        tmp_path,
+        cells=[
+            broken,
+            {"row": "d", "set": {"method": "una"}},
+            {"row": "e", "set": {"method": "simcse"}},
+        ],
     )
     done = experiment.run
 
@@ -412,7 +538,22 @@ def test_every_run_gets_its_seed_and_the_options(tmp_path, little, monkeypatch) 
         raise ValueError("enough")
 
     monkeypatch.setattr(experiment, "run", run)
-    assert cli(["grid", tiny_grid(tmp_path), "--seeds", "5", "6", "--device", "cpu", "--data-dir", "here"]) == 1
+    assert (
+        cli(
+            [
+                "grid",
+                tiny_grid(tmp_path),
+                "--seeds",
+                "5",
+                "6",
+                "--device",
+                "cpu",
+                "--data-dir",
+                "here",
+            ]
+        )
+        == 1
+    )
     common = {"max_steps": 1, "batch_size": 4, "device": "cpu", "data_dir": "here"}
     assert asked == [("04_una", "una", "mini", {"seed": seed, **common}) for seed in (5, 6)]
 
@@ -428,7 +569,9 @@ def test_a_metric_that_no_run_has_is_told_before_the_training(tmp_path, outputs,
 
 def test_the_text_at_hand_is_that_of_the_grid(tmp_path, monkeypatch) -> None:
     grid = grids.read("consert_small")
-    monkeypatch.setattr(data, "at_hand", lambda name, data_dir=None: "wiki1m" if name == "wikipedia" else name)
+    monkeypatch.setattr(
+        data, "at_hand", lambda name, data_dir=None: "wiki1m" if name == "wikipedia" else name
+    )
     with pytest.warns(UserWarning, match="wiki1m"):
         found = grids.on_text_at_hand(grid)
     texts = {cell.row: cell.set for cell in found.cells}
@@ -461,7 +604,9 @@ def test_mean_and_sd_count_what_collapsed() -> None:
 
 def test_a_summary_of_rows_counts_a_collapsed_seed_and_not_a_metric_that_a_run_has_not() -> None:
     seeds = {"row": ["b", "b", "b", "a", "a"], "seed": [0, 1, 2, 0, 1]}
-    runs_of = pd.DataFrame({**seeds, "score": [70.0, np.nan, 74.0, 1.0, np.nan], "other": [1.0, 2.0, 6.0, 4.0, 8.0]})
+    runs_of = pd.DataFrame(
+        {**seeds, "score": [70.0, np.nan, 74.0, 1.0, np.nan], "other": [1.0, 2.0, 6.0, 4.0, 8.0]}
+    )
     runs_of["collapsed"] = ["", "loss score", "", "", "loss"]
     table = grids.summary(runs_of, {"STS": "score", "SICK": "other"})
     assert table.index.tolist() == ["b", "a"] and table.columns.tolist() == ["seeds", "STS", "SICK"]

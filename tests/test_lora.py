@@ -15,7 +15,9 @@ SENTENCES = tiny_sentences(24)
 
 
 def trained(folder, recipe, steps=4, **options):
-    encoder = tiny_encoder(folder, pooling=recipe.pooling, head=recipe.head, dropout=recipe.dropout, **options)
+    encoder = tiny_encoder(
+        folder, pooling=recipe.pooling, head=recipe.head, dropout=recipe.dropout, **options
+    )
     views = make_views(SENTENCES, recipe, encoder.tokenizer, seed=0)
     return encoder, fit(encoder, views, recipe, max_steps=steps, device="cpu", precision="fp32")
 
@@ -25,7 +27,9 @@ def test_a_fresh_difference_changes_nothing_and_is_all_that_is_trained(tmp_path)
     assert np.allclose(plain.encode(SENTENCES), lora.encode(SENTENCES), atol=1e-5)
     linear = [m for m in plain.backbone.modules() if isinstance(m, torch.nn.Linear)]
     trainable = sum(p.numel() for p in lora.backbone.parameters() if p.requires_grad)
-    assert len(linear) == 12 and trainable == sum(2 * (m.in_features + m.out_features) for m in linear)
+    assert len(linear) == 12 and trainable == sum(
+        2 * (m.in_features + m.out_features) for m in linear
+    )
 
 
 def test_the_difference_is_the_formula(tmp_path) -> None:
@@ -34,8 +38,12 @@ def test_the_difference_is_the_formula(tmp_path) -> None:
     a, b = layer.lora_A["default"].weight, layer.lora_B["default"].weight
     torch.nn.init.normal_(b)
     expected = layer.base_layer.weight + 2 * b @ a
-    assert torch.allclose(merged_state(encoder.backbone)["encoder.layer.0.attention.self.query.weight"], expected)
-    assert set(merged_state(encoder.backbone)) == set(tiny_encoder(tmp_path / "bert").backbone.state_dict())
+    assert torch.allclose(
+        merged_state(encoder.backbone)["encoder.layer.0.attention.self.query.weight"], expected
+    )
+    assert set(merged_state(encoder.backbone)) == set(
+        tiny_encoder(tmp_path / "bert").backbone.state_dict()
+    )
 
 
 def test_the_random_part_depends_on_the_seed_alone(tmp_path) -> None:
@@ -43,7 +51,9 @@ def test_the_random_part_depends_on_the_seed_alone(tmp_path) -> None:
     for around, seed in ((5, 1), (6, 1), (5, 2)):
         torch.manual_seed(around)
         state = tiny_encoder(tmp_path / "bert", lora_rank=2, seed=seed).trained_state()
-        found.append(torch.cat([w.flatten() for name, w in sorted(state.items()) if "lora_A" in name]))
+        found.append(
+            torch.cat([w.flatten() for name, w in sorted(state.items()) if "lora_A" in name])
+        )
     one, again, other = found
     assert torch.equal(one, again) and not torch.isclose(one, other).any()
 
@@ -73,13 +83,18 @@ def test_training_moves_the_difference_alone_and_the_sum_is_saved(tmp_path) -> N
     recipe = tiny_recipe(dropout=0.0, lora_rank=2)
     encoder, _ = trained(tmp_path / "bert", recipe, lora_rank=2)
     before = tiny_encoder(tmp_path / "bert").backbone.state_dict()
-    kept = {k.replace(".base_layer.", "."): v for k, v in encoder.backbone.state_dict().items() if ".lora_" not in k}
+    kept = {
+        k.replace(".base_layer.", "."): v
+        for k, v in encoder.backbone.state_dict().items()
+        if ".lora_" not in k
+    }
     assert all(torch.equal(kept[name], weight) for name, weight in before.items())
     encoder.save(tmp_path / "saved")
     again = Encoder.load(tmp_path / "saved")
     assert not any("lora" in name for name in again.backbone.state_dict())
     ours, loaded, base = (
-        e.encode(SENTENCES, precision="fp32") for e in (encoder, again, tiny_encoder(tmp_path / "bert"))
+        e.encode(SENTENCES, precision="fp32")
+        for e in (encoder, again, tiny_encoder(tmp_path / "bert"))
     )
     assert np.allclose(ours, loaded, atol=1e-5) and np.abs(ours - base).max() > 1e-3
     assert AutoModel.from_pretrained(tmp_path / "saved").config.model_type == "bert"
@@ -93,7 +108,9 @@ def test_the_trained_state_is_all_that_a_fresh_encoder_needs(tmp_path, lora_rank
     fresh = tiny_encoder(tmp_path / "bert", head="simclr", lora_rank=lora_rank, seed=7)
     weights = dict(fresh.named_parameters())
     fresh.load_trained_state(state)
-    assert all(weights[name] is weight for name, weight in fresh.named_parameters()), "an optimiser still holds them"
+    assert all(weights[name] is weight for name, weight in fresh.named_parameters()), (
+        "an optimiser still holds them"
+    )
     expected = encoder.state_dict()
     assert all(torch.equal(weight, expected[name]) for name, weight in fresh.state_dict().items())
     frozen = sum(p.numel() for p in encoder.parameters() if not p.requires_grad)
@@ -102,7 +119,9 @@ def test_the_trained_state_is_all_that_a_fresh_encoder_needs(tmp_path, lora_rank
 
 
 def test_a_trained_state_of_another_encoder_is_refused(tmp_path) -> None:
-    plain, two, three = (tiny_encoder(tmp_path / "bert", head="tanh", lora_rank=rank) for rank in (0, 2, 3))
+    plain, two, three = (
+        tiny_encoder(tmp_path / "bert", head="tanh", lora_rank=rank) for rank in (0, 2, 3)
+    )
     linear = tiny_encoder(tmp_path / "bert", head="linear", lora_rank=2)
     for given, taken in ((plain, two), (two, plain), (two, three), (two, linear)):
         with pytest.raises(ValueError, match="of another") as caught:
@@ -115,7 +134,9 @@ def test_an_interrupted_training_goes_on(tmp_path) -> None:
     whole, _ = trained(tmp_path / "bert", recipe, 4, lora_rank=2)
     views = make_views(SENTENCES, recipe, whole.tokenizer, seed=0)
     options = {"device": "cpu", "precision": "fp32", "out": tmp_path / "run"}
-    first = tiny_encoder(tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2)
+    first = tiny_encoder(
+        tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2
+    )
 
     class Stop(Exception):
         pass
@@ -128,7 +149,9 @@ def test_an_interrupted_training_goes_on(tmp_path) -> None:
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Stop):
         patch.setattr(Forward, "__call__", stop)
         fit(first, views, recipe, max_steps=4, **options)
-    second = tiny_encoder(tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2)
+    second = tiny_encoder(
+        tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2
+    )
     fit(second, views, recipe, max_steps=4, **options)
     assert np.array_equal(second.encode(SENTENCES), whole.encode(SENTENCES))
 
@@ -143,12 +166,15 @@ def test_chunks_have_the_gradient_of_the_whole_batch(tmp_path, chunk_size) -> No
         weights.append((encoder.state_dict(), [h["loss"] for h in result.history]))
     assert weights[0][1] == pytest.approx(weights[1][1], abs=1e-5)
     for name, weight in weights[0][0].items():
-        if not name.endswith("key.bias"):  # their gradient is zero but for rounding, which Adam enlarges
+        if not name.endswith(
+            "key.bias"
+        ):  # their gradient is zero but for rounding, which Adam enlarges
             assert torch.allclose(weight, weights[1][0][name], atol=2e-5), name
 
 
 def test_chunks_draw_their_dropout_once(tmp_path) -> None:
-    """The gradient is that of the embeddings that the loss has seen: finite differences of one weight agree."""
+    """The gradient is that of the embeddings that the loss has seen: finite differences of one
+    weight agree."""
     encoder = tiny_encoder(tmp_path / "bert", pooling="mean", dropout=0.3).train().double()
     views = make_views(SENTENCES, tiny_recipe(), encoder.tokenizer, seed=0)
     weight = encoder.backbone.encoder.layer[0].intermediate.dense.weight

@@ -20,7 +20,12 @@ from lib.losses import (
 )
 
 TEMPERATURES = (0.03, 0.05, 0.1, 1.0)
-shapes = given(n=st.integers(1, 6), d=st.integers(1, 5), tau=st.sampled_from(TEMPERATURES), seed=st.integers(0, 999))
+shapes = given(
+    n=st.integers(1, 6),
+    d=st.integers(1, 5),
+    tau=st.sampled_from(TEMPERATURES),
+    seed=st.integers(0, 999),
+)
 few = settings(max_examples=40, deadline=None)
 
 
@@ -30,7 +35,9 @@ def draw(*shape: int, seed: int = 0) -> torch.Tensor:
 
 def cosine(a: torch.Tensor, b: torch.Tensor) -> float:
     dot = sum(x * y for x, y in zip(a.tolist(), b.tolist(), strict=True))
-    return dot / math.sqrt(sum(x * x for x in a.tolist())) / math.sqrt(sum(y * y for y in b.tolist()))
+    return (
+        dot / math.sqrt(sum(x * x for x in a.tolist())) / math.sqrt(sum(y * y for y in b.tolist()))
+    )
 
 
 def slow_loss(positive: float, others: list[tuple[float, float]], tau: float) -> float:
@@ -67,7 +74,9 @@ def slow_nt_xent(z1, z2, tau, negatives=()) -> tuple[float, float]:
 @shapes
 def test_info_nce_is_the_double_loop(n, d, tau, seed):
     z1, z2 = draw(n, d, seed=seed), draw(n, d, seed=seed + 1)
-    assert info_nce(z1, z2, tau).item() == pytest.approx(slow_info_nce(z1, z2, tau), rel=1e-9, abs=1e-9)
+    assert info_nce(z1, z2, tau).item() == pytest.approx(
+        slow_info_nce(z1, z2, tau), rel=1e-9, abs=1e-9
+    )
 
 
 @few
@@ -76,11 +85,18 @@ def test_nt_xent_is_the_double_loop(n, d, tau, seed):
     z1, z2 = draw(n, d, seed=seed), draw(n, d, seed=seed + 1)
     first, second = slow_nt_xent(z1, z2, tau)
     assert nt_xent(z1, z2, tau).item() == pytest.approx((first + second) / 2, rel=1e-9, abs=1e-9)
-    assert nt_xent(z1, z2, tau, reduction="sum").item() == pytest.approx(first + second, rel=1e-9, abs=1e-9)
+    assert nt_xent(z1, z2, tau, reduction="sum").item() == pytest.approx(
+        first + second, rel=1e-9, abs=1e-9
+    )
 
 
 @few
-@given(n=st.integers(1, 5), m=st.integers(1, 7), tau=st.sampled_from(TEMPERATURES), seed=st.integers(0, 999))
+@given(
+    n=st.integers(1, 5),
+    m=st.integers(1, 7),
+    tau=st.sampled_from(TEMPERATURES),
+    seed=st.integers(0, 999),
+)
 def test_shared_negatives_are_candidates_of_every_anchor(n, m, tau, seed):
     z1, z2, negatives = draw(n, 4, seed=seed), draw(n, 4, seed=seed + 1), draw(m, 4, seed=seed + 2)
     slow = slow_info_nce(z1, z2, tau, lambda i: [(1.0, cosine(z1[i], row)) for row in negatives])
@@ -98,16 +114,24 @@ def test_shared_negatives_are_candidates_of_every_anchor(n, m, tau, seed):
     seed=st.integers(0, 999),
 )
 def test_weight_concerns_the_anchors_own_hard_negatives_only(n, k, weight, tau, seed):
-    z1, z2, negatives = draw(n, 4, seed=seed), draw(n, 4, seed=seed + 1), draw(n, k, 4, seed=seed + 2)
+    z1, z2, negatives = (
+        draw(n, 4, seed=seed),
+        draw(n, 4, seed=seed + 1),
+        draw(n, k, 4, seed=seed + 2),
+    )
 
     def extra(i):
         rows = [(owner, negatives[owner, j]) for owner in range(n) for j in range(k)]
         return [(weight if owner == i else 1.0, cosine(z1[i], row)) for owner, row in rows]
 
     slow = slow_info_nce(z1, z2, tau, extra)
-    assert info_nce(z1, z2, tau, negatives, weight).item() == pytest.approx(slow, rel=1e-9, abs=1e-9)
+    assert info_nce(z1, z2, tau, negatives, weight).item() == pytest.approx(
+        slow, rel=1e-9, abs=1e-9
+    )
     if k == 1:
-        assert info_nce(z1, z2, tau, negatives[:, 0], weight).item() == pytest.approx(slow, rel=1e-9, abs=1e-9)
+        assert info_nce(z1, z2, tau, negatives[:, 0], weight).item() == pytest.approx(
+            slow, rel=1e-9, abs=1e-9
+        )
 
 
 def test_weight_on_others_would_give_another_loss():
@@ -130,8 +154,12 @@ def test_equal_sentences_score_chance(n, tau):
     assert info_nce(z, z, tau).item() == pytest.approx(math.log(n), abs=1e-9)
     assert info_nce(z, z, tau, z[:1]).item() == pytest.approx(chance_loss(n + 1), abs=1e-9)
     assert nt_xent(z, z, tau).item() == pytest.approx(chance_loss(2 * n - 1), abs=1e-9)
-    assert nt_xent(z, z, tau, reduction="sum").item() == pytest.approx(2 * math.log(2 * n - 1), abs=1e-9)
-    assert margin_info_nce(z, z, z, tau, delta=0.0).item() == pytest.approx(chance_loss(n + 1), abs=1e-9)
+    assert nt_xent(z, z, tau, reduction="sum").item() == pytest.approx(
+        2 * math.log(2 * n - 1), abs=1e-9
+    )
+    assert margin_info_nce(z, z, z, tau, delta=0.0).item() == pytest.approx(
+        chance_loss(n + 1), abs=1e-9
+    )
 
 
 def test_loss_does_not_depend_on_the_embeddings_length():
@@ -143,7 +171,9 @@ def test_loss_does_not_depend_on_the_embeddings_length():
         margin_info_nce,
         lambda a, b, c: simsiam(a, b, c, a),
     ):
-        assert torch.allclose(loss(z1, z2, negatives), loss(scale * z1, z2 / scale, scale * negatives))
+        assert torch.allclose(
+            loss(z1, z2, negatives), loss(scale * z1, z2 / scale, scale * negatives)
+        )
 
 
 def test_equals_multiple_negatives_ranking_loss():
@@ -153,7 +183,9 @@ def test_equals_multiple_negatives_ranking_loss():
         theirs = st_losses.MultipleNegativesRankingLoss(model=None, scale=1 / tau)
         compute = theirs.compute_loss_from_embeddings
         assert torch.allclose(info_nce(z1, z2, tau), compute([z1, z2], labels=None), atol=1e-5)
-        assert torch.allclose(info_nce(z1, z2, tau, negatives), compute([z1, z2, negatives], labels=None), atol=1e-5)
+        assert torch.allclose(
+            info_nce(z1, z2, tau, negatives), compute([z1, z2, negatives], labels=None), atol=1e-5
+        )
 
 
 @pytest.mark.parametrize(
@@ -176,11 +208,17 @@ def test_gradients_agree_with_finite_differences(loss):
 
 
 @few
-@given(n=st.integers(1, 5), tau=st.sampled_from(TEMPERATURES), delta=st.sampled_from((0.0, 0.3, 0.5, 1.0)))
+@given(
+    n=st.integers(1, 5),
+    tau=st.sampled_from(TEMPERATURES),
+    delta=st.sampled_from((0.0, 0.3, 0.5, 1.0)),
+)
 def test_margin_is_the_double_loop(n, tau, delta):
     z1, z2, negation = draw(n, 4, seed=n), draw(n, 4, seed=n + 1), draw(n, 4, seed=n + 2)
     slow = slow_info_nce(z1, z2, tau, lambda i: [(1.0, cosine(z1[i], negation[i]) - delta)])
-    assert margin_info_nce(z1, z2, negation, tau, delta).item() == pytest.approx(slow, rel=1e-9, abs=1e-9)
+    assert margin_info_nce(z1, z2, negation, tau, delta).item() == pytest.approx(
+        slow, rel=1e-9, abs=1e-9
+    )
 
 
 def test_margin_limits():
@@ -222,13 +260,23 @@ def test_batch_of_one():
     assert nt_xent(z1, z2).item() == pytest.approx(0.0, abs=1e-12)
     assert in_batch_accuracy(z1, z2).item() == 1.0
     expected = slow_loss(cosine(z1[0], z2[0]), [(4.0, cosine(z1[0], z2[0]))], 0.5)
-    assert info_nce(z1, z2, 0.5, z2, 4.0).item() == pytest.approx(expected) == pytest.approx(math.log(5))
+    assert (
+        info_nce(z1, z2, 0.5, z2, 4.0).item()
+        == pytest.approx(expected)
+        == pytest.approx(math.log(5))
+    )
 
 
 def test_in_batch_accuracy_counts_and_ties():
     z1 = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     z2 = torch.tensor([[5.0, 0.1], [2.0, 0.0], [1.0, 1.0]])
-    slow = sum(cosine(z1[i], z2[i]) > max(cosine(z1[i], z2[j]) for j in range(3) if j != i) for i in range(3)) / 3
+    slow = (
+        sum(
+            cosine(z1[i], z2[i]) > max(cosine(z1[i], z2[j]) for j in range(3) if j != i)
+            for i in range(3)
+        )
+        / 3
+    )
     assert in_batch_accuracy(z1, z2).item() == pytest.approx(slow) == pytest.approx(1 / 3)
     same = torch.randn(1, 16).expand(9, 16)
     assert in_batch_accuracy(same, same).item() == 0.0
@@ -282,7 +330,9 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("argument", "call"), ERRORS, ids=[f"{i}-{name}" for i, (name, _) in enumerate(ERRORS)])
+@pytest.mark.parametrize(
+    ("argument", "call"), ERRORS, ids=[f"{i}-{name}" for i, (name, _) in enumerate(ERRORS)]
+)
 def test_errors_name_the_argument(argument, call):
     with pytest.raises(ValueError, match=f"^{argument}"):
         call()

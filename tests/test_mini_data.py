@@ -1,4 +1,5 @@
-"""The mini data set: rebuilt byte for byte, well formed, and valid as a test of sentence embeddings."""
+"""The mini data set: rebuilt byte for byte, well formed, and valid as a test of sentence
+embeddings."""
 
 import importlib.util
 import re
@@ -132,7 +133,9 @@ def test_sentences_are_neat():
         assert re.match(r'"?[A-Z0-9]', sentence), sentence
         assert re.search(r'[.?!]"?$', sentence), sentence
         assert "  " not in sentence and not re.search(r" [.,?!;]|[{}\[\]_]", sentence), sentence
-        assert not re.search(r"\b(\w+) \1\b", sentence.replace("had had", "").replace("that that", "")), sentence
+        assert not re.search(
+            r"\b(\w+) \1\b", sentence.replace("had had", "").replace("that that", "")
+        ), sentence
 
 
 def test_articles_fit_the_next_sound():

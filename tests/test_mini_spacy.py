@@ -1,4 +1,5 @@
-"""The shipped spaCy pipeline: what it holds, what it sets, that its figures are its own; the treebank's conversion."""
+"""The shipped spaCy pipeline: what it holds, what it sets, that its figures are its own; the
+treebank's conversion."""
 
 import importlib.util
 import json
@@ -18,7 +19,11 @@ from lib.paths import DATA
 
 FOLDER = DATA / "mini-spacy"
 FLOOR = {"uas": 85.0, "las": 80.7, "tag": 92.8, "lemma": 93.1}
-OTHER_TEXT = {"train": 0, "dev": 0, "test": 1}  # a no-break space, where the word's line says a space
+OTHER_TEXT = {
+    "train": 0,
+    "dev": 0,
+    "test": 1,
+}  # a no-break space, where the word's line says a space
 
 CONLLU = """# newdoc id = a
 # sent_id = a-1
@@ -79,14 +84,25 @@ def sentences(build: ModuleType, tmp_path: Path) -> list:
     return list(build.read_conllu(path))
 
 
-# --- the pipeline ------------------------------------------------------------------------------------------
+# --- the pipeline
+# ------------------------------------------------------------------------------------------
 
 
 def test_folder_is_small_and_complete(nlp: Language) -> None:
-    files = [path for path in FOLDER.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    files = [
+        path for path in FOLDER.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
     assert sum(path.stat().st_size for path in files) <= 12e6
-    assert nlp.pipe_names == ["tok2vec", "tagger", "morphologizer", "parser", "trainable_lemmatizer"]
-    assert all((FOLDER / name).is_file() for name in ("build.py", "train.cfg", "README.md", "scores.json"))
+    assert nlp.pipe_names == [
+        "tok2vec",
+        "tagger",
+        "morphologizer",
+        "parser",
+        "trainable_lemmatizer",
+    ]
+    assert all(
+        (FOLDER / name).is_file() for name in ("build.py", "train.cfg", "README.md", "scores.json")
+    )
     assert not [path.name for path in files if path.name.startswith(".")]
     assert nlp.meta["license"] == "CC BY-SA 4.0"
 
@@ -107,7 +123,17 @@ def test_parse_of_an_easy_sentence(nlp: Language) -> None:
 def test_passive_negation_and_possession(nlp: Language) -> None:
     doc = nlp("The dogs weren't seen by her children.")
     seen = doc[4]
-    assert [token.text for token in doc] == ["The", "dogs", "were", "n't", "seen", "by", "her", "children", "."]
+    assert [token.text for token in doc] == [
+        "The",
+        "dogs",
+        "were",
+        "n't",
+        "seen",
+        "by",
+        "her",
+        "children",
+        ".",
+    ]
     assert (seen.dep_, seen.lemma_, seen.tag_) == ("ROOT", "see", "VBN")
     found = {token.text: (token.lemma_, token.dep_, token.head.text) for token in doc}
     assert found["dogs"] == ("dog", "nsubj:pass", "seen")
@@ -164,19 +190,24 @@ def test_sentences_are_found(nlp: Language) -> None:
 
 def test_readme_shows_the_scores(build: ModuleType) -> None:
     scores = json.loads((FOLDER / "scores.json").read_text(encoding="utf-8"))
-    assert f"<!-- scores: begin -->\n{build.table(scores)}\n<!-- scores: end -->" in (FOLDER / "README.md").read_text(
-        encoding="utf-8"
-    )
+    assert f"<!-- scores: begin -->\n{build.table(scores)}\n<!-- scores: end -->" in (
+        FOLDER / "README.md"
+    ).read_text(encoding="utf-8")
     assert all(scores["dev"]["own"][name] >= figure for name, figure in FLOOR.items())
 
 
-# --- the conversion ----------------------------------------------------------------------------------------
+# --- the conversion
+# ----------------------------------------------------------------------------------------
 
 
 def test_conversion_keeps_text_words_and_annotation(build: ModuleType, sentences: list) -> None:
     vocab = Vocab()
     docs = [build.to_doc(sentence, vocab) for sentence in sentences]
-    assert [doc.text for doc in docs] == [s.text for s in sentences] == ["We don't know (yet).", "Can't!", "Go home"]
+    assert (
+        [doc.text for doc in docs]
+        == [s.text for s in sentences]
+        == ["We don't know (yet).", "Can't!", "Go home"]
+    )
     first = docs[0]
     assert [token.text for token in first] == ["We", "do", "n't", "know", "(", "yet", ")", "."]
     assert [token.head.i for token in first] == [3, 3, 3, 3, 5, 3, 5, 3]
@@ -204,7 +235,9 @@ def test_joined_sentences_stay_sentences(build: ModuleType, sentences: list) -> 
     ]
 
 
-def test_running_text_keeps_every_sentence_and_the_bounds_of_texts(build: ModuleType, sentences: list) -> None:
+def test_running_text_keeps_every_sentence_and_the_bounds_of_texts(
+    build: ModuleType, sentences: list
+) -> None:
     many = sentences * 100
     groups = build.running_text(many, share=0.5, seed=1)
     assert [s for group in groups for s in group] == many
@@ -213,21 +246,32 @@ def test_running_text_keeps_every_sentence_and_the_bounds_of_texts(build: Module
 
 
 @pytest.mark.parametrize("space", ["  ", "   ", "\n", " \n", "\t"])
-def test_inserted_space_is_tokenised_alike(build: ModuleType, sentences: list, nlp: Language, space: str) -> None:
+def test_inserted_space_is_tokenised_alike(
+    build: ModuleType, sentences: list, nlp: Language, space: str
+) -> None:
     for position in (0, 1, 3, 4):
         wide = build.insert_space(sentences[0], position, space)
         doc = build.to_doc(wide, nlp.vocab)
-        assert [(t.text, t.whitespace_) for t in doc] == [(t.text, t.whitespace_) for t in nlp.make_doc(doc.text)]
+        assert [(t.text, t.whitespace_) for t in doc] == [
+            (t.text, t.whitespace_) for t in nlp.make_doc(doc.text)
+        ]
         words = [token for token in doc if token.tag_ != "_SP"]
         plain = build.to_doc(sentences[0], nlp.vocab)
-        assert [(t.text, t.head.text, t.dep_) for t in words] == [(t.text, t.head.text, t.dep_) for t in plain]
+        assert [(t.text, t.head.text, t.dep_) for t in words] == [
+            (t.text, t.head.text, t.dep_) for t in plain
+        ]
 
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("part", ["train", "dev", "test"])
-def test_converted_texts_are_those_of_the_treebank(build: ModuleType, treebank: Path, part: str) -> None:
+def test_converted_texts_are_those_of_the_treebank(
+    build: ModuleType, treebank: Path, part: str
+) -> None:
     vocab = Vocab()
-    texts = [(s.text, build.to_doc(s, vocab).text) for s in build.read_conllu(treebank / build.PARTS[part])]
+    texts = [
+        (s.text, build.to_doc(s, vocab).text)
+        for s in build.read_conllu(treebank / build.PARTS[part])
+    ]
     other = [pair for pair in texts if pair[0] != pair[1]]
     assert len(other) == OTHER_TEXT[part], f"{len(other)} of {len(texts)} texts differ: {other}"
     assert all(expected.replace("\xa0", " ") == found for expected, found in other)
@@ -253,7 +297,8 @@ def test_verbs_are_those_of_the_training_part(build: ModuleType, treebank: Path)
 
 @pytest.mark.real_data
 def test_infinitives_of_regular_and_irregular_forms(build: ModuleType, treebank: Path) -> None:
-    """Without the parser's lemma, a form once; what is missed are slips of the pen, "found", "felt" and "saw"."""
+    """Without the parser's lemma, a form once; what is missed are slips of the pen, "found", "felt"
+    and "saw"."""
     forms = {
         (word.lower(), tag, lemma)
         for s in build.read_conllu(treebank / build.PARTS["dev"])
@@ -265,9 +310,13 @@ def test_infinitives_of_regular_and_irregular_forms(build: ModuleType, treebank:
 
 
 @pytest.mark.real_data
-def test_scores_are_those_of_the_shipped_pipeline(build: ModuleType, treebank: Path, nlp: Language) -> None:
+def test_scores_are_those_of_the_shipped_pipeline(
+    build: ModuleType, treebank: Path, nlp: Language
+) -> None:
     expected = json.loads((FOLDER / "scores.json").read_text(encoding="utf-8"))["dev"]["own"]
-    references = [build.to_doc(s, nlp.vocab) for s in build.read_conllu(treebank / build.PARTS["dev"])]
+    references = [
+        build.to_doc(s, nlp.vocab) for s in build.read_conllu(treebank / build.PARTS["dev"])
+    ]
     found = build.score(nlp, [nlp.make_doc(doc.text) for doc in references], references)
     assert found == pytest.approx(expected, abs=0.1)
     assert all(found[name] >= figure for name, figure in FLOOR.items())

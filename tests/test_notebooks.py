@@ -1,11 +1,15 @@
 """The notebooks as committed: their form, their outputs, and their behaviour under papermill.
 
-Once each, by `make test`: nbval executes every cell and compares those marked `# NBVAL_CHECK_OUTPUT` with the committed
-output (`test_nbval`). That a run needs no lesson cell is read from the syntax trees, that a misspelt parameter stops
-a notebook is tried on one of them (all call the same function, in the cell that a test asks for).
+Once each, by `make test`: nbval executes every cell and compares those marked
+    `# NBVAL_CHECK_OUTPUT` with the committed
+output (`test_nbval`). That a run needs no lesson cell is read from the syntax trees, that a
+misspelt parameter stops a notebook is tried on one of them (all call the same function, in the cell
+that a test asks for).
 
-By `make test-slow`: each without its lesson in a folder of its own, and each by papermill with other parameters. They
-protect what the trees do not show: a lesson that changes an object in place, a seed or a number of steps that is not
+By `make test-slow`: each without its lesson in a folder of its own, and each by papermill with
+other parameters. They
+protect what the trees do not show: a lesson that changes an object in place, a seed or a number of
+    steps that is not
 passed on, a path that holds in the project's folder alone.
 """
 
@@ -31,7 +35,9 @@ from lib import course, pages, paths
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob(course.NOTEBOOK_PATTERN))
 REQUIRED = ("profile", "seed", "n_seeds", "model", "max_steps", "device", "data_dir", "output_dir")
-MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]|[A-Z]:\\\\Users")
+MACHINE_PATH = re.compile(
+    r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]|[A-Z]:\\\\Users"
+)
 FORBIDDEN = ("in this cell we will", "in this cell, we will")
 CHECKED = "NBVAL_CHECK_OUTPUT"
 
@@ -77,7 +83,9 @@ def environment(outputs: Path) -> dict[str, str]:
 
 def run(arguments: list[str], cwd: Path, outputs: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", *arguments]
-    return subprocess.run(command, cwd=cwd, env=environment(outputs), capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=cwd, env=environment(outputs), capture_output=True, text=True, check=False
+    )
 
 
 def trained_steps(outputs: Path) -> list[int]:
@@ -107,20 +115,32 @@ def test_begins_with_number_and_question(path: Path) -> None:
     assert re.match(rf"# {path.stem[:2]}\b", first.source), "the first line is `# NN …`"
     title, sentence = pages.summary(path)
     assert title.startswith(path.stem[:2]) and sentence
-    assert sum(line.startswith("# ") for c in read(path).cells if c.cell_type == "markdown" for line in [c.source]) == 1
+    assert (
+        sum(
+            line.startswith("# ")
+            for c in read(path).cells
+            if c.cell_type == "markdown"
+            for line in [c.source]
+        )
+        == 1
+    )
 
 
 @each
 def test_parameters_are_typed_literals_with_comments(path: Path) -> None:
     cell = parameters_cell(path)
     for statement in ast.parse(cell.source).body:
-        assert isinstance(statement, ast.AnnAssign) and statement.value is not None, ast.unparse(statement)
+        assert isinstance(statement, ast.AnnAssign) and statement.value is not None, ast.unparse(
+            statement
+        )
         ast.literal_eval(statement.value)
         line = cell.source.splitlines()[(statement.end_lineno or 1) - 1]
         assert "#" in line, f"no comment: {line}"
     names = course.parameter_names(path)
     assert [name for name in REQUIRED if name not in names] == []
-    assert re.search(r"""^profile: str = ["']mini["']""", cell.source, re.M), "the committed profile is mini"
+    assert re.search(r"""^profile: str = ["']mini["']""", cell.source, re.M), (
+        "the committed profile is mini"
+    )
 
 
 @each
@@ -176,7 +196,8 @@ def test_links_between_files_lead_somewhere(path: Path) -> None:
     assert [target for target in local if not (path.parent / target).exists()] == []
 
 
-# --- a run without its lesson, from the syntax trees --------------------------------------------------------
+# --- a run without its lesson, from the syntax trees
+# --------------------------------------------------------
 
 GIVEN = {*dir(builtins), "display", "get_ipython", "__annotations__"}
 
@@ -187,7 +208,8 @@ def python(cell: nbformat.NotebookNode) -> ast.Module:
 
 
 def names(statement: ast.stmt) -> tuple[set[str], set[str], set[str]]:
-    """Global names that a statement binds, that it reads at once, and that its functions read when they are called."""
+    """Global names that a statement binds, that it reads at once, and that its functions read when
+    they are called."""
     binds, reads, later = set(), set(), set()
 
     def walk(table: symtable.SymbolTable, called: bool) -> None:
@@ -221,7 +243,9 @@ def needed_from_elsewhere(cells: Iterable[nbformat.NotebookNode]) -> list[str]:
 
 @each
 def test_no_run_cell_uses_a_name_of_the_lesson(path: Path) -> None:
-    assert needed_from_elsewhere(cell for cell in code_cells(path) if "lesson" not in tags(cell)) == []
+    assert (
+        needed_from_elsewhere(cell for cell in code_cells(path) if "lesson" not in tags(cell)) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,7 +262,10 @@ def test_no_run_cell_uses_a_name_of_the_lesson(path: Path) -> None:
         (["class A(x): pass"], ["x"]),
         (["y = {x: 1 for x in range(3)}", "y"], []),
         (["def f(n):\n    return f(n - 1) + later", "later = 1", "f(2)"], []),
-        (["import os.path as x\nx", "for i in range(3):\n    print(i, x)", "display(len(os))"], ["os"]),
+        (
+            ["import os.path as x\nx", "for i in range(3):\n    print(i, x)", "display(len(os))"],
+            ["os"],
+        ),
         (["with open('f') as file:\n    file.read()", "(n := 3)", "n"], []),
     ],
 )
@@ -246,13 +273,22 @@ def test_the_check_finds_names_of_the_lesson(run: list[str], expected: list[str]
     assert needed_from_elsewhere([new_code_cell(source) for source in run]) == expected
 
 
-# --- executed ----------------------------------------------------------------------------------------------
+# --- executed
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.notebook
 @longest_first
 def test_nbval(path: Path, tmp_path: Path) -> None:
-    options = ["-p", "tests.conftest", "-p", "no:cacheprovider", "--nbval-lax", "--nbval-current-env", "-q"]
+    options = [
+        "-p",
+        "tests.conftest",
+        "-p",
+        "no:cacheprovider",
+        "--nbval-lax",
+        "--nbval-current-env",
+        "-q",
+    ]
     done = run(["pytest", *options, "--nbval-cell-timeout=600", str(path)], paths.ROOT, tmp_path)
     assert done.returncode == 0, done.stdout[-4000:]
     assert f"{len([c for c in code_cells(path) if c.source.strip()])} passed" in done.stdout
@@ -262,29 +298,54 @@ def test_nbval(path: Path, tmp_path: Path) -> None:
 @longest_first
 def test_papermill_with_changed_parameters(path: Path, tmp_path: Path) -> None:
     changes = ["-p", "seed", "3", "-p", "max_steps", "3", "-p", "n_seeds", "2"]
-    done = run(["papermill", path.name, str(tmp_path / "out.ipynb"), *changes], path.parent, tmp_path / "outputs")
+    done = run(
+        ["papermill", path.name, str(tmp_path / "out.ipynb"), *changes],
+        path.parent,
+        tmp_path / "outputs",
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     node = nbformat.read(tmp_path / "out.ipynb", as_version=4)
     (injected,) = [cell for cell in node.cells if "injected-parameters" in tags(cell)]
     assert "seed = 3" in injected.source
-    assert 3 in trained_steps(tmp_path / "outputs"), "no run made the three training steps asked for"
+    assert 3 in trained_steps(tmp_path / "outputs"), (
+        "no run made the three training steps asked for"
+    )
 
 
 @pytest.mark.slow
 @longest_first
 def test_run_needs_no_lesson_cell_nor_the_projects_folder(path: Path, tmp_path: Path) -> None:
-    options = ["-p", "max_steps", "2", "-p", "seed", "5", "--no-lesson", "--out", str(tmp_path / "out.ipynb")]
+    options = [
+        "-p",
+        "max_steps",
+        "2",
+        "-p",
+        "seed",
+        "5",
+        "--no-lesson",
+        "--out",
+        str(tmp_path / "out.ipynb"),
+    ]
     done = run(["lib", "run", path.stem, *options], tmp_path, tmp_path / "outputs")
     assert done.returncode == 0, done.stdout[-1000:] + done.stderr[-3000:]
     node = nbformat.read(tmp_path / "out.ipynb", as_version=4)
     assert not [cell for cell in node.cells if "lesson" in tags(cell)]
     assert 2 in trained_steps(tmp_path / "outputs"), "no run made the two training steps asked for"
-    assert {p.name for p in tmp_path.iterdir()} == {"out.ipynb", "outputs"}, "files beside the outputs"
+    assert {p.name for p in tmp_path.iterdir()} == {"out.ipynb", "outputs"}, (
+        "files beside the outputs"
+    )
 
 
 @pytest.mark.notebook
 def test_misspelt_parameter_fails(tmp_path: Path) -> None:
-    arguments = ["papermill", str(NOTEBOOKS[0]), str(tmp_path / "out.ipynb"), "-p", "temprature", "0.1"]
+    arguments = [
+        "papermill",
+        str(NOTEBOOKS[0]),
+        str(tmp_path / "out.ipynb"),
+        "-p",
+        "temprature",
+        "0.1",
+    ]
     done = run(arguments, paths.ROOT, tmp_path / "outputs")
     assert done.returncode != 0
     assert "temprature" in done.stderr and "Error" in done.stderr

@@ -26,7 +26,10 @@ def constraints() -> list[Requirement]:
 
 
 def declared(extras: bool = True) -> dict[str, Requirement]:
-    groups = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"].values() if extras else [])]
+    groups = [
+        PROJECT["dependencies"],
+        *(PROJECT["optional-dependencies"].values() if extras else []),
+    ]
     return {canonicalize_name(r.name): r for group in groups for r in map(Requirement, group)}
 
 
@@ -40,18 +43,26 @@ def pins() -> dict[str, list[Requirement]]:
 def pip_lines(name: str = "environment.yml") -> list[tuple[str, str]]:
     """Entries of a conda environment's pip section with their comments."""
     section = (paths.ROOT / name).read_text(encoding="utf-8").split("- pip:\n")[1]
-    lines = [line.strip().removeprefix("- ").partition("  # ") for line in section.splitlines() if line.strip()]
+    lines = [
+        line.strip().removeprefix("- ").partition("  # ")
+        for line in section.splitlines()
+        if line.strip()
+    ]
     return [(entry, reason) for entry, _, reason in lines]
 
 
 def test_every_constraint_is_one_exact_version() -> None:
     for requirement in constraints():
-        assert re.fullmatch(r"==[\w.!+]+", str(requirement.specifier)), f"{requirement} is not pinned"
+        assert re.fullmatch(r"==[\w.!+]+", str(requirement.specifier)), (
+            f"{requirement} is not pinned"
+        )
 
 
 @pytest.mark.parametrize("python", PYTHONS)
 @pytest.mark.parametrize("platform", PLATFORMS, ids=lambda p: p[0])
-def test_at_most_one_pin_applies_to_an_environment(python: str, platform: tuple[str, str, str]) -> None:
+def test_at_most_one_pin_applies_to_an_environment(
+    python: str, platform: tuple[str, str, str]
+) -> None:
     environment = {
         "python_version": python.rpartition(".")[0],
         "python_full_version": python,
@@ -77,7 +88,8 @@ def test_environment_yml_has_the_same_pins_and_a_reason_each() -> None:
     wanted = declared(extras=False)
     for extra in set(PROJECT["optional-dependencies"]) - {"generate"}:
         wanted |= {
-            canonicalize_name(Requirement(r).name): Requirement(r) for r in PROJECT["optional-dependencies"][extra]
+            canonicalize_name(Requirement(r).name): Requirement(r)
+            for r in PROJECT["optional-dependencies"][extra]
         }
     options = [entry for entry, _ in pip_lines() if entry.startswith("--")]
     assert options == ["--constraint constraints.txt", "--editable ."]
@@ -96,7 +108,10 @@ def test_environment_yml_is_python_pip_and_one_pip_section(name: str) -> None:
     content = yaml.safe_load((paths.ROOT / name).read_text(encoding="utf-8"))
     python, pip, section = content["dependencies"]
     assert pip == "pip" and list(section) == ["pip"]
-    assert Version(python.removeprefix("python=")) in Requirement("x" + PROJECT["requires-python"]).specifier
+    assert (
+        Version(python.removeprefix("python="))
+        in Requirement("x" + PROJECT["requires-python"]).specifier
+    )
 
 
 def test_binder_takes_the_pinned_torch_for_the_cpu_and_everything_else_by_constraint() -> None:
@@ -135,7 +150,11 @@ def test_what_lib_imports_is_declared() -> None:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
                 names = [node.module]
-            for top in {name.split(".")[0] for name in names} - set(sys.stdlib_module_names) - {"lib", "workflow"}:
+            for top in (
+                {name.split(".")[0] for name in names}
+                - set(sys.stdlib_module_names)
+                - {"lib", "workflow"}
+            ):
                 owners = {canonicalize_name(owner) for owner in distributions.get(top, [top])}
                 if not owners & set(declared()):
                     undeclared.add(f"{path.name}: {top}")
@@ -167,7 +186,9 @@ def test_the_version_is_the_same_wherever_it_stands() -> None:
     assert releases[0] == (citation["version"], citation["date-released"])
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "assignments/README.md", "benchmarks/README.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "assignments/README.md", "benchmarks/README.md"]
+)
 def test_commands_in_the_pages_are_there(page: str) -> None:
     """`make VERB` and `python -m MODULE`, wherever a page shows one."""
     text = (paths.ROOT / page).read_text(encoding="utf-8")

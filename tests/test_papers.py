@@ -1,4 +1,5 @@
-"""The transcribed tables of the papers: shape, arithmetic, agreement between tables, quoted figures."""
+"""The transcribed tables of the papers: shape, arithmetic, agreement between tables, quoted
+figures."""
 
 import re
 from decimal import ROUND_HALF_UP, Decimal
@@ -63,7 +64,11 @@ def average_rows() -> list[tuple[str, str]]:
 
 
 def test_every_table_is_there_and_listed():
-    files = {path.name for path in PAPERS.glob("*.csv")} - {"index.csv", "columns.csv", "settings.csv"}
+    files = {path.name for path in PAPERS.glob("*.csv")} - {
+        "index.csv",
+        "columns.csv",
+        "settings.csv",
+    }
     assert files == set(ROWS) and INDEX.index.is_unique
     readme = (PAPERS / "README.md").read_text(encoding="utf-8")
     assert [name for name in ROWS if f"`{name}`" not in readme] == []
@@ -93,7 +98,9 @@ def test_no_stray_blanks(name):
 def test_scores_are_numbers_in_the_unit_of_the_index(name):
     factor = INDEX.loc[name, "factor"]
     if not factor:
-        assert "Spearman" not in INDEX.loc[name, "unit"] and "accuracy" not in INDEX.loc[name, "unit"]
+        assert (
+            "Spearman" not in INDEX.loc[name, "unit"] and "accuracy" not in INDEX.loc[name, "unit"]
+        )
         return
     measured = {
         *STS,
@@ -114,7 +121,9 @@ def test_scores_are_numbers_in_the_unit_of_the_index(name):
     for cell in table[scores].to_numpy().ravel():
         assert NUMBER.fullmatch(cell), cell
         assert 35 < float(cell) * float(factor) < 100
-    spreads = [cell for column in table.columns if column.endswith("_sd") for cell in table[column] if cell]
+    spreads = [
+        cell for column in table.columns if column.endswith("_sd") for cell in table[column] if cell
+    ]
     assert all(NUMBER.fullmatch(cell) and float(cell) * float(factor) < 3 for cell in spreads)
 
 
@@ -122,7 +131,8 @@ def test_tables_with_averages_are_all_checked():
     found = {
         name
         for name in ROWS
-        if {"STS12", "avg"} <= set(in_library_names(name)) or {"MR", "avg"} <= set(in_library_names(name))
+        if {"STS12", "avg"} <= set(in_library_names(name))
+        or {"MR", "avg"} <= set(in_library_names(name))
     }
     assert found == WITH_AVERAGES
 
@@ -138,7 +148,9 @@ def test_average_follows_from_its_row(name, row_id):
     expected_printed, expected_computed = KNOWN_MISPRINTS[name, row_id]
     assert not adds_up
     assert printed == expected_printed
-    assert computed.quantize(Decimal(expected_computed), ROUND_HALF_UP) == Decimal(expected_computed)
+    assert computed.quantize(Decimal(expected_computed), ROUND_HALF_UP) == Decimal(
+        expected_computed
+    )
 
 
 @pytest.mark.parametrize("column", ["SimCSE", "Paraphrasing & UNA"])
@@ -191,12 +203,18 @@ def test_una_ablation_leaves_lost_ticks_empty():
 
 
 def test_una_tables_agree():
-    main, others, models = read("una_table_1.csv"), read("una_table_c3.csv"), read("una_table_d8.csv")
+    main, others, models = (
+        read("una_table_1.csv"),
+        read("una_table_c3.csv"),
+        read("una_table_d8.csv"),
+    )
     tasks = [*STS[:5], "STS Bench.", "SICK Rel.", "Avg."]
     for row_id in ("bert_simcse", "bert_paraphrase"):
         assert list(main.loc[row_id, tasks]) == list(others.loc[row_id, tasks])
     for backbone in ("bert", "roberta"):
-        assert list(main.loc[f"{backbone}_paraphrase_una", tasks]) == list(models.loc[f"{backbone}_ours", tasks])
+        assert list(main.loc[f"{backbone}_paraphrase_una", tasks]) == list(
+            models.loc[f"{backbone}_ours", tasks]
+        )
     chosen = [
         read(f"una_table_{table}.csv").loc[row, ["UNA", "Paraphrasing & UNA"]].to_list()
         for table, row in (("c4", "alpha_5"), ("c5", "beta_0_5"), ("c6", "r_4000"))
@@ -238,22 +256,30 @@ def test_sda_spread_is_printed_for_ensembles_alone(name):
 
 def test_sda_quoted_figures():
     averages = read("sda_table_4.csv")["Avg."]
-    assert averages[["diffcse_bert", "pi_bert", "dn_bert", "diffcse_roberta", "mv_roberta"]].to_list() == [
-        "78.49",
-        "78.86",
-        "78.33",
-        "78.21",
-        "79.60",
+    assert averages[
+        ["diffcse_bert", "pi_bert", "dn_bert", "diffcse_roberta", "mv_roberta"]
+    ].to_list() == ["78.49", "78.86", "78.33", "78.21", "79.60"]
+    assert read("sda_table_7.csv")["Chinese STS-B"].to_list() == [
+        "68.25",
+        "71.10",
+        "71.98",
+        "72.12",
+        "71.65",
     ]
-    assert read("sda_table_7.csv")["Chinese STS-B"].to_list() == ["68.25", "71.10", "71.98", "72.12", "71.65"]
     assert read("sda_table_2.csv")["Augmented %"].to_list() == ["98.14%", "88.32%", "87.89%"]
-    assert read("sda_text_jaccard.csv")["Jaccard %"].to_dict() == {"sickr": "57.24%", "sts": "47.39%"}
+    assert read("sda_text_jaccard.csv")["Jaccard %"].to_dict() == {
+        "sickr": "57.24%",
+        "sts": "47.39%",
+    }
     assert read("sda_figure_5.csv")["best δ"].to_dict() == {"pi": "0.5", "mv": "0.5", "dn": "0.3"}
 
 
 def test_consert_extension_tables_agree():
     for short, long in ((3, 9), (4, 10)):
-        averages, full = read(f"consert_ext_table_{short}.csv")["Avg."], read(f"consert_ext_table_{long}.csv")["Avg."]
+        averages, full = (
+            read(f"consert_ext_table_{short}.csv")["Avg."],
+            read(f"consert_ext_table_{long}.csv")["Avg."],
+        )
         assert averages.to_dict() == full[averages.index].to_dict()
     main, views = read("consert_ext_table_1.csv"), read("consert_ext_table_8.csv")
     tasks = [*STS[:5], "STSb", "SICK-R", "Avg."]
@@ -266,17 +292,33 @@ def test_consert_extension_tables_agree():
 
 
 def test_consert_extension_quoted_figures():
-    assert read("consert_ext_table_1.csv")["Avg."].to_list() == ["72.25", "73.13", "75.44", "76.88", "77.31"]
+    assert read("consert_ext_table_1.csv")["Avg."].to_list() == [
+        "72.25",
+        "73.13",
+        "75.44",
+        "76.88",
+        "77.31",
+    ]
     assert read("consert_ext_table_6.csv").loc["ours_hidden_600", "Avg."] == "76.87"
-    assert read("consert_ext_table_2.csv")["Number of train samples"].to_list() == ["89192", "11498", "570000"]
-    rates = read("consert_ext_table_5.csv")[["dropout", "feature cutoff", "token cutoff", "span cutoff"]]
+    assert read("consert_ext_table_2.csv")["Number of train samples"].to_list() == [
+        "89192",
+        "11498",
+        "570000",
+    ]
+    rates = read("consert_ext_table_5.csv")[
+        ["dropout", "feature cutoff", "token cutoff", "span cutoff"]
+    ]
     assert rates.loc["ours"].to_list() == ["0.5", "0.45", "0.1", "0.05"]
     assert rates.loc["consert"].to_list() == ["0.2", "0.2", "0.15", "Not test"]
 
 
 def test_backbone_averages():
     averages = {
-        row_id: float(task_mean("backbones_table_1.csv", str(row_id))[0].quantize(Decimal("0.01"), ROUND_HALF_UP))
+        row_id: float(
+            task_mean("backbones_table_1.csv", str(row_id))[0].quantize(
+                Decimal("0.01"), ROUND_HALF_UP
+            )
+        )
         for row_id in read("backbones_table_1.csv").index
     }
     assert averages == {

@@ -1,4 +1,5 @@
-"""The book of results: coverage, the papers' figures beside ours, exports, from full and from empty folders."""
+"""The book of results: coverage, the papers' figures beside ours, exports, from full and from empty
+folders."""
 
 import json
 import shutil
@@ -32,7 +33,10 @@ def test_coverage_counts_runs_and_not_more(tmp_path, monkeypatch) -> None:
     assert table.loc["sda_table_7", "small"] == 0, "English runs are no Chinese STS-B"
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     empty = papers.finished(tmp_path)
-    assert len(empty) == 0 and papers.coverage(empty).set_index("table")[["full", "small", "mini"]].sum().sum() == 0
+    assert (
+        len(empty) == 0
+        and papers.coverage(empty).set_index("table")[["full", "small", "mini"]].sum().sum() == 0
+    )
 
 
 def test_a_run_of_any_notebook_counts_once(tmp_path) -> None:
@@ -42,7 +46,13 @@ def test_a_run_of_any_notebook_counts_once(tmp_path) -> None:
     known = identity.of_run(chosen, wanted, steps, experiment.sentences_of(chosen))
     run = runs.Run("07_results", wanted.name, 42, *known, str(tmp_path))
     run.start()
-    run.finish({"mini_test_spearman_last": 50.0, "mini_test_spearman_best": 51.0, "mini_dev_spearman_best": 52.0})
+    run.finish(
+        {
+            "mini_test_spearman_last": 50.0,
+            "mini_test_spearman_best": 51.0,
+            "mini_dev_spearman_best": 52.0,
+        }
+    )
     after = papers.finished(tmp_path)
     assert len(after) == len(before) + 1 and run.id in set(after["run_id"])
     counts = [papers.coverage(table).set_index("table")["mini"] for table in (before, after)]
@@ -58,7 +68,9 @@ def test_a_run_of_any_notebook_counts_once(tmp_path) -> None:
     shutil.copytree(run.folder, copied)
     params = json.loads((copied / "params.json").read_text()) | {"run_id": copied.name}
     (copied / "params.json").write_text(json.dumps(params))
-    assert len(papers.finished(tmp_path)) == len(after), "a committed run that lies under outputs, too"
+    assert len(papers.finished(tmp_path)) == len(after), (
+        "a committed run that lies under outputs, too"
+    )
 
 
 def test_each_task_stands_beside_the_papers(tmp_path) -> None:
@@ -68,7 +80,9 @@ def test_each_task_stands_beside_the_papers(tmp_path) -> None:
     table = papers.side_by_side(papers.sized(grids.read("una_table_1"), "small"), results)
     assert table["column"].nunique() == 8
     line = table.set_index(["row", "column"]).loc[("bert_simcse", "STS Bench.")]
-    own = pd.read_csv(paths.RESULTS / "04_una.csv").query("recipe == 'mini_simcse' and max_steps == 160")
+    own = pd.read_csv(paths.RESULTS / "04_una.csv").query(
+        "recipe == 'mini_simcse' and max_steps == 160"
+    )
     plain = own[own["positive"].eq("dropout") & own["representation"].isna()]
     assert line["n"] == 5 and line["paper"] == 76.16
     assert line["mean"] == pytest.approx(plain["STS-B_test_spearman_best"].mean())
@@ -78,16 +92,32 @@ def test_each_task_stands_beside_the_papers(tmp_path) -> None:
 
 
 def test_a_collapsed_seed_is_shown() -> None:
-    line = {"row": "una", "column": "Avg.", "paper": 76.14, "n": 3, "collapsed": 1, "mean": np.nan, "sd": np.nan}
+    line = {
+        "row": "una",
+        "column": "Avg.",
+        "paper": 76.14,
+        "n": 3,
+        "collapsed": 1,
+        "mean": np.nan,
+        "sd": np.nan,
+    }
     assert papers.page(pd.DataFrame([line])).loc["una", "Avg."] == "76.14 | – (3, 1 collapsed)"
 
 
 def test_exports_hold_the_same_cells(tmp_path) -> None:
-    table = papers.page(papers.side_by_side(UNA, papers.finished(tmp_path))).rename(columns={"": "mean"})
-    files = {path.suffix: path.read_text() for path in papers.export(table, tmp_path, "una", "UNA, 100 % ours")}
+    table = papers.page(papers.side_by_side(UNA, papers.finished(tmp_path))).rename(
+        columns={"": "mean"}
+    )
+    files = {
+        path.suffix: path.read_text()
+        for path in papers.export(table, tmp_path, "una", "UNA, 100 % ours")
+    }
     back = pd.read_csv(tmp_path / "una.csv", index_col=0)
     assert back["mean"].tolist() == table["mean"].tolist()
-    assert files[".md"].startswith("UNA, 100 % ours\n\n|  | mean |\n| --- | --- |") and files[".md"].count("\n|") == 17
+    assert (
+        files[".md"].startswith("UNA, 100 % ours\n\n|  | mean |\n| --- | --- |")
+        and files[".md"].count("\n|") == 17
+    )
     assert r"\toprule" in files[".tex"] and r"$\pm$" in files[".tex"] and "–" not in files[".tex"]
     assert r"100 \% ours" in files[".tex"] and "100 % ours" not in files[".tex"]
 

@@ -137,7 +137,9 @@ def test_what_is_no_pipeline_is_refused(tmp_path):
 
 def test_parses_are_kept_in_a_folder_and_in_nothing_else(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match=r"no folder .*file can be made \(File exists\): name another with --parses"):
+    with pytest.raises(
+        OSError, match=r"no folder .*file can be made \(File exists\): name another with --parses"
+    ):
         next(parse.parse(["Dogs bark."], folder=tmp_path / "file"))
 
 
@@ -147,7 +149,8 @@ def test_rewriting_does_not_depend_on_the_cut_or_on_the_other_rules(monkeypatch)
     assert parse.rewrite(SENTENCES, list(sda.RULES), seed=3, workers=2) == whole
     for rule, lines in whole.items():
         head, tail = (
-            parse.rewrite(part, rule, seed=3, first=n)[rule] for part, n in ((SENTENCES[:8], 0), (SENTENCES[8:], 8))
+            parse.rewrite(part, rule, seed=3, first=n)[rule]
+            for part, n in ((SENTENCES[:8], 0), (SENTENCES[8:], 8))
         )
         assert head + tail == lines and len(lines) == len(SENTENCES) and lines[1] == ""
         assert rule == "negation" or lines != parse.rewrite(SENTENCES, rule, seed=4)[rule]
@@ -161,7 +164,9 @@ def test_a_share_of_the_sentences_is_rewritten():
     assert 160 < sum(changed) < 240
     assert all(new == full for new, full, tried in zip(half, whole, changed, strict=True) if tried)
     assert parse.rewrite(sentences[:5], "negation", share=0.0) == {"negation": sentences[:5]}
-    mixed = parse.rewrite(sentences, ["negation", "punctuation"], share={"negation": 1, "punctuation": 0.5})
+    mixed = parse.rewrite(
+        sentences, ["negation", "punctuation"], share={"negation": 1, "punctuation": 0.5}
+    )
     assert mixed["negation"] == whole
     assert mixed["punctuation"] == parse.rewrite(sentences, "punctuation", share=0.5)["punctuation"]
 
@@ -224,7 +229,9 @@ def test_command_line(tmp_path, capsys):
     expected = parse.rewrite(SENTENCES, "double_negation", seed=5)["double_negation"]
     assert target.read_text(encoding="utf-8").splitlines() == expected
     changed = sum(a != b for a, b in zip(SENTENCES, expected, strict=True))
-    assert f"{changed} of 18 sentences changed ({100 * changed / 18:.2f} %)" in capsys.readouterr().out
+    assert (
+        f"{changed} of 18 sentences changed ({100 * changed / 18:.2f} %)" in capsys.readouterr().out
+    )
     assert command.main([*given, "--model", "en_core_web_none"]) == 2
     assert "python -m spacy download" in capsys.readouterr().err
 

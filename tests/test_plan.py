@@ -1,4 +1,5 @@
-"""The dry run of a grid: what is missing, and what a run costs, against counts made by hand and by training."""
+"""The dry run of a grid: what is missing, and what a run costs, against counts made by hand and by
+training."""
 
 import pytest
 import torch
@@ -15,7 +16,9 @@ from lib.profiles import profile
 from lib.recipes import recipe
 
 
-def test_a_table_at_mini_can_start_and_one_at_full_says_what_is_missing(tmp_path, capsys, monkeypatch) -> None:
+def test_a_table_at_mini_can_start_and_one_at_full_says_what_is_missing(
+    tmp_path, capsys, monkeypatch
+) -> None:
     monkeypatch.setenv("CSE_DATA", str(tmp_path))
     monkeypatch.setattr(paths, "DATA", tmp_path)
 
@@ -26,7 +29,11 @@ def test_a_table_at_mini_can_start_and_one_at_full_says_what_is_missing(tmp_path
     assert "3 of 3 runs can start" in capsys.readouterr().out
     assert cli(["grid", "una_table_1", "--plan"]) == 1
     text = capsys.readouterr().err
-    assert "python -m lib data fetch" in text and "'bert-base-uncased'" in text and "'roberta-base'" in text
+    assert (
+        "python -m lib data fetch" in text
+        and "'bert-base-uncased'" in text
+        and "'roberta-base'" in text
+    )
     assert "wiki1m_paraphrases.txt is missing" in text
     assert cli(["grid", "una_table_9", "--plan"]) == 2 and "no grid" in capsys.readouterr().err
 
@@ -54,7 +61,9 @@ def test_parameters_and_steps_are_counted() -> None:
     assert plan.cost(chosen, wanted, 7).steps == 7
 
 
-@pytest.mark.parametrize("model", [paths.MINI_BERT, *paths.SIBLINGS.values()], ids=lambda folder: folder.name)
+@pytest.mark.parametrize(
+    "model", [paths.MINI_BERT, *paths.SIBLINGS.values()], ids=lambda folder: folder.name
+)
 def test_operations_of_a_training_step_are_those_of_a_counter(model) -> None:
     encoder = Encoder.load(model, pooling="mean").train()
     ids, mask = torch.full((8, 24), 7), torch.ones(8, 24, dtype=torch.long)
@@ -66,7 +75,10 @@ def test_operations_of_a_training_step_are_those_of_a_counter(model) -> None:
 
 def test_adapters_and_chunks_are_counted() -> None:
     folder = str(paths.SIBLINGS["Llama"])
-    chosen, whole = profile("mini"), recipe("mini_simcse", backbone=folder, pooling="last_token", batch_size=64)
+    chosen, whole = (
+        profile("mini"),
+        recipe("mini_simcse", backbone=folder, pooling="last_token", batch_size=64),
+    )
     thin = whole.changed(lora_rank=4, chunk_size=8)
     encoder = Encoder.load(folder, pooling="last_token")
     total = sum(p.numel() for p in encoder.backbone.parameters())
@@ -74,7 +86,10 @@ def test_adapters_and_chunks_are_counted() -> None:
     trained = sum(p.numel() for p in encoder.backbone.parameters() if p.requires_grad)
     longest = max(plan._lengths(experiment.sentences_of(chosen)[: plan.SAMPLE], thin, folder))
     by_hand = (4 * total + 16 * trained + 68 * 8 * longest * 192 * 4) / 2**30
-    assert plan.cost(chosen, thin, 3).gib == pytest.approx(by_hand) and by_hand < plan.cost(chosen, whole, 3).gib
+    assert (
+        plan.cost(chosen, thin, 3).gib == pytest.approx(by_hand)
+        and by_hand < plan.cost(chosen, whole, 3).gib
+    )
     assert plan.cost(chosen, thin, 3).flops == pytest.approx(plan.cost(chosen, whole, 3).flops)
 
 
@@ -83,7 +98,9 @@ def test_memory_of_a_large_model_is_that_of_its_weights_and_more(tmp_path) -> No
     chosen, wanted = profile("mini"), recipe("mini_simcse", backbone=str(tmp_path / "bert"))
     small, large = (plan.cost(chosen, wanted.changed(batch_size=n), 3) for n in (8, 800))
     assert large.gib > small.gib > 16 * small.parameters / 2**30 and large.flops > small.flops
-    longest = max(plan._lengths(experiment.sentences_of(chosen)[: plan.SAMPLE], wanted, wanted.backbone))
+    longest = max(
+        plan._lengths(experiment.sentences_of(chosen)[: plan.SAMPLE], wanted, wanted.backbone)
+    )
     by_hand = (16 * small.parameters + 68 * 8 * 2 * longest * 32 * 2) / 2**30
     assert small.gib == pytest.approx(by_hand)
     grid = grids.read("una_table_2").at("mini", max_steps=3, batch_size=10**6)

@@ -1,4 +1,5 @@
-"""Figures: what is plotted where, asked of the figure's lines, bars and labels, not of its pixels."""
+"""Figures: what is plotted where, asked of the figure's lines, bars and labels, not of its
+pixels."""
 
 import inspect
 import io
@@ -35,7 +36,11 @@ def data(drawn: Line2D) -> tuple[list[float], list[float]]:
 
 def named(axis: Axes) -> dict[str, Line2D]:
     """The lines of an axis that have a label, in order."""
-    return {str(drawn.get_label()): drawn for drawn in axis.lines if not str(drawn.get_label()).startswith("_")}
+    return {
+        str(drawn.get_label()): drawn
+        for drawn in axis.lines
+        if not str(drawn.get_label()).startswith("_")
+    }
 
 
 def texts(axis: Axes) -> list[str]:
@@ -69,7 +74,8 @@ def crosses(axis: Axes) -> list[tuple[list[float], list[float], str]]:
     return [(*data(drawn), to_hex(drawn.get_color()).upper()) for drawn in found]
 
 
-# --- all of them -------------------------------------------------------------------------------------------
+# --- all of them
+# -------------------------------------------------------------------------------------------
 
 EACH: dict[str, Callable[[str], Figure]] = {
     "circles": lambda t: plots.circles({t: (ANGLES, ANGLES)}, list("abc")),
@@ -106,14 +112,25 @@ def test_a_figure_has_its_title_and_is_shown_by_no_one_but_its_cell(name):
 
 
 def test_no_figure_is_left_out():
-    drawn = {n for n, f in vars(plots).items() if inspect.isfunction(f) and f.__annotations__.get("return") is Figure}
+    drawn = {
+        n
+        for n, f in vars(plots).items()
+        if inspect.isfunction(f) and f.__annotations__.get("return") is Figure
+    }
     assert drawn == set(EACH)
 
 
 def test_a_new_figure_has_so_many_axes_of_its_size():
     figure, axes = plots.new_figure(3, 8.4, 2.5, sharey=True)
-    assert len(axes) == 3 and figure.get_size_inches().tolist() == [8.4, 2.5] and plt.get_fignums() == []
-    assert axes[0].get_shared_y_axes().joined(axes[0], axes[2]) and not axes[1].spines["top"].get_visible()
+    assert (
+        len(axes) == 3
+        and figure.get_size_inches().tolist() == [8.4, 2.5]
+        and plt.get_fignums() == []
+    )
+    assert (
+        axes[0].get_shared_y_axes().joined(axes[0], axes[2])
+        and not axes[1].spines["top"].get_visible()
+    )
 
 
 def test_a_stored_picture_is_small_and_complete():
@@ -129,7 +146,9 @@ def test_a_notebook_stores_the_small_picture(monkeypatch):
     import IPython.display
 
     shown = []
-    monkeypatch.setattr(IPython.display, "display", lambda content, raw: shown.append((content, raw)))
+    monkeypatch.setattr(
+        IPython.display, "display", lambda content, raw: shown.append((content, raw))
+    )
     figure = plots.sweep([0.1, 1.0], [5, 6], 4, "x", "y")
     figure._ipython_display_()
     ((content, raw),) = shown
@@ -138,18 +157,28 @@ def test_a_notebook_stores_the_small_picture(monkeypatch):
 
 def test_groups_are_told_apart_without_colour_and_beyond_seven():
     looks = [(plots.colour(i), plots.marker(i)) for i in range(20)]
-    assert len(set(looks)) == 20 and len({m for _, m in looks[:7]}) == len({c for c, _ in looks[:7]}) == 7
+    assert (
+        len(set(looks)) == 20
+        and len({m for _, m in looks[:7]}) == len({c for c, _ in looks[:7]}) == 7
+    )
     assert len({(plots.colour(i), plots.line(i)) for i in range(20)}) == 20
 
 
-# --- 01: InfoNCE -------------------------------------------------------------------------------------------
+# --- 01: InfoNCE
+# -------------------------------------------------------------------------------------------
 
 
 def test_circles_show_anchors_filled_and_positives_empty():
     positives = ANGLES @ np.array([[0.8, 0.6], [-0.6, 0.8]])
-    figure = plots.circles({"before": (ANGLES, positives), "after": (positives, ANGLES)}, ["x", "y", "z"])
+    figure = plots.circles(
+        {"before": (ANGLES, positives), "after": (positives, ANGLES)}, ["x", "y", "z"]
+    )
     before, after = figure.axes
-    assert [before.get_title(), after.get_title()] == ["before", "after"] and texts(before) == ["x", "y", "z"]
+    assert [before.get_title(), after.get_title()] == ["before", "after"] and texts(before) == [
+        "x",
+        "y",
+        "z",
+    ]
     around, *pairs = before.lines
     assert np.hypot(*around.get_data()) == pytest.approx(1)
     for i, (anchor, positive) in enumerate(zip(pairs[::2], pairs[1::2], strict=True)):
@@ -164,14 +193,23 @@ def test_circles_show_anchors_filled_and_positives_empty():
 
 def test_arrows_begin_at_the_anchors_of_the_last_panel():
     arrows = np.array([[0.1, 0.2], [-0.3, 0.0], [0.0, 0.4]])
-    first, last = plots.circles({"a": (ANGLES, ANGLES), "b": (ANGLES[::-1], ANGLES)}, list("xyz"), arrows).axes
+    first, last = plots.circles(
+        {"a": (ANGLES, ANGLES), "b": (ANGLES[::-1], ANGLES)}, list("xyz"), arrows
+    ).axes
     drawn = [text for text in last.texts if text.arrow_patch is not None]
     assert len(drawn) == 3 and not any(text.arrow_patch for text in first.texts)
     for start, arrow, text in zip(ANGLES[::-1], arrows, drawn, strict=True):
-        assert text.get_position() == pytest.approx(start) and text.xy == pytest.approx(start + arrow)
+        assert text.get_position() == pytest.approx(start) and text.xy == pytest.approx(
+            start + arrow
+        )
     (left, right), (low, high) = last.get_xlim(), last.get_ylim()
     ends = np.concatenate([ANGLES, ANGLES[::-1] + arrows])
-    assert left < ends[:, 0].min() and right > ends[:, 0].max() and low < ends[:, 1].min() and high > ends[:, 1].max()
+    assert (
+        left < ends[:, 0].min()
+        and right > ends[:, 0].max()
+        and low < ends[:, 1].min()
+        and high > ends[:, 1].max()
+    )
 
 
 def test_a_matrix_stands_row_by_row():
@@ -180,9 +218,21 @@ def test_a_matrix_stands_row_by_row():
     assert np.array_equal(axis.images[0].get_array().filled(NAN), values, equal_nan=True)
     assert axis.images[0].get_clim() == (-0.25, 1.0)
     written = {text.get_position(): text.get_text() for text in axis.texts}
-    assert written == {(0, 0): "1.00", (1, 0): "-0.25", (2, 0): "", (0, 1): "0.50", (1, 1): "0.75", (2, 1): "0.00"}
-    assert ticks(axis, "x") == {0: "c0", 1: "c1", 2: "c2"} and ticks(axis, "y") == {0: "r0", 1: "r1"}
-    centres = [(p.get_x() + p.get_width() / 2, p.get_y() + p.get_height() / 2) for p in axis.patches]
+    assert written == {
+        (0, 0): "1.00",
+        (1, 0): "-0.25",
+        (2, 0): "",
+        (0, 1): "0.50",
+        (1, 1): "0.75",
+        (2, 1): "0.00",
+    }
+    assert ticks(axis, "x") == {0: "c0", 1: "c1", 2: "c2"} and ticks(axis, "y") == {
+        0: "r0",
+        1: "r1",
+    }
+    centres = [
+        (p.get_x() + p.get_width() / 2, p.get_y() + p.get_height() / 2) for p in axis.patches
+    ]
     assert centres == [pytest.approx((0, 0)), pytest.approx((1, 1))]
     bright = {text.get_text(): text.get_color() for text in axis.texts}
     assert bright["-0.25"] == "white" and bright["1.00"] == "black"
@@ -190,8 +240,12 @@ def test_a_matrix_stands_row_by_row():
 
 
 def test_curves_are_their_numbers():
-    (axis,) = plots.curves([1, 10, 100], {"a": [3, 1, 2], "b": [4, NAN, 6]}, "τ", "nats", log=True).axes
-    assert {name: data(drawn) for name, drawn in named(axis).items() if name == "a"} == {"a": ([1, 10, 100], [3, 1, 2])}
+    (axis,) = plots.curves(
+        [1, 10, 100], {"a": [3, 1, 2], "b": [4, NAN, 6]}, "τ", "nats", log=True
+    ).axes
+    assert {name: data(drawn) for name, drawn in named(axis).items() if name == "a"} == {
+        "a": ([1, 10, 100], [3, 1, 2])
+    }
     assert data(named(axis)["b"])[1] == [4, pytest.approx(NAN, nan_ok=True), 6]
     assert legend(axis) == ["a", "b"] and [look(d) for d in named(axis).values()] == [
         (plots.COLOURS[0], "o", "-"),
@@ -214,19 +268,29 @@ def test_candidate_shares_are_a_softmax():
         assert list(ticks(axis, "x").values()) == ["0.70", "0.90", "-0.20"]
         colours = [to_hex(bar.get_facecolor()).upper() for bar in axis.patches]
         assert colours == [plots.COLOURS[0], plots.COLOURS[1], plots.COLOURS[1]]
-        assert [bar.get_hatch() for bar in axis.patches] == ["//", None, None] and axis.get_ylim() == (0, 1)
+        assert [bar.get_hatch() for bar in axis.patches] == [
+            "//",
+            None,
+            None,
+        ] and axis.get_ylim() == (0, 1)
 
 
 def test_spectra_are_shares_of_the_largest_on_two_logarithmic_axes():
-    (axis,) = plots.spectra({"raw": np.array([8.0, 2.0, 1.0]), "trained": np.array([3.0, 3.0])}).axes
+    (axis,) = plots.spectra(
+        {"raw": np.array([8.0, 2.0, 1.0]), "trained": np.array([3.0, 3.0])}
+    ).axes
     assert {n: data(d) for n, d in named(axis).items()} == {
         "raw": ([1, 2, 3], [1, 0.25, 0.125]),
         "trained": ([1, 2], [1, 1]),
     }
-    assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log") and legend(axis) == ["raw", "trained"]
+    assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log") and legend(axis) == [
+        "raw",
+        "trained",
+    ]
 
 
-# --- trainings ---------------------------------------------------------------------------------------------
+# --- trainings
+# ---------------------------------------------------------------------------------------------
 
 
 def test_a_loss_beside_chance():
@@ -246,7 +310,11 @@ def test_a_training_in_three_panels():
     assert data(accuracy.lines[0]) == ([1, 2, 3, 4], [0.1, 0.4, 0.7, 0.9])
     assert data(dev.lines[0]) == ([2, 4], [61.0, 64.0])  # where there is a score
     assert data(loss.lines[1])[1] == [3.2, 3.2] and loss.get_ylim()[0] == 0
-    assert [a.get_ylabel() for a in (loss, accuracy, dev)] == ["loss (nats)", "in-batch accuracy", "Spearman × 100"]
+    assert [a.get_ylabel() for a in (loss, accuracy, dev)] == [
+        "loss (nats)",
+        "in-batch accuracy",
+        "Spearman × 100",
+    ]
     empty = plots.training([], 3.2).axes
     assert [len(axis.lines[0].get_xdata()) for axis in empty] == [0, 0, 0]
 
@@ -269,18 +337,26 @@ def test_layers_of_five_poolings_stand_side_by_side():
     accuracy = {f"p{i}": [0.1 * i, 0.5, 0.9] for i in range(5)}
     left, right = plots.by_layer(loss, accuracy, 4.0).axes
     for axis, expected in ((left, loss), (right, accuracy)):
-        assert {n: data(d) for n, d in named(axis).items()} == {n: ([0, 1, 2], y) for n, y in expected.items()}
-        assert len({look(d) for d in named(axis).values()}) == 5 and list(ticks(axis, "x")) == [0, 1, 2]
+        assert {n: data(d) for n, d in named(axis).items()} == {
+            n: ([0, 1, 2], y) for n, y in expected.items()
+        }
+        assert len({look(d) for d in named(axis).values()}) == 5 and list(ticks(axis, "x")) == [
+            0,
+            1,
+            2,
+        ]
     assert data(left.lines[5])[1] == [4.0, 4.0] and left.get_ylim() == pytest.approx((0, 4.6))
     assert (left.get_ylabel(), right.get_ylabel()) == ("loss (nats)", "in-batch accuracy")
     assert legend(right) == list(loss)
 
 
-# --- scores ------------------------------------------------------------------------------------------------
+# --- scores
+# ------------------------------------------------------------------------------------------------
 
 
 def bars(axis: Axes) -> list[list[list[float]]]:
-    """Ends of the horizontal bars that show means, condition by condition; none for a mean that is not a number."""
+    """Ends of the horizontal bars that show means, condition by condition; none for a mean that is
+    not a number."""
     return [s.tolist() for collection in axis.collections for s in collection.get_segments()]
 
 
@@ -296,29 +372,49 @@ def test_seeds_keep_their_line_and_a_bar_is_the_mean():
         (plots.COLOURS[i], plots.MARKERS[i], plots.LINES[i]) for i in range(3)
     ]
     assert np.ravel(bars(axis)) == pytest.approx([-0.16, 50, 0.16, 50, 0.84, 65, 1.16, 65])
-    assert ticks(axis, "x") == {0: "raw", 1: "SimCSE"} and legend(axis) == ["seed 42", "seed 0", "seed x"]
+    assert ticks(axis, "x") == {0: "raw", 1: "SimCSE"} and legend(axis) == [
+        "seed 42",
+        "seed 0",
+        "seed x",
+    ]
     assert axis.get_ylabel() == "Spearman × 100" and not crosses(axis)
     with pytest.raises(ValueError):
         plots.seeds({"a": [1.0, 2.0], "b": [1.0]}, [1, 2], "y")
 
 
 def test_a_collapsed_seed_is_counted_and_shown():
-    (axis,) = plots.seeds({"raw": [50.0, 51.0], "bold": [60.0, NAN], "mad": [NAN, NAN]}, [1, 2], "y").axes
-    assert list(ticks(axis, "x").values()) == ["raw", "bold\n1 of 2 collapsed", "mad\n2 of 2 collapsed"]
-    assert crosses(axis) == [([2], [0.03], plots.COLOURS[0]), ([1, 2], [0.03, 0.03], plots.COLOURS[1])]
+    (axis,) = plots.seeds(
+        {"raw": [50.0, 51.0], "bold": [60.0, NAN], "mad": [NAN, NAN]}, [1, 2], "y"
+    ).axes
+    assert list(ticks(axis, "x").values()) == [
+        "raw",
+        "bold\n1 of 2 collapsed",
+        "mad\n2 of 2 collapsed",
+    ]
+    assert crosses(axis) == [
+        ([2], [0.03], plots.COLOURS[0]),
+        ([1, 2], [0.03, 0.03], plots.COLOURS[1]),
+    ]
     first, *rest = bars(axis)
-    assert np.ravel(first) == pytest.approx([-0.16, 50.5, 0.16, 50.5]) and rest == [[], []]  # no mean of what is left
+    assert np.ravel(first) == pytest.approx([-0.16, 50.5, 0.16, 50.5]) and rest == [
+        [],
+        [],
+    ]  # no mean of what is left
     assert legend(axis) == ["seed 1", "seed 2"]
 
 
 def test_eight_conditions_of_two_kinds():
     conditions = {f"c{i}": [0.3 + 0.05 * i, 0.9 - 0.1 * i] for i in range(8)}
     (axis,) = plots.kinds(["negation", "swap"], conditions, "AUC").axes
-    assert {n: data(d) for n, d in named(axis).items()} == {n: (v, [0, 1]) for n, v in conditions.items()}
+    assert {n: data(d) for n, d in named(axis).items()} == {
+        n: (v, [0, 1]) for n, v in conditions.items()
+    }
     assert len({look(d) for d in named(axis).values()}) == 8 and legend(axis) == list(conditions)
     assert np.ravel(bars(axis)) == pytest.approx([0.3, 0, 0.65, 0, 0.2, 1, 0.9, 1])
     assert ticks(axis, "y") == {0: "negation", 1: "swap"} and axis.yaxis_inverted()
-    assert data(axis.lines[-1])[0] == [0.5, 0.5] and axis.get_xlabel() == "AUC" and not crosses(axis)
+    assert (
+        data(axis.lines[-1])[0] == [0.5, 0.5] and axis.get_xlabel() == "AUC" and not crosses(axis)
+    )
 
 
 def test_a_kind_without_a_score_is_shown():
@@ -330,7 +426,9 @@ def test_a_kind_without_a_score_is_shown():
 def test_lengths_are_counted_one_by_one():
     (axis,) = plots.lengths(np.array([3, 3, 5, 9, 9, 9]), 6).axes
     counted = {bar.get_x() + bar.get_width() / 2: bar.get_height() for bar in axis.patches}
-    assert {round(x, 6): n for x, n in counted.items()} == {i: [3, 3, 5, 9, 9, 9].count(i) for i in range(1, 10)}
+    assert {round(x, 6): n for x, n in counted.items()} == {
+        i: [3, 3, 5, 9, 9, 9].count(i) for i in range(1, 10)
+    }
     assert data(axis.lines[0])[0] == [6, 6] and texts(axis) == ["cut at 6 "]
     assert sum(bar.get_height() for bar in plots.lengths(np.array([2, 3]), 32).axes[0].patches) == 2
 
@@ -353,7 +451,11 @@ def test_differences_have_intervals_where_there_are_any():
     assert data(paper[0])[0] == [1.0, -2.0, pytest.approx(NAN, nan_ok=True)] and not paper[2]
     assert data(ours[0])[0] == [0.5, 0.0, 1.5]
     first, second, third = ours[2][0].get_segments()
-    assert first[:, 0] == pytest.approx([0.4, 0.6]) and second[:, 0] == pytest.approx([-0.2, 0.2]) and not len(third)
+    assert (
+        first[:, 0] == pytest.approx([0.4, 0.6])
+        and second[:, 0] == pytest.approx([-0.2, 0.2])
+        and not len(third)
+    )
     assert data(paper[0])[1] == pytest.approx([-0.09, 0.91, 1.91])
     assert data(ours[0])[1] == pytest.approx([0.09, 1.09, 2.09])
     assert ticks(axis, "y") == {0: "a", 1: "b", 2: "c"} and axis.yaxis_inverted()
@@ -362,7 +464,8 @@ def test_differences_have_intervals_where_there_are_any():
     assert len({look(container.lines[0]) for container in many.containers}) == 9
 
 
-# --- 03 and 04 ---------------------------------------------------------------------------------------------
+# --- 03 and 04
+# ---------------------------------------------------------------------------------------------
 
 
 def test_embeddings_are_absolute_values_with_white_zeros():
@@ -372,7 +475,11 @@ def test_embeddings_are_absolute_values_with_white_zeros():
     cut[1] = 0
     left, right = plots.embedded({"whole": x, "token cutoff": cut}, ["a", "red", "cat"]).axes
     whole, shown = (axis.images[0].get_array() for axis in (left, right))
-    assert not np.ma.getmaskarray(whole).any() and np.ma.getmaskarray(shown).all(1).tolist() == [False, True, False]
+    assert not np.ma.getmaskarray(whole).any() and np.ma.getmaskarray(shown).all(1).tolist() == [
+        False,
+        True,
+        False,
+    ]
     top = np.quantile(np.abs(x), 0.98)
     assert np.asarray(whole) == pytest.approx(0.25 * top + 0.75 * np.abs(x))
     assert left.images[0].get_clim() == right.images[0].get_clim() == pytest.approx((0, top))
@@ -381,22 +488,36 @@ def test_embeddings_are_absolute_values_with_white_zeros():
 
 
 def test_points_of_groups_share_their_axes():
-    panels = {"raw": {"near": ([0.1, 0.2], [1, 2]), "far": ([0.3], [3])}, "trained": {"near": ([5], [6])}}
+    panels = {
+        "raw": {"near": ([0.1, 0.2], [1, 2]), "far": ([0.3], [3])},
+        "trained": {"near": ([5], [6])},
+    }
     left, right = plots.points(panels, "gold", "cosine").axes
     near, far = left.collections
-    assert near.get_offsets().tolist() == [[0.1, 1], [0.2, 2]] and far.get_offsets().tolist() == [[0.3, 3]]
+    assert near.get_offsets().tolist() == [[0.1, 1], [0.2, 2]] and far.get_offsets().tolist() == [
+        [0.3, 3]
+    ]
     assert right.collections[0].get_offsets().tolist() == [[5, 6]]
     assert [to_hex(c.get_facecolor()[0]).upper() for c in (near, far)] == list(plots.COLOURS[:2])
-    assert [c.get_label() for c in (near, far)] == ["near", "far"] and left.get_ylim() == right.get_ylim()
+    assert [c.get_label() for c in (near, far)] == [
+        "near",
+        "far",
+    ] and left.get_ylim() == right.get_ylim()
     assert (left.get_title(), left.get_xlabel(), left.get_ylabel()) == ("raw", "gold", "cosine")
 
 
 def test_words_have_their_bars_and_the_heaviest_is_hatched():
-    left, right = plots.words(["the", "cat", "sat"], {"z": [0.0, 0.7, 0.7], "p": [0.1, 1.0, 0.4]}).axes
+    left, right = plots.words(
+        ["the", "cat", "sat"], {"z": [0.0, 0.7, 0.7], "p": [0.1, 1.0, 0.4]}
+    ).axes
     assert [bar.get_width() for bar in left.patches] == [0.0, 0.7, 0.7]
     assert [bar.get_width() for bar in right.patches] == [0.1, 1.0, 0.4]
     assert [bar.get_hatch() for bar in left.patches] == [None, "//", None]
-    assert texts(right) == [" 0.10", " 1.00", " 0.40"] and ticks(left, "y") == {0: "the", 1: "cat", 2: "sat"}
+    assert texts(right) == [" 0.10", " 1.00", " 0.40"] and ticks(left, "y") == {
+        0: "the",
+        1: "cat",
+        2: "sat",
+    }
     assert (left.get_xlabel(), right.get_xlabel()) == ("z", "p") and left.yaxis_inverted()
 
 
@@ -415,10 +536,17 @@ def test_a_window_and_its_probabilities(place, first, last):
 
 
 def test_histograms_are_shares_of_each_group():
-    (axis,) = plots.histograms({"a": np.array([0.5, 1.5, 1.6, 2.5]), "b": np.array([0.5])}, [0, 1, 2, 3], "x").axes
+    (axis,) = plots.histograms(
+        {"a": np.array([0.5, 1.5, 1.6, 2.5]), "b": np.array([0.5])}, [0, 1, 2, 3], "x"
+    ).axes
     outlines = {str(p.get_label()): p.get_xy() for p in axis.patches}
-    heights = {name: [xy[(xy[:, 0] == i)][:, 1].max() for i in (0, 1, 2)] for name, xy in outlines.items()}
-    assert heights == {"a": [0.25, 0.5, 0.5], "b": [1.0, 1.0, 0.0]}  # the higher of the two bins at an edge
+    heights = {
+        name: [xy[(xy[:, 0] == i)][:, 1].max() for i in (0, 1, 2)] for name, xy in outlines.items()
+    }
+    assert heights == {
+        "a": [0.25, 0.5, 0.5],
+        "b": [1.0, 1.0, 0.0],
+    }  # the higher of the two bins at an edge
     assert axis.get_ylabel() == "share of the sentences" and legend(axis) == ["a", "b"]
     assert [to_hex(p.get_edgecolor()).upper() for p in axis.patches] == list(plots.COLOURS[:2])
     solid, dashed = (patch.get_linestyle()[1] for patch in axis.patches)
@@ -428,11 +556,20 @@ def test_histograms_are_shares_of_each_group():
 def test_roles_are_a_grid_of_letters():
     (axis,) = plots.roles({"extra": (["z0", "z1"], ["p0", "p1", "n"], ["+-h", "-+."])}).axes
     boxes = {
-        (round(p.get_x() + p.get_width() / 2), round(p.get_y() + p.get_height() / 2)): to_hex(p.get_facecolor())
+        (round(p.get_x() + p.get_width() / 2), round(p.get_y() + p.get_height() / 2)): to_hex(
+            p.get_facecolor()
+        )
         for p in axis.patches
     }
     green, grey, orange, white = "#009e73", "#d9d9d9", "#d55e00", "#ffffff"
-    assert boxes == {(0, 0): green, (1, 0): grey, (2, 0): orange, (0, 1): grey, (1, 1): green, (2, 1): white}
+    assert boxes == {
+        (0, 0): green,
+        (1, 0): grey,
+        (2, 0): orange,
+        (0, 1): grey,
+        (1, 1): green,
+        (2, 1): white,
+    }
     assert {t.get_position(): t.get_text() for t in axis.texts} == {
         (0, 0): "+",
         (1, 0): "–",

@@ -40,7 +40,10 @@ def write_corpus(folder: Path) -> Path:
     """A corpus in which a verb is always followed by the same noun."""
     target = folder / "corpus" / "pretrain"
     target.mkdir(parents=True)
-    lines = [f"{s[:-2]} sings song ." if i % 2 else f"{s[:-2]} reads book ." for i, s in enumerate(tiny_sentences(900))]
+    lines = [
+        f"{s[:-2]} sings song ." if i % 2 else f"{s[:-2]} reads book ."
+        for i, s in enumerate(tiny_sentences(900))
+    ]
     with lzma.open(target / "a.txt.xz", "wt") as f:
         f.write("\n".join(lines) + "\n")
     return folder
@@ -60,8 +63,13 @@ def trained(corpus, tmp_path_factory):
 def rows(n=400, seed=0, shortest=3, longest=12, vocabulary=100):
     """Random rows [CLS] … [SEP] and their boundaries."""
     rng = np.random.default_rng(seed)
-    lists = [[CLS, *rng.integers(MASK + 1, vocabulary, rng.integers(shortest, longest)), SEP] for _ in range(n)]
-    return np.concatenate(lists).astype(np.uint16), np.concatenate([[0], np.cumsum([len(r) for r in lists])])
+    lists = [
+        [CLS, *rng.integers(MASK + 1, vocabulary, rng.integers(shortest, longest)), SEP]
+        for _ in range(n)
+    ]
+    return np.concatenate(lists).astype(np.uint16), np.concatenate(
+        [[0], np.cumsum([len(r) for r in lists])]
+    )
 
 
 def test_a_batch_is_a_function_of_seed_and_step():
@@ -106,7 +114,9 @@ def test_masking_shares():
     chosen = masked + kept + changed
     assert chosen / words == pytest.approx(0.15, abs=0.002)
     assert masked / chosen == pytest.approx(0.8, abs=0.03)
-    assert kept / chosen == pytest.approx(0.1, abs=0.02) and changed / chosen == pytest.approx(0.1, abs=0.02)
+    assert kept / chosen == pytest.approx(0.1, abs=0.02) and changed / chosen == pytest.approx(
+        0.1, abs=0.02
+    )
 
 
 def test_a_corpus_too_small_for_a_batch_is_an_error():
@@ -131,7 +141,9 @@ def slow_ppmi(lists: list[list[int]], window: int) -> dict[tuple[int, int], floa
     smooth = sum(v**0.75 for v in word.values())
     found = {}
     for (w, c), count in counts.items():
-        value = math.log(count / total) - math.log(word[w] / total) - math.log(word[c] ** 0.75 / smooth)
+        value = (
+            math.log(count / total) - math.log(word[w] / total) - math.log(word[c] ** 0.75 / smooth)
+        )
         if value > 0 and min(w, c) > MASK:
             found[w, c] = value
     return found
@@ -140,10 +152,14 @@ def slow_ppmi(lists: list[list[int]], window: int) -> dict[tuple[int, int], floa
 def test_ppmi_against_dictionaries(monkeypatch):
     rng = np.random.default_rng(0)
     size, window = 20, 3
-    lists = [[CLS, *rng.integers(MASK + 1, size, rng.integers(2, 9)).tolist(), SEP] for _ in range(30)]
+    lists = [
+        [CLS, *rng.integers(MASK + 1, size, rng.integers(2, 9)).tolist(), SEP] for _ in range(30)
+    ]
     seen = {}
     svds = pretrain.svds
-    monkeypatch.setattr(pretrain, "svds", lambda m, **k: seen.setdefault("m", m) is not None and svds(m, **k))
+    monkeypatch.setattr(
+        pretrain, "svds", lambda m, **k: seen.setdefault("m", m) is not None and svds(m, **k)
+    )
     vectors = ppmi_svd(np.concatenate(lists).astype(np.uint16), size, 6, window)
     expected = np.zeros((size, size))
     for (w, c), value in slow_ppmi(lists, window).items():
@@ -200,7 +216,8 @@ def test_training_learns_and_grows(trained, corpus):
     fresh = pretrain.initial_model(PLAN, vectors, np.bincount(ids, minlength=120), 2)
     with torch.no_grad():
         before, after = (
-            np.mean([pretrain.loss_of(PLAN)(m, *batches(i)).item() for i in range(8)]) for m in (fresh, model)
+            np.mean([pretrain.loss_of(PLAN)(m, *batches(i)).item() for i in range(8)])
+            for m in (fresh, model)
         )
     assert after < before - 0.1 and before < math.log(120)
     # trained rows are distinct sentences
@@ -214,7 +231,9 @@ def test_export_is_an_encoder(trained, tmp_path):
     encoder = Encoder.load(tmp_path / "export", pooling="mean")
     assert encoder.backbone.config.hidden_dropout_prob == 0.2
     found = encoder.encode(["a dog sings song .", WORDS[3]])
-    assert found.shape == (2, 16) and np.isfinite(found).all() and not np.allclose(found[0], found[1])
+    assert (
+        found.shape == (2, 16) and np.isfinite(found).all() and not np.allclose(found[0], found[1])
+    )
     ids = encoder.tokenizer("a dog sings song .", return_tensors="pt")["input_ids"]
     with torch.no_grad():
         z = expected.float().eval()(ids).last_hidden_state.mean(1)[0].numpy()
@@ -268,15 +287,19 @@ def test_a_killed_training_ends_with_the_same_weights(trained, corpus, tmp_path)
         assert done.returncode == 0, done.stderr[-3000:]
         final.append(torch.load(tmp_path / name / "final.pt", weights_only=True))
     whole, killed = final
-    assert whole.keys() == killed.keys() and all(torch.equal(v, killed[k]) for k, v in whole.items())
+    assert whole.keys() == killed.keys() and all(
+        torch.equal(v, killed[k]) for k, v in whole.items()
+    )
 
 
 @pytest.mark.slow
 def test_the_vocabulary_repeats(corpus, tmp_path):
-    """Two processes with different hash seeds train the same vocabulary, ties between merges included."""
+    """Two processes with different hash seeds train the same vocabulary, ties between merges
+    included."""
     script = (
-        "import sys; from pathlib import Path; from tools import pretrain; from lib.data import pretrain_corpus\n"
-        "pretrain.train_tokenizer(list(pretrain_corpus(sys.argv[1], progress=False)), Path(sys.argv[2]), 110)"
+        "import sys; from pathlib import Path; from tools import pretrain; from lib.data import"
+        " pretrain_corpus\npretrain.train_tokenizer(list(pretrain_corpus(sys.argv[1],"
+        " progress=False)), Path(sys.argv[2]), 110)"
     )
     for name in "ab":
         command = [sys.executable, "-c", script, str(corpus), str(tmp_path / name)]
@@ -287,7 +310,14 @@ def test_the_vocabulary_repeats(corpus, tmp_path):
 
 
 def test_main_reads_every_field_of_the_plan(corpus, tmp_path, capsys):
-    arguments = ["--out", str(tmp_path / "run"), "--data-dir", str(corpus), "--export", str(tmp_path / "export")]
+    arguments = [
+        "--out",
+        str(tmp_path / "run"),
+        "--data-dir",
+        str(corpus),
+        "--export",
+        str(tmp_path / "export"),
+    ]
     small = {**vars(PLAN), "tokens": 600, "grow_at": 0, "layers": 1}
     for name, value in small.items():
         arguments += [f"--{name.replace('_', '-')}", str(value)]
@@ -308,7 +338,9 @@ def test_a_loss_that_is_not_finite_ends_the_run(corpus, tmp_path, monkeypatch):
 SIBLING = replace(PLAN, grow_at=0)
 
 
-@pytest.mark.parametrize("changes", [{"architecture": "albert", "embedding": 8}, {"architecture": "llama"}])
+@pytest.mark.parametrize(
+    "changes", [{"architecture": "albert", "embedding": 8}, {"architecture": "llama"}]
+)
 def test_a_sibling_learns_resumes_and_is_an_encoder(corpus, trained, tmp_path, changes):
     plan = replace(SIBLING, **changes)
     out = tmp_path / "run"
@@ -318,16 +350,22 @@ def test_a_sibling_learns_resumes_and_is_an_encoder(corpus, trained, tmp_path, c
     own = pretrain._own(again)
     assert all(torch.equal(v, own[k]) for k, v in pretrain._own(model).items())
     ids, offsets, vectors = pretrain.prepare(plan, out, None, progress=False)
-    fresh = pretrain.initial_model(plan, vectors, np.bincount(ids, minlength=plan.vocab_size), plan.layers)
+    fresh = pretrain.initial_model(
+        plan, vectors, np.bincount(ids, minlength=plan.vocab_size), plan.layers
+    )
     batches, loss = Batches(ids, offsets, replace(plan, seed=99)), pretrain.loss_of(plan)
     with torch.no_grad():
-        before, after = (np.mean([loss(m.eval(), *batches(i)).item() for i in range(8)]) for m in (fresh, model))
+        before, after = (
+            np.mean([loss(m.eval(), *batches(i)).item() for i in range(8)]) for m in (fresh, model)
+        )
     assert after < before - 0.05
     pretrain.export(model, out / "tokenizer", tmp_path / "export")
     encoder = Encoder.load(tmp_path / "export", pooling="mean")
     assert encoder.backbone.config.model_type == changes["architecture"]
     found = encoder.encode(["a dog sings song .", "a dog sings song . a dog", WORDS[3]])
-    assert found.shape == (3, 16) and np.isfinite(found).all() and not np.allclose(found[0], found[2])
+    assert (
+        found.shape == (3, 16) and np.isfinite(found).all() and not np.allclose(found[0], found[2])
+    )
 
 
 def test_a_causal_batch_asks_for_the_next_token():
@@ -341,11 +379,15 @@ def test_a_causal_batch_asks_for_the_next_token():
 def test_a_causal_loss_is_that_of_transformers():
     plan = replace(PLAN, vocab_size=100, grow_at=0, architecture="llama", dropout=0.0)
     ids, offsets = rows()
-    model = pretrain.initial_model(plan, np.random.default_rng(0).normal(size=(100, 16)).astype("f"), np.ones(100), 2)
+    model = pretrain.initial_model(
+        plan, np.random.default_rng(0).normal(size=(100, 16)).astype("f"), np.ones(100), 2
+    )
     inputs, positions, labels = Batches(ids, offsets, plan)(0)
     with torch.no_grad():
         expected = model.eval()(inputs, labels=inputs).loss
-        assert torch.allclose(pretrain.loss_of(plan)(model, inputs, positions, labels), expected, atol=1e-5)
+        assert torch.allclose(
+            pretrain.loss_of(plan)(model, inputs, positions, labels), expected, atol=1e-5
+        )
 
 
 def test_a_byte_level_sibling(corpus, tmp_path):
@@ -357,12 +399,20 @@ def test_a_byte_level_sibling(corpus, tmp_path):
     assert [tokenizer.convert_tokens_to_ids(t) for t in pretrain.ROBERTA_SPECIAL] == [0, 1, 2, 3, 4]
     ids = tokenizer("A dog sings ☃.")["input_ids"]
     assert ids[0] == CLS and ids[-1] == SEP and tokenizer.decode(ids[1:-1]) == "A dog sings ☃."
-    alone, beside = encoder.encode(["a dog"])[0], encoder.encode(["a dog", "a dog sings song . a dog"])[0]
+    alone, beside = (
+        encoder.encode(["a dog"])[0],
+        encoder.encode(["a dog", "a dog sings song . a dog"])[0],
+    )
     assert np.allclose(alone, beside, atol=1e-3)
 
 
 @pytest.mark.parametrize(
-    "changes", [{"architecture": "gpt"}, {"architecture": "albert", "grow_at": 3_000}, {"grow_at": 0, "embedding": 8}]
+    "changes",
+    [
+        {"architecture": "gpt"},
+        {"architecture": "albert", "grow_at": 3_000},
+        {"grow_at": 0, "embedding": 8},
+    ],
 )
 def test_a_plan_of_no_architecture_is_an_error(changes):
     with pytest.raises(ValueError, match=r"architecture|grow_at=0|embedding=0"):
@@ -371,7 +421,10 @@ def test_a_plan_of_no_architecture_is_an_error(changes):
 
 def test_the_loss_of_a_causal_model_and_its_gradients_are_those_of_cross_entropy() -> None:
     torch.manual_seed(0)
-    hidden, weight = torch.randn(70, 12, requires_grad=True), torch.randn(40, 12, requires_grad=True)
+    hidden, weight = (
+        torch.randn(70, 12, requires_grad=True),
+        torch.randn(40, 12, requires_grad=True),
+    )
     labels = torch.randint(40, (70,))
     expected = torch.nn.functional.cross_entropy(hidden @ weight.T, labels)
     loss = pretrain.LinearCrossEntropy.apply(hidden, weight, labels, 16)

@@ -1,4 +1,5 @@
-"""Models from folders and from the Hub: read as what they say they are, or refused in one sentence."""
+"""Models from folders and from the Hub: read as what they say they are, or refused in one
+sentence."""
 
 import json
 import shutil
@@ -91,10 +92,19 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: weights(f, lambda s: {k: v for k, v in s.items() if k != LAST}),
         f"lack 1 tensors that config.json asks for, e.g. {LAST}",
     ),
-    "all renamed": (lambda f: weights(f, lambda s: {f"x.{k}": v for k, v in s.items()}), "lack 37 tensors"),
+    "all renamed": (
+        lambda f: weights(f, lambda s: {f"x.{k}": v for k, v in s.items()}),
+        "lack 37 tensors",
+    ),
     "more layers": (lambda f: config(f, num_hidden_layers=3), "lack 16 tensors"),
-    "fewer layers": (lambda f: config(f, num_hidden_layers=1), "hold 16 tensors that config.json has no place"),
-    "mis-shaped": (lambda f: config(f, intermediate_size=64), "has the shape (48,) and config.json asks for (64,)"),
+    "fewer layers": (
+        lambda f: config(f, num_hidden_layers=1),
+        "hold 16 tensors that config.json has no place",
+    ),
+    "mis-shaped": (
+        lambda f: config(f, intermediate_size=64),
+        "has the shape (48,) and config.json asks for (64,)",
+    ),
     "not a number": (
         lambda f: weights(f, lambda s: s | {LAST: s[LAST] * torch.nan}),
         f"{LAST} holds numbers that are not finite",
@@ -106,33 +116,56 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty weights": (lambda f: cut(f, "model.safetensors", 0), "its files are damaged"),
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "no file named model.safetensors"),
     "Git LFS": (lambda f: (f / "model.safetensors").write_text(LFS), "run `git lfs pull`"),
-    "tokenizer in Git LFS": (lambda f: (f / "tokenizer.json").write_text(LFS), "run `git lfs pull`"),
+    "tokenizer in Git LFS": (
+        lambda f: (f / "tokenizer.json").write_text(LFS),
+        "run `git lfs pull`",
+    ),
     "damaged pickle": (as_pickle, "its files are damaged"),
     "no tokenizer": (without_tokenizer, "has no tokenizer: tokenizer.json or vocab.txt is missing"),
     "truncated tokenizer": (lambda f: cut(f, "tokenizer.json", 300), "its files are damaged"),
     "truncated config": (lambda f: cut(f, "config.json", 30), "is not a valid JSON file"),
     "config is a list": (lambda f: (f / "config.json").write_text("[]"), "Unrecognized model"),
-    "tokenizer of another model": (fewer_rows, "ids go up to 62 and the embedding matrix has 40 rows"),
+    "tokenizer of another model": (
+        fewer_rows,
+        "ids go up to 62 and the embedding matrix has 40 rows",
+    ),
     "unknown setting": (
         lambda f: (f / "sentence_encoder.json").write_text('{"pool": "cls"}'),
         "sentence_encoder.json: unknown setting 'pool'",
     ),
-    "wrong type": (lambda f: with_head(f, eval_head="no"), "eval_head must be true or false, got 'no'"),
-    "wrong pooling": (lambda f: with_head(f, pooling="max"), "sentence_encoder.json: unknown pooling 'max'"),
+    "wrong type": (
+        lambda f: with_head(f, eval_head="no"),
+        "eval_head must be true or false, got 'no'",
+    ),
+    "wrong pooling": (
+        lambda f: with_head(f, pooling="max"),
+        "sentence_encoder.json: unknown pooling 'max'",
+    ),
     "wrong head": (lambda f: with_head(f, head="mlp"), "sentence_encoder.json: unknown head 'mlp'"),
     "settings are no JSON": (lambda f: (f / "sentence_encoder.json").write_text("{"), "is no JSON"),
-    "settings are a list": (lambda f: (f / "sentence_encoder.json").write_text("[]"), "must hold an object"),
-    "no head": (lambda f: with_head(f, eval_head=True), "head.safetensors, the weights of its head, is missing"),
+    "settings are a list": (
+        lambda f: (f / "sentence_encoder.json").write_text("[]"),
+        "must hold an object",
+    ),
+    "no head": (
+        lambda f: with_head(f, eval_head=True),
+        "head.safetensors, the weights of its head, is missing",
+    ),
     "truncated head": (lambda f: with_head(f, b""), "head.safetensors does not hold"),
     "head without settings": (
         lambda f: (f / "head.safetensors").write_bytes(b""),
         "sentence_encoder.json, which says what head.safetensors is, is missing",
     ),
     "not a number in the head": (
-        lambda f: with_head(f, {"0.weight": torch.full((32, 32), torch.inf), "0.bias": torch.ones(32)}),
+        lambda f: with_head(
+            f, {"0.weight": torch.full((32, 32), torch.inf), "0.bias": torch.ones(32)}
+        ),
         "0.weight holds numbers that are not finite",
     ),
-    "another head": (lambda f: with_head(f, {"0.weight": torch.ones(3, 3)}), "the weights of the head 'tanh'"),
+    "another head": (
+        lambda f: with_head(f, {"0.weight": torch.ones(3, 3)}),
+        "the weights of the head 'tanh'",
+    ),
 }
 
 
@@ -155,7 +188,9 @@ def test_a_damaged_model_is_one_sentence(folder, damage, capfd) -> None:
 
 def test_a_vocabulary_without_its_merges_is_no_tokenizer(folder) -> None:
     without_tokenizer(folder)
-    (folder / "vocab.json").write_text(json.dumps({w: i for i, w in enumerate(["<s>", "</s>", "<unk>", *"abcdef"])}))
+    (folder / "vocab.json").write_text(
+        json.dumps({w: i for i, w in enumerate(["<s>", "</s>", "<unk>", *"abcdef"])})
+    )
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "RobertaTokenizer"}')
     assert "its files are damaged" in refusal(folder)
 
@@ -169,7 +204,9 @@ def test_an_encoder_decoder_is_refused(tmp_path) -> None:
 def test_program_code_beside_a_model_is_never_run(folder, tmp_path) -> None:
     trace = tmp_path / "ran"
     (folder / "code.py").write_text(f"open({str(trace)!r}, 'w').close()\n")
-    config(folder, model_type="own", auto_map={"AutoConfig": "code.Config", "AutoModel": "code.Model"})
+    config(
+        folder, model_type="own", auto_map={"AutoConfig": "code.Config", "AutoModel": "code.Model"}
+    )
     assert "program code of its own" in refusal(folder)
     with pytest.raises(ValueError, match="program code of its own"):
         fitting_pooling(folder)
@@ -211,7 +248,11 @@ def test_old_names_of_layer_norm_and_stored_positions_are_no_damage(folder) -> N
 
     def old(state: dict) -> dict:
         names = {
-            k: k.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+            k: (
+                k.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
+                    "LayerNorm.bias", "LayerNorm.beta"
+                )
+            )
             for k in state
         }
         renamed = {f"bert.{names[k]}": v for k, v in state.items()}
@@ -221,11 +262,27 @@ def test_old_names_of_layer_norm_and_stored_positions_are_no_damage(folder) -> N
     assert np.array_equal(Encoder.load(folder).encode(SENTENCES), expected)
 
 
-# --- sentence-transformers -----------------------------------------------------------------------------------
+# --- sentence-transformers
+# -----------------------------------------------------------------------------------
 
-TRANSFORMER = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}
-POOLING = {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}
-NORMALIZE = {"idx": 2, "name": "2", "path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}
+TRANSFORMER = {
+    "idx": 0,
+    "name": "0",
+    "path": "",
+    "type": "sentence_transformers.models.Transformer",
+}
+POOLING = {
+    "idx": 1,
+    "name": "1",
+    "path": "1_Pooling",
+    "type": "sentence_transformers.models.Pooling",
+}
+NORMALIZE = {
+    "idx": 2,
+    "name": "2",
+    "path": "2_Normalize",
+    "type": "sentence_transformers.models.Normalize",
+}
 
 
 def modules(folder: Path, pooling: dict, *more: dict, **transformer) -> Path:
@@ -317,8 +374,14 @@ def module_of(kind: str, path: str = "2_More") -> dict:
 
 WITHOUT_COUNTERPART: dict[str, tuple[Callable[[Path], object], str]] = {
     "max": (lambda f: modules(f, {"pooling_mode_max_tokens": True}), "the pooling max"),
-    "weighted": (lambda f: modules(f, {"pooling_mode": "weightedmean"}), "the pooling weightedmean"),
-    "root": (lambda f: modules(f, {"pooling_mode_mean_sqrt_len_tokens": True}), "mean_sqrt_len_tokens"),
+    "weighted": (
+        lambda f: modules(f, {"pooling_mode": "weightedmean"}),
+        "the pooling weightedmean",
+    ),
+    "root": (
+        lambda f: modules(f, {"pooling_mode_mean_sqrt_len_tokens": True}),
+        "mean_sqrt_len_tokens",
+    ),
     "two": (
         lambda f: modules(f, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}),
         "the pooling cls + mean",
@@ -343,11 +406,17 @@ WITHOUT_COUNTERPART: dict[str, tuple[Callable[[Path], object], str]] = {
         "the prompt 'query: '",
     ),
     "cut vectors": (
-        lambda f: (modules(f, {}), (f / "config_sentence_transformers.json").write_text('{"truncate_dim": 8}')),
+        lambda f: (
+            modules(f, {}),
+            (f / "config_sentence_transformers.json").write_text('{"truncate_dim": 8}'),
+        ),
         "cut to 8",
     ),
     "another task": (lambda f: modules(f, {}, transformer_task="fill-mask"), "the task fill-mask"),
-    "arguments": (lambda f: modules(f, {}, tokenizer_args={"padding_side": "left"}), "padding_side"),
+    "arguments": (
+        lambda f: modules(f, {}, tokenizer_args={"padding_side": "left"}),
+        "padding_side",
+    ),
 }
 
 
@@ -367,9 +436,17 @@ def test_what_has_no_counterpart_is_refused_unless_a_pooling_is_named(folder, ca
         ("modules.json", '[{"type": 3}]', "must list objects with type and path"),
         ("modules.json", "[", "is no JSON"),
         ("modules.json", None, "modules.json, which says what 1_Pooling is, is missing"),
-        ("1_Pooling/config.json", None, "1_Pooling/config.json, which modules.json names, is missing"),
+        (
+            "1_Pooling/config.json",
+            None,
+            "1_Pooling/config.json, which modules.json names, is missing",
+        ),
         ("1_Pooling/config.json", "[]", "must hold an object"),
-        ("sentence_bert_config.json", '{"max_seq_length": "9"}', "max_seq_length must be a positive number"),
+        (
+            "sentence_bert_config.json",
+            '{"max_seq_length": "9"}',
+            "max_seq_length must be a positive number",
+        ),
     ],
 )
 def test_a_damaged_description_is_one_sentence(folder, name, content, message) -> None:

@@ -1,4 +1,5 @@
-"""Recipes and profiles: what a field may hold, what the papers say it holds, and what a run is recorded by."""
+"""Recipes and profiles: what a field may hold, what the papers say it holds, and what a run is
+recorded by."""
 
 import math
 import subprocess
@@ -35,7 +36,17 @@ def printed(name: str) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_no_field_takes_a_value_of_another_type(name):
-    wrong: list[object] = [None, [], ["0.1"], {}, math.nan, math.inf, object(), b"0.1", np.array([1.0, 2.0])]
+    wrong: list[object] = [
+        None,
+        [],
+        ["0.1"],
+        {},
+        math.nan,
+        math.inf,
+        object(),
+        b"0.1",
+        np.array([1.0, 2.0]),
+    ]
     if TYPES[name] is not str:
         wrong += ["none", "nein", "0,1", "abc", ""]
     if TYPES[name] is bool:
@@ -50,7 +61,14 @@ def test_no_field_takes_a_value_of_another_type(name):
 
 
 def test_numbers_are_taken_as_the_type_that_the_field_has():
-    chosen = recipe("mini_simcse", batch_size=1e2, lr=1, dropout=np.float32(0.5), epochs=np.int64(3), whiten=np.True_)
+    chosen = recipe(
+        "mini_simcse",
+        batch_size=1e2,
+        lr=1,
+        dropout=np.float32(0.5),
+        epochs=np.int64(3),
+        whiten=np.True_,
+    )
     taken = (chosen.batch_size, chosen.lr, chosen.dropout, chosen.epochs, chosen.whiten)
     assert taken == (100, 1.0, 0.5, 3, True)
     assert [type(value) for value in taken] == [int, float, float, int, bool]
@@ -87,7 +105,9 @@ def test_numbers_are_taken_as_the_type_that_the_field_has():
 )
 def test_ranges(name, wrong, right):
     for value in wrong:
-        with pytest.raises(ValueError, match=rf"^{name} must be .*got {value!r}".replace("+", r"\+")):
+        with pytest.raises(
+            ValueError, match=rf"^{name} must be .*got {value!r}".replace("+", r"\+")
+        ):
             recipe("mini_simcse").changed(**{name: value})
     for value in right:
         assert getattr(recipe("mini_simcse").changed(**{name: value}), name) == value
@@ -95,9 +115,11 @@ def test_ranges(name, wrong, right):
 
 @pytest.mark.parametrize("name", ["rate1", "rate2", "positive_rate"])
 def test_rates_are_shares(name):
-    part, value = {"rate1": ("view1", "dropout"), "rate2": ("view2", "dropout"), "positive_rate": ("positive", "crop")}[
-        name
-    ]
+    part, value = {
+        "rate1": ("view1", "dropout"),
+        "rate2": ("view2", "dropout"),
+        "positive_rate": ("positive", "crop"),
+    }[name]
     for wrong in (-0.1, 1.1, 5):
         with pytest.raises(ValueError, match=f"{name} must be a number, in "):
             recipe("mini_simcse").changed(**{part: value, name: wrong})
@@ -175,7 +197,10 @@ def test_a_name_is_not_empty(name):
         ({"loss": "simsiam"}, "need each other"),
         ({"head": "simsiam", "loss": "simsiam", "negative": "una"}, "has no negatives"),
         ({"positive": "identical", "view2": "shuffle"}, "encodes once"),
-        ({"negative": "sda", "negative_mode": "margin", "loss": "nt_xent"}, "form of the loss 'info_nce'"),
+        (
+            {"negative": "sda", "negative_mode": "margin", "loss": "nt_xent"},
+            "form of the loss 'info_nce'",
+        ),
         ({"positive": "sda", "rule": "negation", "negative": "sda"}, "hard negatives"),
         ({"chunk_size": 8, "view1": "shuffle"}, "without view1"),
         ({"chunk_size": 8, "head": "bn_mlp"}, "batch norm"),
@@ -251,7 +276,9 @@ def test_a_papers_recipe_is_what_its_paper_and_code_say(name):
 def test_nothing_that_a_papers_recipe_uses_is_without_a_source(name):
     chosen = recipe(name)
     changed = {
-        f.name for f in fields(Recipe) if f.name not in ("name", "source") and getattr(chosen, f.name) != f.default
+        f.name
+        for f in fields(Recipe)
+        if f.name not in ("name", "source") and getattr(chosen, f.name) != f.default
     }
     assert set(printed(name)) == {*chosen.in_use(), *changed}
 
@@ -260,18 +287,29 @@ def test_the_settings_name_a_place_for_every_value_and_each_value_once():
     assert list(SETTINGS.columns) == ["recipe", "field", "value", "source"]
     assert set(SETTINGS["recipe"]) == set(PAPER_RECIPES)
     assert not SETTINGS.duplicated(["recipe", "field"]).any()
-    assert SETTINGS["source"].str.contains(r"§|line|Table|Fig\.|Eq\.|lr_scheduler_type|early stopping|: ").all()
+    assert (
+        SETTINGS["source"]
+        .str.contains(r"§|line|Table|Fig\.|Eq\.|lr_scheduler_type|early stopping|: ")
+        .all()
+    )
 
 
 @pytest.mark.parametrize("name", PAPER_GRIDS)
 def test_a_papers_table_trains_its_recipe_but_for_what_its_cells_say(name):
     """A default that no paper states reaches a table only where it is listed here."""
-    own = {"synonyms": "wordnet", "representation_strength": 0.1, "dn_nouns": False, "head_init": "torch"}
+    own = {
+        "synonyms": "wordnet",
+        "representation_strength": 0.1,
+        "dn_nouns": False,
+        "head_init": "torch",
+    }
     for cell in grids.read(name).cells:
         _, wanted, _ = experiment.resolve(grids.read(name).profile, **cell.set)
         known = {**own, **printed(wanted.name), **cell.set, "backbone": wanted.backbone}
         off = {"rate1": 0.0, "rate2": 0.0}
-        assert {k: v for k, v in wanted.in_use().items() if v != {**off, **known}.get(k)} == {}, cell.row
+        assert {k: v for k, v in wanted.in_use().items() if v != {**off, **known}.get(k)} == {}, (
+            cell.row
+        )
 
 
 def test_tables_whose_rows_were_trained_longer_or_weighted_otherwise():
@@ -280,7 +318,12 @@ def test_tables_whose_rows_were_trained_longer_or_weighted_otherwise():
         for cell in grids.read(name).cells:
             of[cell.row] = experiment.resolve("full", **cell.set)[1]
     epochs = {row: wanted.epochs for row, wanted in of.items() if wanted.positive == "file"}
-    assert epochs == {"sentence_aug": 30, "projection_head": 100, "ours_none": 30, "ours_hidden_600": 100}
+    assert epochs == {
+        "sentence_aug": 30,
+        "projection_head": 100,
+        "ours_none": 30,
+        "ours_hidden_600": 100,
+    }
     assert {row for row, wanted in of.items() if wanted.loss_weight != 0.15} == {"consert_simsiam"}
     assert of["consert_simsiam"].loss_weight == 2.0
     assert all(wanted.head_init == "torch" and wanted.head_per_view for wanted in of.values())
@@ -309,7 +352,9 @@ def test_profiles_are_as_large_as_the_papers_and_the_readme_say():
 @pytest.mark.parametrize("name", SMALL_GRIDS)
 def test_the_committed_results_are_runs_of_the_recipes_at_the_size_of_the_profile(name):
     grid = grids.read(name)
-    found = grids.collect(grid, pd.concat([pd.read_csv(path) for path in sorted(paths.RESULTS.glob("*.csv"))]))
+    found = grids.collect(
+        grid, pd.concat([pd.read_csv(path) for path in sorted(paths.RESULTS.glob("*.csv"))])
+    )
     trained = found[found["max_steps"] > 0]
     usual = trained[trained["corpus"] == profile("small").corpus]
     assert set(found["row"]) == {cell.row for cell in grid.cells}
@@ -318,9 +363,26 @@ def test_the_committed_results_are_runs_of_the_recipes_at_the_size_of_the_profil
 
 
 def test_mini_recipes_are_made_for_speed_and_keep_their_own_ways():
-    own = {"bucket": True, "drop_last": True, "bias_correction": True, "warmup_from_zero": False, "head_init": "bert"}
-    own |= {"head_per_view": False, "eval_restarts": False, "eval_at_epoch_ends": False, "dn_nouns": False}
-    own |= {"dev_max_length": 0, "test_max_length": 0, "max_length": 64, "grad_clip": 1.0, "patience": 0}
+    own = {
+        "bucket": True,
+        "drop_last": True,
+        "bias_correction": True,
+        "warmup_from_zero": False,
+        "head_init": "bert",
+    }
+    own |= {
+        "head_per_view": False,
+        "eval_restarts": False,
+        "eval_at_epoch_ends": False,
+        "dn_nouns": False,
+    }
+    own |= {
+        "dev_max_length": 0,
+        "test_max_length": 0,
+        "max_length": 64,
+        "grad_clip": 1.0,
+        "patience": 0,
+    }
     for chosen in (r for r in RECIPES.values() if r.name.startswith("mini_")):
         assert {name: getattr(chosen, name) for name in own} == own, chosen.name
     assert not any(recipe(name).bucket for name in PAPER_RECIPES)
@@ -342,7 +404,9 @@ def test_what_moves_numbers_is_recorded_and_what_saves_memory_is_not():
 
 def test_show_prints_every_field_in_use():
     command = [sys.executable, "-m", "lib", "recipes", "show", "paper_una_bert"]
-    lines = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout.splitlines()[1:]
+    lines = subprocess.run(
+        command, cwd=paths.ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()[1:]
     shown = dict(line.split(maxsplit=1) for line in lines if not line.endswith(":"))
     assert shown == {name: str(value) for name, value in recipe("paper_una_bert").in_use().items()}
     assert (shown["bucket"], shown["grad_clip"], shown["dev_max_length"]) == ("False", "0.0", "32")
@@ -350,7 +414,10 @@ def test_show_prints_every_field_in_use():
 
 def test_every_field_has_one_part() -> None:
     names = [name for part in recipes.PARTS.values() for name in part.values()]
-    assert len(names) == len(set(names)) and set(names) == {f.name for f in fields(Recipe)} - {"name", "source"}
+    assert len(names) == len(set(names)) and set(names) == {f.name for f in fields(Recipe)} - {
+        "name",
+        "source",
+    }
 
 
 @pytest.mark.parametrize(
@@ -374,4 +441,9 @@ def test_the_later_base_wins_and_the_recipe_over_all(tmp_path) -> None:
     rows = "x: {source: s, base: [a, b]}\n  y: {source: s, base: [b, a], optimiser: {warmup: 0.5}}"
     (tmp_path / "r.yaml").write_text(f"bases:\n  {bases}\nrecipes:\n  {rows}\n")
     found = recipes._read(tmp_path / "r.yaml")
-    assert (found["x"].lr, found["x"].warmup, found["y"].lr, found["y"].warmup) == (2.0, 0.1, 1.0, 0.5)
+    assert (found["x"].lr, found["x"].warmup, found["y"].lr, found["y"].warmup) == (
+        2.0,
+        0.1,
+        1.0,
+        0.5,
+    )

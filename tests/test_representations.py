@@ -8,7 +8,9 @@ import torch
 from lib.augment import representations
 from lib.augment.representations import REPRESENTATIONS
 
-Z = torch.randn(40, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * torch.arange(1, 7)
+Z = torch.randn(
+    40, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+) * torch.arange(1, 7)
 
 
 @pytest.mark.parametrize("name", REPRESENTATIONS)
@@ -39,7 +41,9 @@ def test_interpolation_goes_towards_the_nearest_other_sample():
 
 def test_extrapolation_stretches_about_the_centre():
     moved = representations.extrapolate(Z, 0.5)
-    assert torch.allclose(moved.mean(0), Z.mean(0)) and torch.allclose(moved - Z.mean(0), 1.5 * (Z - Z.mean(0)))
+    assert torch.allclose(moved.mean(0), Z.mean(0)) and torch.allclose(
+        moved - Z.mean(0), 1.5 * (Z - Z.mean(0))
+    )
 
 
 def test_linear_sampling_adds_a_difference_of_two_samples():
@@ -49,9 +53,16 @@ def test_linear_sampling_adds_a_difference_of_two_samples():
     assert all((differences - s).abs().amax(-1).min() < 1e-9 for s in shift)
     assert torch.allclose(representations.sample_linearly(Z, 0.25, seeded()) - Z, 0.25 * shift)
     many = Z.repeat(500, 1)
-    shifts, variance = representations.sample_linearly(many, 1.0, seeded()) - many, Z.var(0, correction=0)
-    assert torch.allclose(shifts.square().mean(0), 2 * variance, rtol=0.05)  # two samples, drawn apart
-    assert (((many - Z.mean(0)) * shifts).mean(0).abs() < 0.05 * variance).all()  # and apart from the sample itself
+    shifts, variance = (
+        representations.sample_linearly(many, 1.0, seeded()) - many,
+        Z.var(0, correction=0),
+    )
+    assert torch.allclose(
+        shifts.square().mean(0), 2 * variance, rtol=0.05
+    )  # two samples, drawn apart
+    assert (
+        ((many - Z.mean(0)) * shifts).mean(0).abs() < 0.05 * variance
+    ).all()  # and apart from the sample itself
 
 
 def test_gaussian_noise_has_each_features_size():
@@ -60,7 +71,9 @@ def test_gaussian_noise_has_each_features_size():
     for j in range(Z.shape[1]):
         sigma = math.sqrt(sum((v - Z[:, j].mean()).item() ** 2 for v in Z[:, j]) / len(Z))
         for i in range(len(Z)):
-            assert moved[i, j].item() == pytest.approx(Z[i, j].item() + 0.2 * noise[i, j].item() * sigma)
+            assert moved[i, j].item() == pytest.approx(
+                Z[i, j].item() + 0.2 * noise[i, j].item() * sigma
+            )
 
 
 @pytest.mark.parametrize("name", ["add_gaussian", "jitter_pca"])

@@ -1,4 +1,5 @@
-"""The robustness benchmark: its instruments find planted faults, and find none where there is none."""
+"""The robustness benchmark: its instruments find planted faults, and find none where there is
+none."""
 
 import json
 import os
@@ -42,7 +43,8 @@ def jammed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "fault"), [(whole, None), (appended, "wrong"), (littered, "leftovers"), (jammed, "stuck")]
+    ("work", "fault"),
+    [(whole, None), (appended, "wrong"), (littered, "leftovers"), (jammed, "stuck")],
 )
 def test_a_campaign_of_kills_finds_what_is_planted(work, fault, tmp_path, capfd) -> None:
     count = kills.campaign(kills.Work("planted", work), 8, random.Random(0), tmp_path)
@@ -73,7 +75,9 @@ def test_a_race_finds_a_lost_row(tmp_path) -> None:
     assert races.run(races.Race("", 3, careful, complete), 2, tmp_path / "careful").defects == 0
 
 
-def test_damaged_files_are_refused_or_read_and_a_silent_reader_is_found(tmp_path, monkeypatch) -> None:
+def test_damaged_files_are_refused_or_read_and_a_silent_reader_is_found(
+    tmp_path, monkeypatch
+) -> None:
     counts = list(fuzz.fuzz_readers(12, random.Random(0), tmp_path))
     assert sum(count.refused for count in counts) > 50
     assert [count for count in counts if count.defects] == []
@@ -93,8 +97,13 @@ def test_the_table_adds_up() -> None:
 
 def test_a_campaign_run_alone_leaves_the_others_in_the_table(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(report, "TARGET", tmp_path)
-    old = report.with_others([Count("kill: a", tries=2).row(), Count("race: b", tries=3).row()], "yesterday")
+    old = report.with_others(
+        [Count("kill: a", tries=2).row(), Count("race: b", tries=3).row()], "yesterday"
+    )
     (tmp_path / "robustness.json").write_text(json.dumps(old))
     new = report.with_others([Count("race: b", tries=4).row()], "today")
     assert new["made"] == {"kill": "yesterday", "race": "today"}
-    assert [(row["campaign"], row["tries"]) for row in new["rows"]] == [("kill: a", 2), ("race: b", 4)]
+    assert [(row["campaign"], row["tries"]) for row in new["rows"]] == [
+        ("kill: a", 2),
+        ("race: b", 4),
+    ]

@@ -20,7 +20,10 @@ from lib.runs import Run, collect, environment, parameters, peak_rss_gib, run_id
 from tools import table
 
 IMPORTS = "import numpy as np\n%matplotlib inline"
-CELL = 'beta: float = 0.5  # share\nradius: int = 4000\nprofile: str = "mini"\nmax_steps: int | None = None'
+CELL = (
+    'beta: float = 0.5  # share\nradius: int = 4000\nprofile: str = "mini"\nmax_steps: int | None ='
+    " None"
+)
 CALL = "p = parameters(globals())"
 DEFAULTS = {"beta": 0.5, "radius": 4000, "profile": "mini", "max_steps": None}
 
@@ -30,14 +33,20 @@ def test_parameters_without_injection():
 
 
 def test_parameters_with_injection():
-    namespace = {"In": ["", IMPORTS, CELL, "# Parameters\nbeta = 0.3\nmax_steps = 5\n", CALL], **DEFAULTS}
+    namespace = {
+        "In": ["", IMPORTS, CELL, "# Parameters\nbeta = 0.3\nmax_steps = 5\n", CALL],
+        **DEFAULTS,
+    }
     namespace.update(beta=0.3, max_steps=5)
     assert parameters(namespace) == {**DEFAULTS, "beta": 0.3, "max_steps": 5}
 
 
 @pytest.mark.parametrize(
     ("injected", "message"),
-    [("bata = 0.3", "no parameter 'bata': did you mean 'beta'"), ("zzz = 1", "'zzz': it has beta, radius, profile")],
+    [
+        ("bata = 0.3", "no parameter 'bata': did you mean 'beta'"),
+        ("zzz = 1", "'zzz': it has beta, radius, profile"),
+    ],
 )
 def test_a_misspelt_parameter_is_an_error(injected, message):
     with pytest.raises(ValueError, match=message):
@@ -57,7 +66,9 @@ def test_cells_may_be_run_again_and_out_of_order(cells):
     assert parameters({"In": cells, **DEFAULTS}) == DEFAULTS
 
 
-@pytest.mark.parametrize("namespace", [{}, {"In": ["", CALL]}, {"In": ["", "%matplotlib inline", "x = 1", CALL]}])
+@pytest.mark.parametrize(
+    "namespace", [{}, {"In": ["", CALL]}, {"In": ["", "%matplotlib inline", "x = 1", CALL]}]
+)
 def test_outside_a_notebook_is_an_error(namespace):
     with pytest.raises(ValueError, match="after the parameters cell"):
         parameters(namespace)
@@ -91,10 +102,14 @@ def test_a_real_papermill_execution(tmp_path, name, fails):
 
 
 def test_run_id_is_stable_across_processes():
-    code = "from lib.runs import run_id; print(run_id('r', {'lr': 3e-4, 'b': [1, None], 'a': 'é'}, 7))"
+    code = (
+        "from lib.runs import run_id; print(run_id('r', {'lr': 3e-4, 'b': [1, None], 'a': 'é'}, 7))"
+    )
     root = Path(runs.__file__).parent.parent
     environment = {**os.environ, "PYTHONHASHSEED": "5"}
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=environment, capture_output=True, text=True
+    )
     mine = run_id("r", {"a": "é", "b": [1, None], "lr": 3e-4}, 7)
     assert done.stdout.strip() == mine
     recipe, digits, seed = mine.split("-")
@@ -129,10 +144,18 @@ def test_run_folder(tmp_path, monkeypatch):
     saved = json.loads((run.folder / "params.json").read_text())
     known = {"run_id": run.id, "recipe": "rec", "seed": 3, "results_version": runs.RESULTS_VERSION}
     assert saved == {**known, "lr": 0.1, "steps_": None, "data": {"corpus": "aa"}}
-    run.finish({"score": np.float32(0.5), "steps": np.int64(4)}, [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}])
+    run.finish(
+        {"score": np.float32(0.5), "steps": np.int64(4)},
+        [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}],
+    )
     assert run.metrics == {"score": 0.5, "steps": 4}
     assert run.history()["loss"].tolist() == [2.0, 1.0]
-    assert sorted(p.name for p in run.folder.iterdir()) == ["env.json", "history.csv", "metrics.json", "params.json"]
+    assert sorted(p.name for p in run.folder.iterdir()) == [
+        "env.json",
+        "history.csv",
+        "metrics.json",
+        "params.json",
+    ]
     monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path / "elsewhere"))
     assert Run("nb", "rec", 3, {}, {}).folder.parent == (tmp_path / "elsewhere").resolve() / "nb"
 
@@ -176,7 +199,9 @@ def test_a_damaged_file_is_named(tmp_path, name, content):
     if content is None and name == "metrics.json":
         assert collect(tmp_path).empty
         return
-    with pytest.raises(ValueError, match=rf"{run.id}/{name.replace('.', '[.]')} is damaged .*: remove its folder"):
+    with pytest.raises(
+        ValueError, match=rf"{run.id}/{name.replace('.', '[.]')} is damaged .*: remove its folder"
+    ):
         collect(tmp_path)
 
 
@@ -235,7 +260,9 @@ def test_environment_without_git(monkeypatch):
 def test_environment_names_the_device_that_computes(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(
-        torch.cuda, "get_device_name", lambda device=None: f"GPU {torch.device(device or 'cuda:0').index}"
+        torch.cuda,
+        "get_device_name",
+        lambda device=None: f"GPU {torch.device(device or 'cuda:0').index}",
     )
     names = {name: environment(name)["machine"] for name in ("cpu", "cuda:0", "cuda:1")}
     assert names == {"cpu": runs.cpu_name(), "cuda:0": "GPU 0", "cuda:1": "GPU 1"}
@@ -265,7 +292,9 @@ def test_peak_rss_is_in_gib():
     assert 0.3 < peak_rss_gib() < 64 and block.sum() > 0
 
 
-def finished(folder: Path, notebook: str, name: str, seed: int, profile: str, score: float) -> runs.Run:
+def finished(
+    folder: Path, notebook: str, name: str, seed: int, profile: str, score: float
+) -> runs.Run:
     record = runs.Run(notebook, name, seed, {"profile": profile, "max_steps": 10}, {}, folder)
     record.start()
     record.finish({"stsb_dev_spearman_last": score})
@@ -290,11 +319,19 @@ def test_results_hold_runs_on_real_data_once(tmp_path: Path) -> None:
 def test_the_table_of_results_is_sorted_by_seed_within_a_recipe(tmp_path: Path) -> None:
     for seed in (11, 2, 1):
         for steps in (10, 20, 30):
-            record = runs.Run("n", "r", seed, {"profile": "small", "max_steps": 5, "lr": steps}, {}, tmp_path / "a")
+            record = runs.Run(
+                "n",
+                "r",
+                seed,
+                {"profile": "small", "max_steps": 5, "lr": steps},
+                {},
+                tmp_path / "a",
+            )
             record.start()
             record.finish({"stsb_dev_spearman_last": 1.0})
     assert (
-        pd.read_csv(runs.save_results("n", tmp_path / "a", tmp_path))["seed"].tolist() == [1] * 3 + [2] * 3 + [11] * 3
+        pd.read_csv(runs.save_results("n", tmp_path / "a", tmp_path))["seed"].tolist()
+        == [1] * 3 + [2] * 3 + [11] * 3
     )
 
 
@@ -333,10 +370,14 @@ def test_committed_tables_are_those_of_the_results() -> None:
     results = pd.read_csv(paths.RESULTS / "02_simcse.csv")
     content = table.headline(results)
     assert " ± " in content
-    foreign = results[results["recipe"] == "mini_simcse"].tail(1).assign(temperature=0.5, run_id="x")
+    foreign = (
+        results[results["recipe"] == "mini_simcse"].tail(1).assign(temperature=0.5, run_id="x")
+    )
     assert table.headline(pd.concat([results, foreign], ignore_index=True)) == content
     for text in (paths.ROOT / "README.md", paths.MINI_BERT / "README.md"):
-        assert f"<!-- headline: begin -->\n{content}\n<!-- headline: end -->" in text.read_text(encoding="utf-8")
+        assert f"<!-- headline: begin -->\n{content}\n<!-- headline: end -->" in text.read_text(
+            encoding="utf-8"
+        )
 
 
 def test_committed_checksums_are_those_of_the_files() -> None:
@@ -348,5 +389,6 @@ def test_committed_checksums_are_those_of_the_files() -> None:
         *paths.MINI_SPACY.rglob("model"),
     ):
         assert (
-            f"| {path.relative_to(paths.DATA).as_posix()} | {path.stat().st_size:,} | `{files.sha256(path)}` |" in text
+            f"| {path.relative_to(paths.DATA).as_posix()} | {path.stat().st_size:,} |"
+            f" `{files.sha256(path)}` |" in text
         )

@@ -36,8 +36,8 @@ class Fixed:
         return self.chance if size is None else np.full(size, self.chance)
 
 
-# Sentence: punctuation in the paper's order, modal verbs with "must", double negation and negation with the prefix
-# "It is not true that".
+# Sentence: punctuation in the paper's order, modal verbs with "must", double negation and negation
+# with the prefix "It is not true that".
 PINNED = {
     "He travelled widely in Europe.": (
         "He, travelled widely in Europe.",
@@ -64,9 +64,19 @@ PINNED = {
         SAME,
         "Did they not win the game?",
     ),
-    "Who opened the door?": ("Who, opened the door?", "Who must open the door?", SAME, "Who did not open the door?"),
+    "Who opened the door?": (
+        "Who, opened the door?",
+        "Who must open the door?",
+        SAME,
+        "Who did not open the door?",
+    ),
     "Close the door.": ("Close the door!", SAME, SAME, "Do not close the door."),
-    "It doesn't rain.": ("It doesn't rain!", "It mustn't rain.", "It is not true that it does rain.", "It does rain."),
+    "It doesn't rain.": (
+        "It doesn't rain!",
+        "It mustn't rain.",
+        "It is not true that it does rain.",
+        "It does rain.",
+    ),
     "He is not tired.": (
         "He, is not tired.",
         "He must not be tired.",
@@ -74,7 +84,12 @@ PINNED = {
         "He is tired.",
     ),
     "I can't swim.": ("I, can't swim.", SAME, "It is not true that I can swim.", "I can swim."),
-    "We won't go home.": ("We, won't go home.", SAME, "It is not true that we will go home.", "We will go home."),
+    "We won't go home.": (
+        "We, won't go home.",
+        SAME,
+        "It is not true that we will go home.",
+        "We will go home.",
+    ),
     "They will leave tomorrow.": (
         "They, will leave tomorrow.",
         "They will have to leave tomorrow.",
@@ -135,7 +150,12 @@ PINNED = {
         'It is not true that "I agree," she did not say.',
         '"I agree," she did not say.',
     ),
-    "The end of the story": ("The end of the story!", SAME, SAME, "It is not true that the end of the story"),
+    "The end of the story": (
+        "The end of the story!",
+        SAME,
+        SAME,
+        "It is not true that the end of the story",
+    ),
     "Dogs bark and cats sleep.": (
         "Dogs, bark and cats sleep.",
         "Dogs must bark and cats sleep.",
@@ -148,7 +168,12 @@ PINNED = {
         "It is not true that men are not playing football.",
         "Men are not playing football.",
     ),
-    "He never eats meat.": ("He, never eats meat.", SAME, "It is not true that he eats meat.", "He eats meat."),
+    "He never eats meat.": (
+        "He, never eats meat.",
+        SAME,
+        "It is not true that he eats meat.",
+        "He eats meat.",
+    ),
     "Do not touch it!": (SAME, SAME, SAME, "Do touch it!"),
     "I don't like apples.": (
         "I, don't like apples.",
@@ -181,14 +206,24 @@ PINNED = {
         "It is not true that the car (which he sold) was not red.",
         "The car (which he sold) was not red.",
     ),
-    "it works .": ("it, works .", "it must work .", "it is not true that it does not work .", "it does not work ."),
+    "it works .": (
+        "it, works .",
+        "it must work .",
+        "it is not true that it does not work .",
+        "it does not work .",
+    ),
     "Children buy apples and pears": (
         "Children, buy apples and pears",
         "Children must buy apples and pears",
         "It is not true that children do not buy apples and pears",
         "Children do not buy apples and pears",
     ),
-    "Why is the sky blue?": ("Why is the sky, blue?", "Why must the sky be blue?", SAME, "Why is the sky not blue?"),
+    "Why is the sky blue?": (
+        "Why is the sky, blue?",
+        "Why must the sky be blue?",
+        SAME,
+        "Why is the sky not blue?",
+    ),
     "I'd rather stay here, but she left.": (
         "I'd rather stay here, but she left!",
         SAME,
@@ -272,28 +307,50 @@ EXPECTED_OF_HARD = {
         "He did win some medals.",
     ),
     "No one came.": ("No one must come.", "It is not true that someone came.", "Someone came."),
-    "It no longer exists.": ("It no longer must exist.", "It is not true that it still exists.", "It still exists."),
+    "It no longer exists.": (
+        "It no longer must exist.",
+        "It is not true that it still exists.",
+        "It still exists.",
+    ),
     "German troops were there.": (
         "German troops must be there.",
         "It is not true that German troops were not there.",
         "German troops were not there.",
     ),
-    "12 people died.": ("12 people must die.", "It is not true that 12 people did not die.", "12 people did not die."),
+    "12 people died.": (
+        "12 people must die.",
+        "It is not true that 12 people did not die.",
+        "12 people did not die.",
+    ),
     "He moved to Paris and became a painter.": (
         "He had to move to Paris and became a painter.",
         "It is not true that he did not move to Paris and became a painter.",
         "He did not move to Paris and became a painter.",
     ),
-    "He used to live here.": (SAME, "It is not true that he did not use to live here.", "He did not use to live here."),
-    "He rewrote it.": ("He must rewrite it.", "It is not true that he did not rewrite it.", "He did not rewrite it."),
+    "He used to live here.": (
+        SAME,
+        "It is not true that he did not use to live here.",
+        "He did not use to live here.",
+    ),
+    "He rewrote it.": (
+        "He must rewrite it.",
+        "It is not true that he did not rewrite it.",
+        "He did not rewrite it.",
+    ),
 }
 
 
 @pytest.mark.parametrize("text", HARD)
 def test_hard_constructions(text):
     parse = tree(text, HARD[text])
-    found = (sda.modal_verbs(parse, Fixed(0)), sda.double_negation(parse, Fixed(2)), sda.negation(parse, Fixed(2)))
-    assert tuple(a.text for a in found) == tuple(text if new == SAME else new for new in EXPECTED_OF_HARD[text])
+    found = (
+        sda.modal_verbs(parse, Fixed(0)),
+        sda.double_negation(parse, Fixed(2)),
+        sda.negation(parse, Fixed(2)),
+    )
+    assert tuple(a.text for a in found) == tuple(
+        text if new == SAME else new for new in EXPECTED_OF_HARD[text]
+    )
 
 
 # Double negation, negation.
@@ -302,17 +359,38 @@ EXPECTED_OF_CLAUSES = {
         "The tower was not old and the bridge was not closed.",
         "The tower was not old and the bridge was closed.",
     ),
-    "She said that he was there.": ("She did not say that he was not there.", "She did not say that he was there."),
-    "She said that he was not there.": ("She did not say that he was there.", "She did not say that he was not there."),
-    "She said that it had no roof.": ("She did not say that it had some roof.", "She did not say that it had no roof."),
+    "She said that he was there.": (
+        "She did not say that he was not there.",
+        "She did not say that he was there.",
+    ),
+    "She said that he was not there.": (
+        "She did not say that he was there.",
+        "She did not say that he was not there.",
+    ),
+    "She said that it had no roof.": (
+        "She did not say that it had some roof.",
+        "She did not say that it had no roof.",
+    ),
     "If it has rained, he can stay and she must go.": (
         "If it has not rained, he can not stay and she must go.",
         "If it has rained, he can not stay and she must go.",
     ),
-    "It fell as was feared.": ("It is not true that it did not fall as was feared.", "It did not fall as was feared."),
-    "He wanted to be seen.": ("It is not true that he did not want to be seen.", "He did not want to be seen."),
-    "He claims to have won.": ("It is not true that he does not claim to have won.", "He does not claim to have won."),
-    "Is he ill or was he hurt?": ("Is he not ill or was he not hurt?", "Is he not ill or was he hurt?"),
+    "It fell as was feared.": (
+        "It is not true that it did not fall as was feared.",
+        "It did not fall as was feared.",
+    ),
+    "He wanted to be seen.": (
+        "It is not true that he did not want to be seen.",
+        "He did not want to be seen.",
+    ),
+    "He claims to have won.": (
+        "It is not true that he does not claim to have won.",
+        "He does not claim to have won.",
+    ),
+    "Is he ill or was he hurt?": (
+        "Is he not ill or was he not hurt?",
+        "Is he not ill or was he hurt?",
+    ),
     "The man who was seen": (SAME, "It is not true that the man who was seen"),
     "I have no money and no time.": (
         "It is not true that I have some money and no time.",
@@ -335,8 +413,14 @@ EXPECTED_OF_CLAUSES = {
         "As he is not ill and she has not left, they can stay.",
         "As he is ill and she has left, they can not stay.",
     ),
-    "Nobody knows nothing.": ("It is not true that somebody knows nothing.", "Somebody knows nothing."),
-    "He did not win with no help.": ("It is not true that he did win with no help.", "He did win with no help."),
+    "Nobody knows nothing.": (
+        "It is not true that somebody knows nothing.",
+        "Somebody knows nothing.",
+    ),
+    "He did not win with no help.": (
+        "It is not true that he did win with no help.",
+        "He did win with no help.",
+    ),
     "It is said that she had only left.": (
         "It is not true that it is not said that she had only left.",
         "It is not said that she had only left.",
@@ -362,7 +446,10 @@ def test_two_clauses_and_two_negatives(text):
         ("She has a dog.", "She does not have no dog."),
         ("He's a teacher.", "He's not no teacher."),
         ("Some people buy old books.", "Some people do not buy no old books."),
-        ("He travelled widely in Europe.", "It is not true that he did not travel widely in Europe."),
+        (
+            "He travelled widely in Europe.",
+            "It is not true that he did not travel widely in Europe.",
+        ),
         (
             "The tower was old and the bridge was closed.",
             "It is not true that the tower was not old and the bridge was closed.",
@@ -375,7 +462,9 @@ def test_no_before_a_noun_is_a_choice(text, expected):
     assert sda.ensemble(parse, Fixed(2), nouns=True).text == expected
     for rule in sda.RULES:
         with_nouns = {sda.apply(rule, parse, seed, nouns=True).text for seed in range(30)}
-        assert (expected in with_nouns) == (rule in ("double_negation", "ensemble")) or " that " in expected
+        assert (expected in with_nouns) == (
+            rule in ("double_negation", "ensemble")
+        ) or " that " in expected
 
 
 def test_clauses_that_take_a_comma():
@@ -417,16 +506,32 @@ def test_the_papers_example():
     """Table 1, in the variants that the algorithms give."""
     parse = tree("He travelled widely in Europe.", UNIVERSAL["He travelled widely in Europe."])
     assert sda.punctuation(parse, order="paper").text == "He, travelled widely in Europe."
-    assert sda.modal_verbs(parse, Fixed(0), perfect=True).text == "He must have travelled widely in Europe."
-    assert sda.double_negation(parse, Fixed(1)).text == "The fact is not that he did not travel widely in Europe."
+    assert (
+        sda.modal_verbs(parse, Fixed(0), perfect=True).text
+        == "He must have travelled widely in Europe."
+    )
+    assert (
+        sda.double_negation(parse, Fixed(1)).text
+        == "The fact is not that he did not travel widely in Europe."
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "choice", "chance", "expected"),
     [
         ("He travelled widely in Europe.", 0, 0.1, '"He" travelled widely in Europe.'),
-        ("When the bell rang the children ran home.", 0, 0.1, "When the bell rang, the children ran home."),
-        ("When the bell rang the children ran home.", 0, 0.9, "When the bell rang the children, ran home."),
+        (
+            "When the bell rang the children ran home.",
+            0,
+            0.1,
+            "When the bell rang, the children ran home.",
+        ),
+        (
+            "When the bell rang the children ran home.",
+            0,
+            0.9,
+            "When the bell rang the children, ran home.",
+        ),
         ("Close the door.", 0, 0.1, '"Close the door."'),
         ("Close the door.", 2, 0.9, "Close the door;"),
         ("Close the door.", 1, 0.9, "Close the door!"),
@@ -447,7 +552,14 @@ def test_an_emphasised_question_keeps_its_mark():
 @pytest.mark.parametrize(("closing", "expected"), [('"', '"Go!"'), (")", '"Go!)')])
 def test_the_final_mark_stands_before_closing_quotes(closing, expected):
     words = ['"', "Go", ".", closing]
-    parse = Tree(words, [""] * 4, ["``", "VB", ".", "''"], ["punct", "root", "punct", "punct"], words, [1] * 4)
+    parse = Tree(
+        words,
+        [""] * 4,
+        ["``", "VB", ".", "''"],
+        ["punct", "root", "punct", "punct"],
+        words,
+        [1] * 4,
+    )
     assert sda.punctuation(parse, order="paper").text == expected
 
 
@@ -476,7 +588,9 @@ VERBS = [
 
 @pytest.mark.parametrize(("verb", "tag", "lemma", "negated", "modal", "perfect"), VERBS)
 def test_do_support_and_agreement(verb, tag, lemma, negated, modal, perfect):
-    parse = Tree(["They", verb], [" ", ""], ["PRP", tag], ["nsubj", "root"], ["they", lemma], [1, 1])
+    parse = Tree(
+        ["They", verb], [" ", ""], ["PRP", tag], ["nsubj", "root"], ["they", lemma], [1, 1]
+    )
     assert sda.negation(parse).text == f"They {negated}"
     assert sda.modal_verbs(parse, Fixed(3)).text == f"They {modal}"
     if perfect:
@@ -488,13 +602,18 @@ def test_do_support_and_agreement(verb, tag, lemma, negated, modal, perfect):
     [
         ("have to", {"has to", "had to", "have to"}),
         ("need to", {"needs to", "needed to", "need to"}),
-        ("have no choice but to", {"has no choice but to", "had no choice but to", "have no choice but to"}),
+        (
+            "have no choice but to",
+            {"has no choice but to", "had no choice but to", "have no choice but to"},
+        ),
         ("cannot but", {"cannot but", "could not but"}),
         ("ought to", {"ought to"}),
     ],
 )
 def test_phrases_agree(phrase, forms):
-    found = {english.agreed(phrase, past, third) for past in (False, True) for third in (False, True)}
+    found = {
+        english.agreed(phrase, past, third) for past in (False, True) for third in (False, True)
+    }
     assert phrase in english.PHRASES and found == forms
 
 
@@ -521,7 +640,12 @@ def test_equal_words_are_told_apart_by_index():
 
 def test_rendering_keeps_spacing():
     parse = Tree(
-        ["He", " ", "is", "not", "in", "."], [" ", "", " ", " ", "", ""], ["X"] * 6, ["dep"] * 6, ["x"] * 6, [0] * 6
+        ["He", " ", "is", "not", "in", "."],
+        [" ", "", " ", " ", "", ""],
+        ["X"] * 6,
+        ["dep"] * 6,
+        ["x"] * 6,
+        [0] * 6,
     )
     assert render(parse, [Edit(3, 4, "")]).text == "He  is in."
     assert render(parse, [Edit(2, 2, "there")]).text == "He  there is not in."
@@ -590,24 +714,55 @@ def random_trees(draw) -> Tree:
     for place, i in enumerate(order):
         heads[i] = order[rng.randrange(place)] if place and rng.random() < 0.9 else i
     labels = ["ROOT" if heads[i] == i else rng.choice(LABELS.split()) for i in range(n)]
-    return Tree(words, spaces, [rng.choice(TAGS.split()) for _ in words], labels, [w.lower() for w in words], heads)
+    return Tree(
+        words,
+        spaces,
+        [rng.choice(TAGS.split()) for _ in words],
+        labels,
+        [w.lower() for w in words],
+        heads,
+    )
 
 
 def test_a_name_keeps_its_capital_and_both_its_place():
     words = ["Rayo", "Vallecano", "was", "second", "."]
-    spaces, labels, heads = [" ", " ", " ", "", ""], ["nsubj", "flat", "cop", "root", "punct"], [3, 0, 3, 3, 3]
+    spaces, labels, heads = (
+        [" ", " ", " ", "", ""],
+        ["nsubj", "flat", "cop", "root", "punct"],
+        [3, 0, 3, 3, 3],
+    )
     club = Tree(words, spaces, ["NN", "NNP", "VBD", "JJ", "."], labels, ["rayo", *words[1:]], heads)
-    assert sda.double_negation(club, Fixed(2)).text == "It is not true that Rayo Vallecano was not second."
+    assert (
+        sda.double_negation(club, Fixed(2)).text
+        == "It is not true that Rayo Vallecano was not second."
+    )
     words = ["Both", "in", "May", "and", "June", "he", "slept", "."]
     labels = ["cc", "case", "obl", "cc", "conj", "nsubj", "root", "punct"]
     tags = ["DT", "IN", "NNP", "CC", "NNP", "PRP", "VBD", "."]
-    slept = Tree(words, [" "] * 6 + ["", ""], tags, labels, [*words[:6], "sleep", "."], [2, 2, 6, 4, 2, 6, 6, 6])
-    assert sda.double_negation(slept, Fixed(2)).text == "It is not true that both in May and June he did not sleep."
+    slept = Tree(
+        words,
+        [" "] * 6 + ["", ""],
+        tags,
+        labels,
+        [*words[:6], "sleep", "."],
+        [2, 2, 6, 4, 2, 6, 6, 6],
+    )
+    assert (
+        sda.double_negation(slept, Fixed(2)).text
+        == "It is not true that both in May and June he did not sleep."
+    )
 
 
 def test_no_stands_before_words_only():
     words, heads = ["They", "sell", "…", "."], [1, 1, 1, 1]
-    odd = Tree(words, [" ", " ", "", ""], ["PRP", "VBP", "NNS", "."], ["nsubj", "root", "obj", "punct"], words, heads)
+    odd = Tree(
+        words,
+        [" ", " ", "", ""],
+        ["PRP", "VBP", "NNS", "."],
+        ["nsubj", "root", "obj", "punct"],
+        words,
+        heads,
+    )
     assert sda_rules._no_noun(odd) == []
 
 
@@ -650,7 +805,9 @@ def verdicts() -> pd.DataFrame:
 
 def test_a_hundred_verdicts_a_rule():
     table = verdicts()
-    assert table.groupby("rule").size().to_dict() == dict.fromkeys(set(sda.RULES) - {"ensemble"}, 100)
+    assert table.groupby("rule").size().to_dict() == dict.fromkeys(
+        set(sda.RULES) - {"ensemble"}, 100
+    )
     assert set(table["verdict"]) == {"fine", "form", "meaning"}
     told = (paths.DATA / "sda" / "README.md").read_text(encoding="utf-8")
     short = {"PI": "punctuation", "MV": "modal_verbs", "DN": "double_negation", "NEG": "negation"}
@@ -667,7 +824,10 @@ def test_a_hundred_verdicts_a_rule():
 @pytest.mark.real_data
 def test_verdicts_are_on_what_the_rules_write():
     table = verdicts()
-    path = next(p for p in paths.data_dirs() if (p / "corpus").is_dir()) / "corpus/pretrain/wikipedia_en_2021.txt.xz"
+    path = (
+        next(p for p in paths.data_dirs() if (p / "corpus").is_dir())
+        / "corpus/pretrain/wikipedia_en_2021.txt.xz"
+    )
     wanted = set(table["line"])
     with lzma.open(path, "rt", encoding="utf-8") as file:
         lines = {n: line.strip() for n, line in enumerate(file, 1) if n in wanted}

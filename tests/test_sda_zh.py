@@ -1,4 +1,5 @@
-"""The Chinese rules, pinned on hand-annotated sentences in the labels of spaCy's Chinese pipelines."""
+"""The Chinese rules, pinned on hand-annotated sentences in the labels of spaCy's Chinese
+pipelines."""
 
 import pytest
 
@@ -17,7 +18,8 @@ class Fixed:
         return self.choice % n
 
 
-# Annotation as in parses.py, without lemmas; then punctuation, modal verbs (必须), double negation (并非), negation.
+# Annotation as in parses.py, without lemmas; then punctuation, modal verbs (必须), double negation
+# (并非), negation.
 PINNED = {
     "他/PN/nsubj/2 喜欢/VV/ROOT/0 书/NN/dobj/2 。/PU/punct/2": (
         "他，喜欢书。", "他必须喜欢书。", "并非他不喜欢书。", "他不喜欢书。"),

@@ -12,7 +12,12 @@ from lib import data, experiment, paths, share
 from lib.__main__ import main as cli
 from lib.encoder import Encoder, model
 
-SENTENCES = ["A dog barks at the door.", "The market fell on Monday.", "A hound is barking.", "She plays the violin."]
+SENTENCES = [
+    "A dog barks at the door.",
+    "The market fell on Monday.",
+    "A hound is barking.",
+    "She plays the violin.",
+]
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +26,10 @@ def exported(tmp_path_factory):
 
     def fewer(split: str) -> data.Pairs:
         pairs = whole(split)
-        columns = {name: getattr(pairs, name)[:100] for name in ("sentence1", "sentence2", "scores", "kinds")}
+        columns = {
+            name: getattr(pairs, name)[:100]
+            for name in ("sentence1", "sentence2", "scores", "kinds")
+        }
         return replace(pairs, **columns)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -49,7 +57,11 @@ def test_the_card_says_what_the_run_was(exported) -> None:
     assert f"| mini test | {run.metrics['mini_test_spearman_best']:.2f} |" in text
     assert f"| mini dev | {run.metrics['mini_dev_spearman_best']:.2f} |" in text
     params = json.loads((run.folder / "params.json").read_text())
-    assert f"| temperature | {params['temperature']} |" in text and "None" not in text and "nan" not in text
+    assert (
+        f"| temperature | {params['temperature']} |" in text
+        and "None" not in text
+        and "nan" not in text
+    )
 
 
 def test_an_exported_folder_is_read_with_its_pooling(exported, tmp_path) -> None:
@@ -60,7 +72,10 @@ def test_an_exported_folder_is_read_with_its_pooling(exported, tmp_path) -> None
         == Encoder.load(run.folder / "best").settings["eval_pooling"]
     )
     as_written = (folder / "1_Pooling" / "config.json").read_text()
-    for modes, pooling in (({"pooling_mode_cls_token": True}, "cls"), ({"pooling_mode": "lasttoken"}, "last_token")):
+    for modes, pooling in (
+        ({"pooling_mode_cls_token": True}, "cls"),
+        ({"pooling_mode": "lasttoken"}, "last_token"),
+    ):
         (folder / "1_Pooling" / "config.json").write_text(json.dumps(modes))
         assert Encoder.load(folder).settings["pooling"] == pooling
     (folder / "1_Pooling" / "config.json").write_text(as_written)
@@ -71,9 +86,12 @@ def test_search_is_the_order_of_cosines(exported) -> None:
     found = share.search(encode, SENTENCES, "A dog is barking.", 4)
     query, *rest = encode(["A dog is barking.", *SENTENCES]).astype(float)
     slow = sorted(
-        ((v @ query / np.linalg.norm(v) / np.linalg.norm(query)), s) for v, s in zip(rest, SENTENCES, strict=True)
+        ((v @ query / np.linalg.norm(v) / np.linalg.norm(query)), s)
+        for v, s in zip(rest, SENTENCES, strict=True)
     )
-    assert [s for _, s in found] == [s for _, s in reversed(slow)] and found[0][1] == "A hound is barking."
+    assert [s for _, s in found] == [s for _, s in reversed(slow)] and found[0][
+        1
+    ] == "A hound is barking."
     assert [c for c, _ in found] == pytest.approx([c for c, _ in reversed(slow)])
     with pytest.raises(ValueError, match="no sentences"):
         share.search(encode, [], "x")
@@ -120,7 +138,9 @@ def test_an_export_that_fails_leaves_what_was_there(exported, tmp_path, monkeypa
         ("best", ["export", "run", "target"], "params.json"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(make, arguments, message, tmp_path, monkeypatch, capsys) -> None:
+def test_what_is_wrong_is_one_sentence(
+    make, arguments, message, tmp_path, monkeypatch, capsys
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "lines.txt").write_text("one\n")
     (tmp_path / "empty.txt").write_text("\n")
@@ -145,7 +165,9 @@ def test_the_command_line(exported, tmp_path, capsys) -> None:
     cli(["search", str(folder), str(tmp_path / "lines.txt"), "A dog is barking.", "-n", "1"])
     from sentence_transformers import SentenceTransformer
 
-    a, b = SentenceTransformer(str(folder), device="cpu").encode(["A dog is barking.", "A hound is barking."])
+    a, b = SentenceTransformer(str(folder), device="cpu").encode(
+        ["A dog is barking.", "A hound is barking."]
+    )
     cosine = float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
     printed = float(capsys.readouterr().out.splitlines()[-1].split()[0])
     assert printed == pytest.approx(cosine, abs=0.01), "searched with the pooling that was exported"

@@ -1,4 +1,5 @@
-"""The course as a web site: links, images, search, pages (`make test-slow`); on a phone (`make test-browser`)."""
+"""The course as a web site: links, images, search, pages (`make test-slow`); on a phone
+(`make test-browser`)."""
 
 from pathlib import Path
 
@@ -67,10 +68,16 @@ def test_a_site_that_was_being_built_is_no_strangers(tmp_path, monkeypatch) -> N
 
 
 def test_broken_links_are_found(tmp_path) -> None:
-    (tmp_path / "a.html").write_text('<a href="b.html">b</a> <a href="#x">x</a> <img src="c.png"> <p id="y">')
-    (tmp_path / "d.html").write_text('<a href="a.html#y">y</a> <script src="https://cdn.example/x.js"></script>')
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html">b</a> <a href="#x">x</a> <img src="c.png"> <p id="y">'
+    )
+    (tmp_path / "d.html").write_text(
+        '<a href="a.html#y">y</a> <script src="https://cdn.example/x.js"></script>'
+    )
     found = site.broken(tmp_path)
-    assert len(found) == 4 and found[3].startswith("d.html") and "a.html: b.html is not there" in found
+    assert (
+        len(found) == 4 and found[3].startswith("d.html") and "a.html: b.html is not there" in found
+    )
 
 
 @pytest.mark.browser
@@ -80,6 +87,8 @@ def test_pages_fit_the_screen(built, browser, screenshots, name, width, height) 
     for stem in ("index", "01_infonce", "results"):
         page.goto((built / f"{stem}.html").as_uri())
         page.screenshot(path=screenshots / f"book_{stem}_{name}.png")
-        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        wide = page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
         assert wide <= 1, f"{stem} is {wide} pixels wider than the screen"
     page.close()

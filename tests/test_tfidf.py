@@ -20,7 +20,9 @@ def test_no_change_of_a_byte_goes_unnoticed_or_uncaught(saved) -> None:
     for _ in range(300):
         damaged = bytearray(whole)
         damaged[rng.integers(len(whole))] ^= 1 << rng.integers(8)
-        saved.write_bytes(damaged[: rng.integers(1, len(whole) + 1)] if rng.random() < 0.3 else damaged)
+        saved.write_bytes(
+            damaged[: rng.integers(1, len(whole) + 1)] if rng.random() < 0.3 else damaged
+        )
         try:
             found = TfidfModel.load(saved)
         except ValueError as error:
@@ -29,9 +31,16 @@ def test_no_change_of_a_byte_goes_unnoticed_or_uncaught(saved) -> None:
             assert found.terms == terms and np.array_equal(found.idf, idf)
 
 
-@pytest.mark.parametrize("change", [{"idf": [0.0, np.nan]}, {"s": [1.0]}, {"s": [-1.0, 0.0]}, {"n_sentences": 0}])
+@pytest.mark.parametrize(
+    "change", [{"idf": [0.0, np.nan]}, {"s": [1.0]}, {"s": [-1.0, 0.0]}, {"n_sentences": 0}]
+)
 def test_numbers_that_no_corpus_gives_are_refused(tmp_path, change) -> None:
-    content = {"terms": np.frombuffer(b"a\nb", np.uint8), "idf": [0.0, 1.0], "s": [0.0, 1.0], "n_sentences": 3}
+    content = {
+        "terms": np.frombuffer(b"a\nb", np.uint8),
+        "idf": [0.0, 1.0],
+        "s": [0.0, 1.0],
+        "n_sentences": 3,
+    }
     np.savez(tmp_path / "model.npz", **content)
     assert TfidfModel.load(tmp_path / "model.npz").terms == ["a", "b"]
     np.savez(tmp_path / "model.npz", **{**content, **change})

@@ -1,4 +1,5 @@
-"""Every test belongs to a verb of the Makefile: nothing is silently never run, nothing is run twice."""
+"""Every test belongs to a verb of the Makefile: nothing is silently never run, nothing is run
+twice."""
 
 import os
 import re
@@ -15,7 +16,9 @@ import pytest
 from lib import paths
 
 MAKEFILE = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
-SETTINGS = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+SETTINGS = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())["tool"]["pytest"][
+    "ini_options"
+]
 MARKERS = [line.split(":")[0] for line in SETTINGS["markers"]]
 RULE = re.compile(r"^(?P<verb>[a-z-]+):(?P<needs>[^#\n]*)##[^\n]*\n(?P<recipe>(?:\t.*\n)*)", re.M)
 RULES = {rule["verb"]: rule for rule in RULE.finditer(MAKEFILE)}
@@ -53,7 +56,9 @@ def test_whatever_markers_a_test_carries_one_verb_of_test_all_runs_it_once() -> 
     for values in product((False, True), repeat=len(MARKERS)):
         carried = dict(zip(MARKERS, values, strict=True))
         takers = [chosen for chosen, _ in selections("test-all") if selected(chosen, carried)]
-        assert len(takers) == 1, f"a test with {[m for m in MARKERS if carried[m]]} is run by {takers}"
+        assert len(takers) == 1, (
+            f"a test with {[m for m in MARKERS if carried[m]]} is run by {takers}"
+        )
 
 
 def test_a_verb_that_names_files_names_all_that_carry_its_marker() -> None:
@@ -61,11 +66,14 @@ def test_a_verb_that_names_files_names_all_that_carry_its_marker() -> None:
         if named:
             marker = chosen.split()[0]
             files = [p for p in paths.ROOT.glob("tests/*.py") if f"mark.{marker}" in p.read_text()]
-            assert [f"tests/{path.name}" for path in files if path.name != Path(__file__).name] == named
+            assert [
+                f"tests/{path.name}" for path in files if path.name != Path(__file__).name
+            ] == named
 
 
 def test_make_test_leaves_out_what_it_says() -> None:
-    """Whatever needs no more than `make setup` and is not slow is in `make test`, the notebooks with it."""
+    """Whatever needs no more than `make setup` and is not slow is in `make test`, the notebooks
+    with it."""
     chosen = [expression for expression, _ in selections("test")]
     assert any(selected(e, dict.fromkeys(MARKERS, False)) for e in chosen)
     for marker, expected in {
@@ -82,28 +90,48 @@ def test_make_test_leaves_out_what_it_says() -> None:
 def test_every_file_of_tests_is_collected_or_imported() -> None:
     text = {path.stem: path.read_text(encoding="utf-8") for path in paths.ROOT.glob("tests/*.py")}
     helpers = {stem for stem in text if not stem.startswith("test_")} - {"conftest"}
-    unused = [h for h in helpers if not any(re.search(rf"^\s*(from|import) {h}\b", t, re.M) for t in text.values())]
+    unused = [
+        h
+        for h in helpers
+        if not any(re.search(rf"^\s*(from|import) {h}\b", t, re.M) for t in text.values())
+    ]
     assert unused == []
-    assert [path for path in paths.ROOT.glob("tests/**/test_*.py") if path.parent.name != "tests"] == []
+    assert [
+        path for path in paths.ROOT.glob("tests/**/test_*.py") if path.parent.name != "tests"
+    ] == []
 
 
 def test_pytest_alone_collects_and_skips_what_is_missing_with_a_reason(tmp_path) -> None:
-    """As typed in the root: folders that are not installed are found, and a line counts what was left out."""
-    (tmp_path / "test_probe.py").write_text("import benchmarks, notebooks, results\ndef test_nothing(): pass\n")
+    """As typed in the root: folders that are not installed are found, and a line counts what was
+    left out."""
+    (tmp_path / "test_probe.py").write_text(
+        "import benchmarks, notebooks, results\ndef test_nothing(): pass\n"
+    )
     program = str(Path(sys.executable).with_name("pytest"))
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTEST_ADDOPTS")}
     command = [program, "-q", "-p", "no:cacheprovider", "-c", "pyproject.toml", "--rootdir", "."]
-    command += ["tests/test_eda.py", str(tmp_path / "test_probe.py"), "-k", "wordnets_real_files or nothing"]
+    command += [
+        "tests/test_eda.py",
+        str(tmp_path / "test_probe.py"),
+        "-k",
+        "wordnets_real_files or nothing",
+    ]
     done = subprocess.run(command, cwd=paths.ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:]
-    assert re.search(r"wordnet tests: (1 run, 0 skipped|0 run, 1 skipped \(WordNet is not here: run .*\))", done.stdout)
+    assert re.search(
+        r"wordnet tests: (1 run, 0 skipped|0 run, 1 skipped \(WordNet is not here: run .*\))",
+        done.stdout,
+    )
 
 
 def test_a_precision_that_is_none_is_refused() -> None:
     environment = os.environ | {"CSE_AUTO_PRECISION": "fp16"}
     command = [sys.executable, "-m", "pytest", "tests/test_losses.py"]
     done = subprocess.run(command, cwd=paths.ROOT, env=environment, capture_output=True, text=True)
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR and "'fp16': name fp32 or bf16" in done.stderr
+    assert (
+        done.returncode == pytest.ExitCode.USAGE_ERROR
+        and "'fp16': name fp32 or bf16" in done.stderr
+    )
 
 
 def test_continuous_integration_is_setup_and_test_and_installs_nothing_else(tmp_path) -> None:

@@ -40,7 +40,10 @@ def test_rows_are_padded_on_the_right(lists, pad_id, data):
     ids, mask = rows[np.array(chosen)]
     width = max(len(lists[i]) for i in chosen)
     assert len(rows) == len(lists) and rows.lengths.tolist() == [len(x) for x in lists]
-    assert ids.dtype == mask.dtype == torch.int64 and ids.shape == mask.shape == (len(chosen), width)
+    assert ids.dtype == mask.dtype == torch.int64 and ids.shape == mask.shape == (
+        len(chosen),
+        width,
+    )
     for row, (i, m) in zip(chosen, zip(ids.tolist(), mask.tolist(), strict=True), strict=True):
         rest = width - len(lists[row])
         assert i == lists[row] + [pad_id] * rest
@@ -75,7 +78,9 @@ def test_tokenise_does_not_depend_on_its_chunks(tokenizer):
         assert torch.equal(ids, expected[0]) and torch.equal(mask, expected[1])
 
 
-@pytest.mark.parametrize(("size", "dtype"), [(100, np.uint16), (65_535, np.uint16), (65_536, np.uint32)])
+@pytest.mark.parametrize(
+    ("size", "dtype"), [(100, np.uint16), (65_535, np.uint16), (65_536, np.uint32)]
+)
 def test_ids_take_two_bytes_where_they_fit(size, dtype):
     class Tokenizer:
         pad_token_id, eos_token_id = None, 7
@@ -119,7 +124,9 @@ def test_each_row_comes_once_an_epoch(lengths, batch_size, seed, bucket, pool):
 
 @few
 @corpora
-def test_dropping_the_rest_leaves_full_batches_of_distinct_rows(lengths, batch_size, seed, bucket, pool):
+def test_dropping_the_rest_leaves_full_batches_of_distinct_rows(
+    lengths, batch_size, seed, bucket, pool
+):
     if len(lengths) < batch_size:
         with pytest.raises(ValueError, match="lower batch_size"):
             BucketBatches(np.array(lengths), batch_size, seed)
@@ -135,7 +142,9 @@ def test_dropping_the_rest_leaves_full_batches_of_distinct_rows(lengths, batch_s
 @corpora
 def test_a_batch_is_a_function_of_seed_epoch_and_index(lengths, batch_size, seed, bucket, pool):
     def make():
-        return BucketBatches(np.array(lengths), batch_size, seed, bucket, drop_last=False, pool=pool)
+        return BucketBatches(
+            np.array(lengths), batch_size, seed, bucket, drop_last=False, pool=pool
+        )
 
     walked = make()
     order = [(2, walked.epoch(2)), (0, walked.epoch(0)), (2, walked.epoch(2))]
@@ -236,9 +245,14 @@ print(small, large, peak())
 
 @pytest.mark.slow
 def test_a_million_sentences_stay_under_two_gib(tmp_path):
-    """Batches of a million rows, measured; tokenising them, extrapolated from the growth between two corpora."""
+    """Batches of a million rows, measured; tokenising them, extrapolated from the growth between
+    two corpora."""
     here = Path(__file__).parent
-    command = [sys.executable, "-c", f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n" + MEMORY]
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n" + MEMORY,
+    ]
     done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     small, large, with_batches = map(float, done.stdout.split())

@@ -48,7 +48,9 @@ def load(folder, recipe, seed=0) -> Encoder:
     )
 
 
-def quick(folder, *, steps=8, seed=42, recipe=None, text=SENTENCES, aligned=None, head_seed=0, **options):
+def quick(
+    folder, *, steps=8, seed=42, recipe=None, text=SENTENCES, aligned=None, head_seed=0, **options
+):
     """Train a tiny encoder; returns it and the result."""
     recipe = recipe or tiny_recipe()
     encoder = load(folder, recipe, head_seed)
@@ -67,7 +69,13 @@ def same(a: dict, b: dict) -> bool:
 
 
 def test_loss_falls_on_toy_data(folder):
-    changes = {"pooling": "mean", "head": "none", "positive": "crop", "positive_rate": 0.2, "dropout": 0.0}
+    changes = {
+        "pooling": "mean",
+        "head": "none",
+        "positive": "crop",
+        "positive_rate": 0.2,
+        "dropout": 0.0,
+    }
     recipe = tiny_recipe(schedule="constant", lr=3e-3, **changes)
     encoder = load(folder, recipe)
     before = weights(encoder)
@@ -130,7 +138,9 @@ def test_two_steps_of_the_loop_are_two_steps_by_hand(folder, clip):
         foreach=False,
     )
     lengths = np.maximum(views[0].lengths, views[1].lengths)
-    for step, rows in zip(range(2), BucketBatches(lengths, 8, 7, recipe.bucket).epoch(0), strict=False):
+    for step, rows in zip(
+        range(2), BucketBatches(lengths, 8, 7, recipe.bucket).epoch(0), strict=False
+    ):
         for group in optimizer.param_groups:
             group["lr"] = recipe.lr * (1 - step / 2)
         z1, z2 = (hand(*view[rows]) for view in views)
@@ -141,9 +151,13 @@ def test_two_steps_of_the_loop_are_two_steps_by_hand(folder, clip):
             torch.nn.utils.clip_grad_norm_(hand.parameters(), clip)
         optimizer.step()
         assert result.history[step]["loss"] == pytest.approx(loss.item(), abs=1e-5)
-        assert result.history[step]["in_batch_accuracy"] == pytest.approx(in_batch_accuracy(z1, z2).item())
+        assert result.history[step]["in_batch_accuracy"] == pytest.approx(
+            in_batch_accuracy(z1, z2).item()
+        )
     for name, value in hand.state_dict().items():
-        if not name.endswith("key.bias"):  # its gradient is zero but for rounding: softmax ignores it
+        if not name.endswith(
+            "key.bias"
+        ):  # its gradient is zero but for rounding: softmax ignores it
             assert torch.allclose(mine.state_dict()[name], value, atol=3e-5), name
 
 
@@ -152,7 +166,9 @@ def test_biases_and_norms_are_not_decayed(folder):
     decayed, plain = make_optimizer(encoder, tiny_recipe(weight_decay=0.1)).param_groups
     assert decayed["weight_decay"] == 0.1 and plain["weight_decay"] == 0.0
     names = {id(p): n for n, p in encoder.named_parameters()}
-    assert {names[id(p)] for p in plain["params"]} == {n for n in names.values() if n.endswith("bias") or "Norm" in n}
+    assert {names[id(p)] for p in plain["params"]} == {
+        n for n in names.values() if n.endswith("bias") or "Norm" in n
+    }
     assert len(decayed["params"]) + len(plain["params"]) == len(names)
 
 
@@ -187,9 +203,13 @@ def test_make_views(folder):
 def test_the_mask_view_uses_the_tokenizers_own_mask(folder):
     tokenizer = load(folder, tiny_recipe()).tokenizer
     recipe = tiny_recipe(positive="mask", positive_rate=1.0)
-    assert set(make_views(["a dog"], recipe, tokenizer)[1].ids[1:-1].tolist()) == {tokenizer.mask_token_id}
+    assert set(make_views(["a dog"], recipe, tokenizer)[1].ids[1:-1].tolist()) == {
+        tokenizer.mask_token_id
+    }
     tokenizer.add_special_tokens({"mask_token": "<mask>"})
-    assert set(make_views(["a dog"], recipe, tokenizer)[1].ids[1:-1].tolist()) == {tokenizer.mask_token_id}
+    assert set(make_views(["a dog"], recipe, tokenizer)[1].ids[1:-1].tolist()) == {
+        tokenizer.mask_token_id
+    }
 
 
 def test_the_mask_view_needs_a_mask_token(folder):
@@ -197,7 +217,10 @@ def test_the_mask_view_needs_a_mask_token(folder):
     tokenizer.mask_token = None
     with pytest.raises(ValueError, match="positive='mask' needs a tokenizer with a mask token"):
         make_views(SENTENCES, tiny_recipe(positive="mask", positive_rate=0.3), tokenizer)
-    assert len(make_views(SENTENCES, tiny_recipe(positive="delete", positive_rate=0.3), tokenizer)) == 2
+    assert (
+        len(make_views(SENTENCES, tiny_recipe(positive="delete", positive_rate=0.3), tokenizer))
+        == 2
+    )
 
 
 def test_dropout_is_the_only_difference_between_the_views(folder):
@@ -224,7 +247,9 @@ def test_nt_xent_is_the_loss_the_recipe_names(folder):
     recipe = tiny_recipe(loss="nt_xent", dropout=0.0, positive="delete", positive_rate=0.4)
     encoder = load(folder, recipe)
     views = make_views(SENTENCES, recipe, encoder.tokenizer)
-    rows = BucketBatches(np.maximum(views[0].lengths, views[1].lengths), 8, 42, recipe.bucket).epoch(0)[0]
+    rows = BucketBatches(
+        np.maximum(views[0].lengths, views[1].lengths), 8, 42, recipe.bucket
+    ).epoch(0)[0]
     with torch.no_grad():
         z = encode_views(encoder.train(), views, rows, torch.device("cpu"))
         expected = losses.nt_xent(*z, recipe.temperature).item()
@@ -239,19 +264,28 @@ def test_linear_and_constant_schedules_with_warm_up():
     assert np.allclose(np.diff(found[2:]), -2 / 18)
     constant = tiny_recipe(lr=2.0, warmup=0.25, schedule="constant")
     assert [learning_rate(constant, s, 8) for s in range(8)] == [1.0, 2.0, *[2.0] * 6]
-    assert [learning_rate(tiny_recipe(lr=1.0, schedule="constant"), s, 3) for s in range(3)] == [1.0] * 3
+    assert [learning_rate(tiny_recipe(lr=1.0, schedule="constant"), s, 3) for s in range(3)] == [
+        1.0
+    ] * 3
 
 
-@pytest.mark.parametrize(("warmup", "total"), [(0.0, 5), (0.1, 20), (0.25, 8), (0.33, 10), (1.0, 4)])
+@pytest.mark.parametrize(
+    ("warmup", "total"), [(0.0, 5), (0.1, 20), (0.25, 8), (0.33, 10), (1.0, 4)]
+)
 def test_a_warm_up_from_zero_is_that_of_transformers(warmup, total):
-    makers = {"linear": get_linear_schedule_with_warmup, "constant": get_constant_schedule_with_warmup}
+    makers = {
+        "linear": get_linear_schedule_with_warmup,
+        "constant": get_constant_schedule_with_warmup,
+    }
     for schedule, maker in makers.items():
         recipe = tiny_recipe(lr=2e-4, warmup=warmup, schedule=schedule, warmup_from_zero=True)
         optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=2e-4)
         size = {"num_training_steps": total} if schedule == "linear" else {}
         theirs = maker(optimizer, num_warmup_steps=math.ceil(warmup * total), **size)
         for step in range(total):
-            assert learning_rate(recipe, step, total) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-12)
+            assert learning_rate(recipe, step, total) == pytest.approx(
+                optimizer.param_groups[0]["lr"], rel=1e-12
+            )
             optimizer.step()
             theirs.step()
 
@@ -310,18 +344,30 @@ def scripted(scores):
 
 def test_patience_stops_after_scores_without_a_new_best(folder):
     recipe = tiny_recipe(patience=2)
-    _, result = quick(folder, steps=60, recipe=recipe, dev=scripted([1.0, 3.0, 2.0, 3.0, 9.0]), eval_every=3)
+    _, result = quick(
+        folder, steps=60, recipe=recipe, dev=scripted([1.0, 3.0, 2.0, 3.0, 9.0]), eval_every=3
+    )
     assert result.stopped_early and result.steps == 12
     assert result.best_step == 6 and result.best_score == 3.0
-    _, patient = quick(folder, steps=12, recipe=tiny_recipe(), dev=scripted([4.0, 3.0, 2.0, 1.0]), eval_every=3)
+    _, patient = quick(
+        folder, steps=12, recipe=tiny_recipe(), dev=scripted([4.0, 3.0, 2.0, 1.0]), eval_every=3
+    )
     assert not patient.stopped_early and patient.steps == 12
 
 
 def test_patience_runs_out_for_an_encoder_that_has_collapsed(folder):
     nan = float("nan")
-    _, result = quick(folder, steps=30, recipe=tiny_recipe(patience=2), dev=scripted([nan] * 9), eval_every=3)
+    _, result = quick(
+        folder, steps=30, recipe=tiny_recipe(patience=2), dev=scripted([nan] * 9), eval_every=3
+    )
     assert result.stopped_early and (result.steps, result.best_step) == (9, 3)
-    _, saved = quick(folder, steps=12, recipe=tiny_recipe(patience=2), dev=scripted([nan, 1.0, nan, 0.5]), eval_every=3)
+    _, saved = quick(
+        folder,
+        steps=12,
+        recipe=tiny_recipe(patience=2),
+        dev=scripted([nan, 1.0, nan, 0.5]),
+        eval_every=3,
+    )
     assert (saved.best_step, saved.best_score, saved.stopped_early) == (6, 1.0, True)
 
 
@@ -335,10 +381,18 @@ def test_best_and_last_weights_are_both_kept(folder, tmp_path):
 
     encoder, result = quick(folder, steps=12, dev=dev, eval_every=3, out=tmp_path / "run")
     assert result.best_step == 6 and result.best_score == 5.0 and len(seen) == 4
-    assert same(result.best_state, seen[1]) and same(weights(encoder), seen[3]) and not same(seen[1], seen[3])
+    assert (
+        same(result.best_state, seen[1])
+        and same(weights(encoder), seen[3])
+        and not same(seen[1], seen[3])
+    )
     assert same(weights(Encoder.load(tmp_path / "run" / "best")), seen[1])
     assert same(weights(Encoder.load(tmp_path / "run" / "last")), seen[3])
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["best", "checkpoint.safetensors", "last"]
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "best",
+        "checkpoint.safetensors",
+        "last",
+    ]
 
 
 def test_a_score_that_is_not_a_number_is_no_best(folder):
@@ -348,14 +402,20 @@ def test_a_score_that_is_not_a_number_is_no_best(folder):
 
 def test_dev_scores_are_of_an_encoder_in_evaluation_mode(folder):
     modes, losses_without = [], quick(folder, steps=5)[1].history
-    _, result = quick(folder, steps=5, dev=lambda e: float(modes.append(e.training) or 0), eval_every=2)
+    _, result = quick(
+        folder, steps=5, dev=lambda e: float(modes.append(e.training) or 0), eval_every=2
+    )
     assert modes == [False] * 3
-    assert [h["loss"] for h in result.history] == [h["loss"] for h in losses_without], "dropout is on again"
+    assert [h["loss"] for h in result.history] == [h["loss"] for h in losses_without], (
+        "dropout is on again"
+    )
 
 
 def test_the_dev_score_does_not_change_the_training(folder):
     plain, a = quick(folder, steps=7)
-    scored, b = quick(folder, steps=7, dev=lambda e: float(e.encode(SENTENCES[:4]).sum()), eval_every=2)
+    scored, b = quick(
+        folder, steps=7, dev=lambda e: float(e.encode(SENTENCES[:4]).sum()), eval_every=2
+    )
     assert same(weights(plain), weights(scored))
     assert [h["loss"] for h in a.history] == [h["loss"] for h in b.history]
 
@@ -365,16 +425,25 @@ def test_the_seed_reaches_batches_and_dropout_each(folder):
     batches, dropout = {}, {}
     for seed in (0, 1, 42):
         still = tiny_recipe(lr=0.0, dropout=0.0, positive="crop", positive_rate=0.3)
-        batches[seed] = tuple(h["loss"] for h in quick(folder, steps=3, seed=seed, recipe=still)[1].history)
+        batches[seed] = tuple(
+            h["loss"] for h in quick(folder, steps=3, seed=seed, recipe=still)[1].history
+        )
         noisy = tiny_recipe(lr=0.0, dropout=0.3)
-        found = quick(folder, steps=3, seed=seed, recipe=noisy, text=["a dog sleeps ."] * 8)[1].history
+        found = quick(folder, steps=3, seed=seed, recipe=noisy, text=["a dog sleeps ."] * 8)[
+            1
+        ].history
         dropout[seed] = tuple(h["loss"] for h in found)
     assert len(set(batches.values())) == len(set(dropout.values())) == 3
     assert all(len(set(found)) == 3 for found in dropout.values()), "each step has masks of its own"
 
 
 def test_processes_have_independent_dropout():
-    seeds = [train.dropout_seed(seed, rank, step) for seed in range(5) for rank in range(1, 5) for step in (0, 9)]
+    seeds = [
+        train.dropout_seed(seed, rank, step)
+        for seed in range(5)
+        for rank in range(1, 5)
+        for step in (0, 9)
+    ]
     assert len(set(seeds)) == len(seeds) and min(seeds) > 1000
     assert [train.dropout_seed(seed, 0) for seed in (0, 7)] == [0, 7]
 
@@ -394,7 +463,9 @@ def test_batches_are_those_of_the_recipe(folder, bucket):
     encoder = load(folder, recipe).train()
     views = make_views(SENTENCES, recipe, encoder.tokenizer, aligned=aligned)
     lengths = np.maximum(views[0].lengths, views[1].lengths)
-    for rows, row in zip(BucketBatches(lengths, 8, 42, bucket).epoch(0), result.history, strict=False):
+    for rows, row in zip(
+        BucketBatches(lengths, 8, 42, bucket).epoch(0), result.history, strict=False
+    ):
         loss = info_nce(*(encoder(*view[rows]) for view in views), recipe.temperature)
         assert row["loss"] == pytest.approx(loss.item(), abs=1e-5)
 
@@ -409,7 +480,9 @@ def test_the_last_batch_may_be_smaller(folder, sentences, steps):
         return make_views([SENTENCES[i] for i in rows], recipe, tokenizer)[0][np.arange(len(rows))]
 
     tokenizer = load(folder, recipe).tokenizer
-    _, result = quick(folder, steps=None, recipe=recipe, text=SENTENCES[:sentences], negatives=recorded)
+    _, result = quick(
+        folder, steps=None, recipe=recipe, text=SENTENCES[:sentences], negatives=recorded
+    )
     assert result.steps == 2 * steps == len(asked)
     for epoch in (asked[:steps], asked[steps:]):
         assert sorted(np.concatenate(epoch)) == list(range(sentences))
@@ -419,7 +492,9 @@ def test_the_last_batch_may_be_smaller(folder, sentences, steps):
 @pytest.mark.parametrize(("size", "sentences"), [(8, 57), (3, 64), (8, 1)])
 def test_a_batch_of_one_sentence_is_an_error(folder, size, sentences):
     recipe = tiny_recipe(batch_size=size, drop_last=False)
-    with pytest.raises(ValueError, match=f"a batch of one sentence .*batch_size={size} with {sentences}"):
+    with pytest.raises(
+        ValueError, match=f"a batch of one sentence .*batch_size={size} with {sentences}"
+    ):
         quick(folder, steps=1, recipe=recipe, text=SENTENCES[:sentences])
 
 
@@ -432,7 +507,9 @@ def test_a_loss_that_is_not_finite_ends_the_run(folder, monkeypatch, at):
         return info_nce(z1, z2, temperature) * (math.nan if len(count) == at else 1.0)
 
     monkeypatch.setitem(LOSSES, "info_nce", objective)
-    with pytest.raises(FloatingPointError, match=rf"the loss is nan at step {at} .*lower the learning rate"):
+    with pytest.raises(
+        FloatingPointError, match=rf"the loss is nan at step {at} .*lower the learning rate"
+    ):
         quick(folder, steps=30, recipe=tiny_recipe(eval_every=100))
     assert len(count) < at + train.FLUSH_EVERY + 1
 
@@ -445,7 +522,14 @@ def test_poisoned_weights_never_reach_a_checkpoint(folder, tmp_path):
     views = make_views(SENTENCES, recipe, encoder.tokenizer)
     with pytest.raises(FloatingPointError):
         fit(
-            encoder, views, recipe, max_steps=9, dev=lambda e: 0.0, out=tmp_path / "run", device="cpu", precision="fp32"
+            encoder,
+            views,
+            recipe,
+            max_steps=9,
+            dev=lambda e: 0.0,
+            out=tmp_path / "run",
+            device="cpu",
+            precision="fp32",
         )
     assert list((tmp_path / "run").iterdir()) == []
 
@@ -464,7 +548,9 @@ def test_bf16_trains_close_to_fp32(folder):
 )
 def test_numbers_that_count_nothing_are_errors(folder, argument, value, least):
     name = {"steps": "max_steps"}.get(argument, argument)
-    with pytest.raises(ValueError, match=f"^{name} must be a whole number of at least {least}, got {value!r}"):
+    with pytest.raises(
+        ValueError, match=f"^{name} must be a whole number of at least {least}, got {value!r}"
+    ):
         quick(folder, **{"dev": lambda e: 0.0, argument: value})
 
 
@@ -481,7 +567,8 @@ def test_errors_say_what_is_wrong(folder):
         fit(encoder, [short], tiny_recipe(batch_size=10), max_steps=1)
 
 
-# --- interruption -----------------------------------------------------------------------------------------------------
+# --- interruption
+# -----------------------------------------------------------------------------------------------------
 
 
 class Interrupted(Exception):
@@ -512,7 +599,11 @@ def test_an_interrupted_run_continues_bit_for_bit(folder, tmp_path):
     assert interrupted(folder, tmp_path / "cut", 2, steps=20) is None
     again, result = interrupted(folder, tmp_path / "cut", 99, steps=20)
     assert result.history == expected.history and len(result.history) == 20
-    assert (result.best_step, result.best_score, result.steps) == (expected.best_step, expected.best_score, 20)
+    assert (result.best_step, result.best_score, result.steps) == (
+        expected.best_step,
+        expected.best_score,
+        20,
+    )
     assert same(weights(again), weights(whole)) and same(result.best_state, expected.best_state)
 
 
@@ -550,7 +641,11 @@ def test_a_checkpoint_of_another_training_is_refused(folder, tmp_path, change, n
 
     def run(after, change):
         options = {"steps": 12, "aligned": SENTENCES, "eval_every": 3, **change}
-        fields = {name: options.pop(name) for name in list(options) if name in ("lr", "bucket", "drop_last")}
+        fields = {
+            name: options.pop(name)
+            for name in list(options)
+            if name in ("lr", "bucket", "drop_last")
+        }
         if "bucket" in fields:
             fields["bucket"] = not recipe.bucket
         seed = options.pop("negatives", 0)
@@ -558,7 +653,9 @@ def test_a_checkpoint_of_another_training_is_refused(folder, tmp_path, change, n
         return interrupted(folder, tmp_path, after, recipe=recipe.changed(**fields), **options)
 
     assert run(2, {}) is None
-    with pytest.raises(ValueError, match=f"another training \\({named}[^;]*\\): use resume=False or another"):
+    with pytest.raises(
+        ValueError, match=f"another training \\({named}[^;]*\\): use resume=False or another"
+    ):
         run(99, change)
     assert run(99, {})[1].steps == 12
 
@@ -615,13 +712,17 @@ def test_the_best_score_and_the_best_weights_are_of_one_step(folder, tmp_path, l
     at_best.load_trained_state(seen[3])
     for name, expected in (("best", at_best), ("last", encoder)):
         found = Encoder.load(tmp_path / "run" / name).encode(SENTENCES, precision="fp32")
-        assert np.allclose(found, expected.eval().encode(SENTENCES, precision="fp32"), atol=1e-5), name
+        assert np.allclose(found, expected.eval().encode(SENTENCES, precision="fp32"), atol=1e-5), (
+            name
+        )
 
 
 def test_a_training_with_lora_goes_on_bit_for_bit(folder, tmp_path):
     """The best score lies before the interruption; frozen weights are not written."""
     options = {"steps": 12, "recipe": tiny_recipe(lora_rank=2, dropout=0.2), "eval_every": 3}
-    whole, expected = quick(folder, dev=scripted([1.0, 5.0, 2.0, 3.0]), out=tmp_path / "whole", **options)
+    whole, expected = quick(
+        folder, dev=scripted([1.0, 5.0, 2.0, 3.0]), out=tmp_path / "whole", **options
+    )
     with pytest.raises(StopIteration):
         quick(folder, dev=scripted([1.0, 5.0, 2.0]), out=tmp_path / "cut", **options)
     again, result = quick(folder, dev=scripted([3.0]), out=tmp_path / "cut", **options)
@@ -632,7 +733,9 @@ def test_a_training_with_lora_goes_on_bit_for_bit(folder, tmp_path):
         assert same(weights(ours), weights(theirs)), name
     with safe_open(tmp_path / "cut" / "checkpoint.safetensors", "pt") as file:
         names = list(file.keys())
-    assert any("lora_A" in name for name in names) and not any("word_embeddings" in name for name in names)
+    assert any("lora_A" in name for name in names) and not any(
+        "word_embeddings" in name for name in names
+    )
 
 
 def flip(path, place):
@@ -653,7 +756,16 @@ def flip(path, place):
         lambda path: flip(path, -40_000),
         lambda path: save_file({"model.x": torch.zeros(1)}, path),
     ],
-    ids=["cut", "cut in the header", "empty", "no checkpoint", "header", "last byte", "a weight", "another file"],
+    ids=[
+        "cut",
+        "cut in the header",
+        "empty",
+        "no checkpoint",
+        "header",
+        "last byte",
+        "a weight",
+        "another file",
+    ],
 )
 def test_a_damaged_checkpoint_is_set_aside_and_the_training_begins_anew(folder, tmp_path, harm):
     _, expected = interrupted(folder, tmp_path / "whole", 99, steps=6)
@@ -661,7 +773,9 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_training_begins_anew(folder, 
     path = tmp_path / "cut" / "checkpoint.safetensors"
     harm(path)
     harmed = path.read_bytes()
-    with pytest.warns(UserWarning, match=r"checkpoint\.safetensors is damaged: .*starts again from step 0"):
+    with pytest.warns(
+        UserWarning, match=r"checkpoint\.safetensors is damaged: .*starts again from step 0"
+    ):
         _, result = interrupted(folder, tmp_path / "cut", 99, steps=6)
     assert result.history == expected.history and same(result.best_state, expected.best_state)
     assert (tmp_path / "cut" / "checkpoint.damaged").read_bytes() == harmed
@@ -696,12 +810,17 @@ def test_a_checkpoint_is_complete_or_absent(folder, tmp_path, monkeypatch):
     monkeypatch.undo()
     _, result = quick(folder, steps=9, eval_every=3, out=tmp_path / "run")
     assert result.steps == len(result.history) == 9
-    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == ["checkpoint.safetensors", "last"]
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == [
+        "checkpoint.safetensors",
+        "last",
+    ]
 
 
 def test_a_finished_training_comes_back_until_its_checkpoint_is_discarded(folder, tmp_path):
     first, expected = interrupted(folder, tmp_path / "run", 99, steps=9)
-    again, result = interrupted(folder, tmp_path / "run", 0, steps=9)  # no dev score is asked for again
+    again, result = interrupted(
+        folder, tmp_path / "run", 0, steps=9
+    )  # no dev score is asked for again
     assert result.history == expected.history and same(weights(again), weights(first))
     assert result.seconds == expected.seconds > 0
     train.discard_checkpoint(tmp_path / "run")
@@ -817,13 +936,22 @@ def test_rows_of_unlike_width_share_a_batch(folder):
     assert torch.allclose(z2, encoder(*wide[np.arange(8)]), atol=1e-6)
 
 
-# --- hard negatives and augmented embeddings ---------------------------------------------------------------
+# --- hard negatives and augmented embeddings
+# ---------------------------------------------------------------
 
 
 def with_negatives(folder, steps=1, **changes):
-    """`fit` without dropout and learning on UNA negatives; the losses and which steps asked for negatives."""
+    """`fit` without dropout and learning on UNA negatives; the losses and which steps asked for
+    negatives."""
     recipe = tiny_recipe(
-        negative="una", radius=5, dropout=0.0, lr=0.0, temperature=0.3, positive="delete", positive_rate=0.3, **changes
+        negative="una",
+        radius=5,
+        dropout=0.0,
+        lr=0.0,
+        temperature=0.3,
+        positive="delete",
+        positive_rate=0.3,
+        **changes,
     )
     encoder = Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean", dropout=0.0)
     views = make_views(SENTENCES, recipe, encoder.tokenizer)
@@ -834,19 +962,25 @@ def with_negatives(folder, steps=1, **changes):
         asked.append((step, rows))
         return negatives(rows, step)
 
-    result = fit(encoder, views, recipe, negatives=counted, max_steps=steps, device="cpu", precision="fp32")
+    result = fit(
+        encoder, views, recipe, negatives=counted, max_steps=steps, device="cpu", precision="fp32"
+    )
     return encoder.train(), views, negatives, asked, [h["loss"] for h in result.history]
 
 
 @pytest.mark.parametrize("objective", ["info_nce", "nt_xent"])
 @pytest.mark.parametrize("mode", ["doubled", "extra"])
 def test_negatives_enter_the_loss_as_the_mode_says(folder, mode, objective):
-    encoder, views, negatives, asked, found = with_negatives(folder, negative_mode=mode, loss=objective)
+    encoder, views, negatives, asked, found = with_negatives(
+        folder, negative_mode=mode, loss=objective
+    )
     ((step, rows),) = asked
     z1, z2 = encode_views(encoder, views, rows, torch.device("cpu"))
     text = negatives.strings(rows, step)
     assert all(a != b for a, b in zip(text, [SENTENCES[i] for i in rows], strict=True))
-    batch = encoder.tokenizer(text, padding=True, truncation=True, max_length=16, return_tensors="pt")
+    batch = encoder.tokenizer(
+        text, padding=True, truncation=True, max_length=16, return_tensors="pt"
+    )
     zn = encoder(batch["input_ids"], batch["attention_mask"])
     function = LOSSES[objective]
     if mode == "doubled":  # without dropout a negative's two encodings are equal
@@ -872,7 +1006,9 @@ def test_negatives_are_drawn_afresh_in_every_step_and_by_the_seed(folder):
         expected = tokenizer(text, padding=True, truncation=True, max_length=9, return_tensors="pt")
         for _ in range(2):
             ids, mask = negatives(rows, step)
-            assert torch.equal(ids, expected["input_ids"]) and torch.equal(mask, expected["attention_mask"])
+            assert torch.equal(ids, expected["input_ids"]) and torch.equal(
+                mask, expected["attention_mask"]
+            )
         drawn[seed, step] = tuple(text)
     assert len(set(drawn.values())) == 3
 
@@ -885,7 +1021,9 @@ def test_negatives_are_drawn_afresh_in_every_step_and_by_the_seed(folder):
 def test_each_field_of_the_recipe_reaches_the_negatives(folder, change):
     recipe, rows = tiny_recipe(negative="una", radius=5), np.arange(64)
     tokenizer = load(folder, recipe).tokenizer
-    plain, other = (make_negatives(SENTENCES, r, tokenizer) for r in (recipe, recipe.changed(**change)))
+    plain, other = (
+        make_negatives(SENTENCES, r, tokenizer) for r in (recipe, recipe.changed(**change))
+    )
     assert plain.strings(rows, 0) != other.strings(rows, 0)
 
 
@@ -924,17 +1062,27 @@ def test_negations_are_relaxed_negatives_of_their_own_sentence(folder):
         loss_weight=3.0,
     )
     encoder = Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean", dropout=0.0)
-    aligned, negated = [s.replace(".", "today .") for s in SENTENCES], ["not " + s for s in SENTENCES]
+    aligned, negated = (
+        [s.replace(".", "today .") for s in SENTENCES],
+        ["not " + s for s in SENTENCES],
+    )
     views = make_views(SENTENCES, recipe, encoder.tokenizer, aligned=aligned)
     negatives = make_negatives(SENTENCES, recipe, encoder.tokenizer, negated=negated)
-    result = fit(encoder, views, recipe, negatives=negatives, max_steps=1, device="cpu", precision="fp32")
+    result = fit(
+        encoder, views, recipe, negatives=negatives, max_steps=1, device="cpu", precision="fp32"
+    )
     rows = next(
-        iter(BucketBatches(np.maximum(*(v.lengths for v in views)), recipe.batch_size, 42, recipe.bucket).epoch(0))
+        iter(
+            BucketBatches(
+                np.maximum(*(v.lengths for v in views)), recipe.batch_size, 42, recipe.bucket
+            ).epoch(0)
+        )
     )
     texts = [[text[i] for i in rows] for text in (SENTENCES, aligned, negated)]
     encoder.train()
     z1, z2, zn = (
-        encoder(*make_views(text, tiny_recipe(), encoder.tokenizer)[0][np.arange(len(text))]) for text in texts
+        encoder(*make_views(text, tiny_recipe(), encoder.tokenizer)[0][np.arange(len(text))])
+        for text in texts
     )
     cosine = torch.cosine_similarity(z1[:, None], z2[None], dim=2) / 0.3
     own = (torch.cosine_similarity(z1, zn) - 0.4) / 0.3
@@ -960,19 +1108,31 @@ def test_negations_must_be_aligned_and_fit_the_loss(folder):
 def test_a_radius_below_one_is_a_share_of_the_vocabulary(folder, radius):
     tokenizer = Encoder.load(folder).tokenizer
     negatives = make_negatives(SENTENCES, tiny_recipe(negative="una", radius=radius), tokenizer)
-    assert negatives.una.radius == (radius if radius >= 1 else math.ceil(radius * len(negatives.model.terms)))
+    assert negatives.una.radius == (
+        radius if radius >= 1 else math.ceil(radius * len(negatives.model.terms))
+    )
 
 
 def test_augmented_embeddings_enter_the_loss(folder):
     recipe = tiny_recipe(
-        representation="extrapolate", representation_strength=0.5, dropout=0.0, lr=0.0, temperature=0.3
+        representation="extrapolate",
+        representation_strength=0.5,
+        dropout=0.0,
+        lr=0.0,
+        temperature=0.3,
     )
     encoder = Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean", dropout=0.0)
     views = make_views(SENTENCES, recipe, encoder.tokenizer)
-    loss = fit(encoder, views, recipe, max_steps=1, device="cpu", precision="fp32").history[0]["loss"]
-    rows = next(iter(BucketBatches(views[0].lengths, recipe.batch_size, 42, recipe.bucket).epoch(0)))
+    loss = fit(encoder, views, recipe, max_steps=1, device="cpu", precision="fp32").history[0][
+        "loss"
+    ]
+    rows = next(
+        iter(BucketBatches(views[0].lengths, recipe.batch_size, 42, recipe.bucket).epoch(0))
+    )
     z, _ = encode_views(encoder.train(), views, rows, torch.device("cpu"))
-    assert loss == pytest.approx(losses.info_nce(z, z + 0.5 * (z - z.mean(0)), 0.3).item(), abs=1e-5)
+    assert loss == pytest.approx(
+        losses.info_nce(z, z + 0.5 * (z - z.mean(0)), 0.3).item(), abs=1e-5
+    )
 
 
 def test_positives_of_a_file_must_be_aligned(folder):
@@ -987,8 +1147,17 @@ def test_positives_of_a_file_must_be_aligned(folder):
 def test_a_checkpoint_names_the_machine_and_the_schedule_that_decide_its_numbers(folder, tmp_path):
     quick(folder, steps=3, dev=lambda encoder: 1.0, eval_every=3, out=tmp_path)
     _, state = checkpoint.load(tmp_path)
-    expected = {"device": "cpu", "precision": "fp32", "compile": False, "processes": 1, "steps": 3, "eval_every": 3}
-    assert {name: state["identity"][name] for name in expected} == expected and state["identity"]["seed"] == 42
+    expected = {
+        "device": "cpu",
+        "precision": "fp32",
+        "compile": False,
+        "processes": 1,
+        "steps": 3,
+        "eval_every": 3,
+    }
+    assert {name: state["identity"][name] for name in expected} == expected and state["identity"][
+        "seed"
+    ] == 42
 
 
 def test_noise_on_embeddings_depends_on_the_seed_and_the_step(folder, monkeypatch):
@@ -1004,7 +1173,8 @@ def test_noise_on_embeddings_depends_on_the_seed_and_the_step(folder, monkeypatc
     assert drawn[:3] == drawn[3:6] and len(set(drawn)) == 6
 
 
-# --- views in embedding space ------------------------------------------------------------------------
+# --- views in embedding space
+# ------------------------------------------------------------------------
 
 VIEWS = {"dropout": 0.0, "view1": "feature_cutoff", "rate1": 0.3, "view2": "shuffle"}
 
@@ -1015,7 +1185,9 @@ def test_the_first_step_with_views_by_hand(folder):
     encoder = load(folder, recipe).train()
     rows_of = make_views(SENTENCES, recipe, encoder.tokenizer)[0]
     ids, mask = rows_of[next(iter(BucketBatches(rows_of.lengths, 8, 42, recipe.bucket).epoch(0)))]
-    generator = torch.Generator().manual_seed(int(np.random.SeedSequence([42, 0, 0]).generate_state(1)[0]))
+    generator = torch.Generator().manual_seed(
+        int(np.random.SeedSequence([42, 0, 0]).generate_state(1)[0])
+    )
     positions = torch.arange(ids.shape[1]).repeat(len(ids), 1)
     shuffled = shuffle(positions, mask, generator)
     words = encoder.backbone.embeddings(input_ids=ids)
@@ -1027,27 +1199,39 @@ def test_the_first_step_with_views_by_hand(folder):
     handle = encoder.backbone.embeddings.register_forward_hook(lambda *_: second)
     z2 = encoder(ids, mask)
     handle.remove()
-    assert result.history[0]["loss"] == pytest.approx(info_nce(z1, z2, recipe.temperature).item(), rel=1e-4)
+    assert result.history[0]["loss"] == pytest.approx(
+        info_nce(z1, z2, recipe.temperature).item(), rel=1e-4
+    )
 
 
 def test_each_view_has_its_own_rate(folder):
-    recipe = tiny_recipe(lr=0.0, dropout=0.0, view1="token_cutoff", rate1=0.2, view2="feature_cutoff", rate2=0.6)
+    recipe = tiny_recipe(
+        lr=0.0, dropout=0.0, view1="token_cutoff", rate1=0.2, view2="feature_cutoff", rate2=0.6
+    )
     _, result = quick(folder, steps=1, recipe=recipe)
     encoder = load(folder, recipe).train()
     rows_of = make_views(SENTENCES, recipe, encoder.tokenizer)[0]
     ids, mask = rows_of[next(iter(BucketBatches(rows_of.lengths, 8, 42, recipe.bucket).epoch(0)))]
-    generator = torch.Generator().manual_seed(int(np.random.SeedSequence([42, 0, 0]).generate_state(1)[0]))
+    generator = torch.Generator().manual_seed(
+        int(np.random.SeedSequence([42, 0, 0]).generate_state(1)[0])
+    )
     words, z = encoder.backbone.embeddings(input_ids=ids), []
     for view, rate in ((token_cutoff, 0.2), (feature_cutoff, 0.6)):
         changed = view(words.clone(), mask, rate, generator)
-        handle = encoder.backbone.embeddings.register_forward_hook(lambda *_, changed=changed: changed)
+        handle = encoder.backbone.embeddings.register_forward_hook(
+            lambda *_, changed=changed: changed
+        )
         z.append(encoder(ids, mask))
         handle.remove()
-    assert result.history[0]["loss"] == pytest.approx(info_nce(*z, recipe.temperature).item(), rel=1e-4)
+    assert result.history[0]["loss"] == pytest.approx(
+        info_nce(*z, recipe.temperature).item(), rel=1e-4
+    )
 
 
 def test_views_in_embedding_space_are_drawn_by_seed_and_step(folder):
-    first, second, other = (quick(folder, steps=3, seed=s, recipe=tiny_recipe(**VIEWS))[0] for s in (1, 1, 2))
+    first, second, other = (
+        quick(folder, steps=3, seed=s, recipe=tiny_recipe(**VIEWS))[0] for s in (1, 1, 2)
+    )
     assert same(weights(first), weights(second)) and not same(weights(first), weights(other))
     assert not first.backbone.embeddings._forward_pre_hooks
 
@@ -1074,20 +1258,29 @@ def test_dev_scores_see_no_views(folder):
 def test_the_weight_scales_the_loss(folder):
     changes = {"dropout": 0.0, "lr": 0.0, "positive": "crop", "positive_rate": 0.3}
     _, one = quick(folder, steps=2, recipe=tiny_recipe(**changes, loss="nt_xent"))
-    _, scaled = quick(folder, steps=2, recipe=tiny_recipe(**changes, loss="nt_xent_sum", loss_weight=0.15))
+    _, scaled = quick(
+        folder, steps=2, recipe=tiny_recipe(**changes, loss="nt_xent_sum", loss_weight=0.15)
+    )
     for a, b in zip(one.history, scaled.history, strict=True):
         assert b["loss"] == pytest.approx(0.3 * a["loss"], rel=1e-5)
 
 
 def test_simsiam_trains_without_negatives(folder):
-    recipe = tiny_recipe(head="simsiam:24:16", loss="simsiam", pooling="mean", lr=3e-3, schedule="constant")
+    recipe = tiny_recipe(
+        head="simsiam:24:16", loss="simsiam", pooling="mean", lr=3e-3, schedule="constant"
+    )
     _, result = quick(folder, steps=30, recipe=recipe)
     found = [h["loss"] for h in result.history]
     assert min(found) >= -1 and np.mean(found[-5:]) < np.mean(found[:5])
     with pytest.raises(ValueError, match="need each other"):
         quick(folder, steps=1, recipe=tiny_recipe(head="simsiam"))
     with pytest.raises(ValueError, match="has no negatives"):
-        quick(folder, steps=1, recipe=tiny_recipe(head="simsiam", loss="simsiam", negative="una"), negatives=print)
+        quick(
+            folder,
+            steps=1,
+            recipe=tiny_recipe(head="simsiam", loss="simsiam", negative="una"),
+            negatives=print,
+        )
 
 
 def test_scores_at_the_ends_of_epochs(folder):

@@ -30,7 +30,8 @@ REAL = Path(os.environ.get("CSE_DATA", "."))
 WORDS = ["gut", "schlecht", "a", "b", "c", "d"]
 
 
-# --- transfer tasks ----------------------------------------------------------------------------------------
+# --- transfer tasks
+# ----------------------------------------------------------------------------------------
 
 
 def lines(n: int, labels: int, seed: int, separable: bool) -> list[tuple[str, int]]:
@@ -57,13 +58,20 @@ def write_tasks(root: Path, separable: bool = True, n: int = 150) -> Path:
         for label, relative in zip((1, 0), files, strict=True):
             write(relative, [s for s, y in rows if y == label])
     for seed, split in enumerate(sets.SPLITS, 10):
-        write(f"SST/binary/sentiment-{split}", [f"{s}\t{y}" for s, y in lines(n, 2, seed, separable)])
+        write(
+            f"SST/binary/sentiment-{split}", [f"{s}\t{y}" for s, y in lines(n, 2, seed, separable)]
+        )
     for seed, relative in ((20, "train_5500"), (21, "TREC_10")):
         rows = [f"{data.TREC_CLASSES[y]}:x {s}" for s, y in lines(2 * n, 6, seed, separable)]
         write(f"TREC/{relative}.label", rows)
     for seed, split in ((30, "train"), (31, "test")):
-        rows = [f"{y}\t1\t2\tc0 first {i}\t{s}" for i, (s, y) in enumerate(lines(n, 2, seed, separable))]
-        write(f"MRPC/msr_paraphrase_{split}.txt", ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", *rows])
+        rows = [
+            f"{y}\t1\t2\tc0 first {i}\t{s}" for i, (s, y) in enumerate(lines(n, 2, seed, separable))
+        ]
+        write(
+            f"MRPC/msr_paraphrase_{split}.txt",
+            ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", *rows],
+        )
     return root
 
 
@@ -82,7 +90,9 @@ def hashed(sentences: list[str]) -> np.ndarray:
     return np.hstack([noise, [[s.startswith(f"c{k}") for k in range(6)] for s in sentences]])
 
 
-def gaussian(counts: dict[str, int], classes: int = 2, width: int = 5, seed: int = 0, pairs: bool = False):
+def gaussian(
+    counts: dict[str, int], classes: int = 2, width: int = 5, seed: int = 0, pairs: bool = False
+):
     """Overlapping clouds, one a class: (task, encode)."""
     rng = np.random.default_rng(seed)
     splits, second, table = {}, {}, {}
@@ -94,7 +104,9 @@ def gaussian(counts: dict[str, int], classes: int = 2, width: int = 5, seed: int
         splits[split] = ([f"{split} {i}" for i in range(n)], labels)
         if pairs:
             second[split] = [f"{split} {i} b" for i in range(n)]
-    return Transfer("toy", splits, second), lambda sentences: np.array([table[s] for s in sentences], np.float32)
+    return Transfer("toy", splits, second), lambda sentences: np.array(
+        [table[s] for s in sentences], np.float32
+    )
 
 
 def test_seven_separable_tasks(tmp_path):
@@ -106,14 +118,20 @@ def test_seven_separable_tasks(tmp_path):
 def test_random_labels_are_guessed(tmp_path):
     found = transfer.transfer7(hashed, write_tasks(tmp_path, separable=False))
     assert found["avg"] == pytest.approx(sum(found[task] for task in data.TRANSFER_TASKS) / 7)
-    assert all(35 < found[task] < 65 for task in data.TRANSFER_TASKS if task != "TREC") and found["TREC"] < 30
+    assert (
+        all(35 < found[task] < 65 for task in data.TRANSFER_TASKS if task != "TREC")
+        and found["TREC"] < 30
+    )
 
 
 def test_some_of_the_tasks(tmp_path):
     root = write_tasks(tmp_path)
     found = transfer.transfer7(hashed, root, tasks=("CR", "TREC"), folds=3)
     assert list(found) == ["CR", "TREC", "avg"]
-    assert found["CR"] == transfer.transfer_task(hashed, data.transfer("CR", root), folds=3)["accuracy"]
+    assert (
+        found["CR"]
+        == transfer.transfer_task(hashed, data.transfer("CR", root), folds=3)["accuracy"]
+    )
 
 
 @pytest.mark.parametrize("name", data.TRANSFER_TASKS)
@@ -152,7 +170,9 @@ def test_given_splits_are_used():
     task, _ = gaussian({"train": 40, "dev": 10, "test": 20})
     ((train, test, inner),) = transfer._splits(task, np.array([i % 2 for i in range(70)]), 10, 1111)
     assert (train.tolist(), test.tolist()) == (list(range(40)), list(range(50, 70)))
-    assert [(fit.tolist(), dev.tolist()) for fit, dev in inner] == [(list(range(40)), list(range(40, 50)))]
+    assert [(fit.tolist(), dev.tolist()) for fit, dev in inner] == [
+        (list(range(40)), list(range(40, 50)))
+    ]
     task, _ = gaussian({"train": 40, "test": 20})
     ((train, test, inner),) = transfer._splits(task, np.array([i % 2 for i in range(60)]), 4, 1111)
     assert (train.tolist(), test.tolist()) == (list(range(40)), list(range(40, 60)))
@@ -176,13 +196,19 @@ class Recorder(LogisticRegression):
 
 @pytest.mark.parametrize(
     ("counts", "grid", "inner", "outer"),
-    [({"all": 60}, 6, 1, 5), ({"train": 40, "dev": 20, "test": 20}, 6, 1, 1), ({"train": 40, "test": 20}, 7, 5, 1)],
+    [
+        ({"all": 60}, 6, 1, 5),
+        ({"train": 40, "dev": 20, "test": 20}, 6, 1, 1),
+        ({"train": 40, "test": 20}, 7, 5, 1),
+    ],
 )
 def test_c_is_chosen_without_the_test_part(monkeypatch, counts, grid, inner, outer):
     monkeypatch.setattr(transfer, "LogisticRegression", Recorder)
     monkeypatch.setattr(Recorder, "seen", [])
     task, encode = gaussian(counts)
-    row = {s: i for i, s in enumerate(s for sentences, _ in task.splits.values() for s in sentences)}
+    row = {
+        s: i for i, s in enumerate(s for sentences, _ in task.splits.values() for s in sentences)
+    }
 
     def numbered(sentences):
         return sparse.csr_matrix(np.column_stack([[row[s] for s in sentences], encode(sentences)]))
@@ -199,7 +225,9 @@ def test_c_is_chosen_without_the_test_part(monkeypatch, counts, grid, inner, out
         assert all(rows <= train for kind, rows in own if kind == "fit")
 
 
-@pytest.mark.parametrize("counts", [{"train": 60, "dev": 30, "test": 40}, {"train": 60, "test": 40}])
+@pytest.mark.parametrize(
+    "counts", [{"train": 60, "dev": 30, "test": 40}, {"train": 60, "test": 40}]
+)
 def test_a_leak_in_the_test_part_gains_nothing(counts):
     task, encode = gaussian(counts)
     labels = dict(zip(*task.splits["test"], strict=True))
@@ -216,7 +244,11 @@ def test_a_leak_in_the_test_part_gains_nothing(counts):
 def test_the_result_is_reproducible_whatever_the_threads():
     task, encode = gaussian({"all": 90})
     once = transfer.transfer_task(encode, task)
-    assert once == transfer.transfer_task(encode, task) == transfer.transfer_task(encode, task, workers=2)
+    assert (
+        once
+        == transfer.transfer_task(encode, task)
+        == transfer.transfer_task(encode, task, workers=2)
+    )
     assert once["C"] == [c for c in once["C"] if c in transfer.C_GRID] and len(once["C"]) == 10
 
 
@@ -243,7 +275,9 @@ def test_against_a_grid_search_on_a_given_dev_part():
     x = {split: encode(sentences).astype(float) for split, (sentences, _) in task.splits.items()}
     y = {split: labels for split, (_, labels) in task.splits.items()}
     cv = PredefinedSplit([-1] * 160 + [0] * 80)
-    search = reference(np.vstack([x["train"], x["dev"]]), y["train"] + y["dev"], cv, transfer.C_GRID)
+    search = reference(
+        np.vstack([x["train"], x["dev"]]), y["train"] + y["dev"], cv, transfer.C_GRID
+    )
     final = LogisticRegression(C=search.best_params_["C"], tol=1e-10).fit(x["train"], y["train"])
     found = transfer.transfer_task(encode, task)
     assert found["C"] == [search.best_params_["C"]]
@@ -254,7 +288,9 @@ def test_pairs_become_difference_and_product():
     task, encode = gaussian({"train": 60, "test": 30}, pairs=True)
     x = transfer._features(encode, task)
     u, v = encode(["test 4"])[0].tolist(), encode(["test 4 b"])[0].tolist()
-    expected = [abs(a - b) for a, b in zip(u, v, strict=True)] + [a * b for a, b in zip(u, v, strict=True)]
+    expected = [abs(a - b) for a, b in zip(u, v, strict=True)] + [
+        a * b for a, b in zip(u, v, strict=True)
+    ]
     assert x.shape == (90, 10) and x[64].tolist() == pytest.approx(expected, rel=1e-6)
     dense = transfer._features(lambda s: sparse.csr_matrix(encode(s)), task)
     assert np.allclose(dense.toarray(), x)
@@ -281,7 +317,10 @@ def test_a_common_shift_and_sparse_rows_change_nothing():
 @pytest.mark.parametrize(
     ("encode", "message"),
     [
-        (lambda s: np.ones((len(s) - 1, 4)), r"embeddings of shape \(89, 4\) where \(90, d\) is expected"),
+        (
+            lambda s: np.ones((len(s) - 1, 4)),
+            r"embeddings of shape \(89, 4\) where \(90, d\) is expected",
+        ),
         (lambda s: np.ones(len(s)), r"embeddings of shape \(90,\) where"),
         (lambda s: np.full((len(s), 4), np.nan), "embeddings hold NaN or infinity"),
     ],
@@ -296,13 +335,18 @@ def test_bad_tasks_are_named(tmp_path):
         transfer.transfer7(hashed, tmp_path, tasks=["IMDB"])
     with pytest.raises(ValueError, match="no task: name at least one of MR, CR"):
         transfer.transfer7(hashed, tmp_path, tasks=[])
-    with pytest.raises(FileNotFoundError, match=r"rt-polarity.pos is missing .*`python -m lib data fetch`"):
+    with pytest.raises(
+        FileNotFoundError, match=r"rt-polarity.pos is missing .*`python -m lib data fetch`"
+    ):
         transfer.transfer7(hashed, tmp_path)
-    with pytest.raises(ValueError, match="toy: splits train, dev where all; train, test; or train, dev, test"):
+    with pytest.raises(
+        ValueError, match="toy: splits train, dev where all; train, test; or train, dev, test"
+    ):
         transfer.transfer_task(hashed, gaussian({"train": 8, "dev": 8})[0])
 
 
-# --- overlap -----------------------------------------------------------------------------------------------
+# --- overlap
+# -----------------------------------------------------------------------------------------------
 
 
 def test_jaccard_closed_forms():
@@ -331,7 +375,8 @@ def test_mean_jaccard():
         inspection.mean_jaccard(pairs_of())
 
 
-# --- ranks -------------------------------------------------------------------------------------------------
+# --- ranks
+# -------------------------------------------------------------------------------------------------
 
 graded = st.lists(st.tuples(*[st.integers(0, 5)] * 3), min_size=1, max_size=10)
 
@@ -339,7 +384,9 @@ graded = st.lists(st.tuples(*[st.integers(0, 5)] * 3), min_size=1, max_size=10)
 def angled(values: list[int]):
     """An encode whose cosine of ("base", "i") grows with values[i]."""
     degrees = {"base": 0.0, **{str(i): 90 - 15.0 * value for i, value in enumerate(values)}}
-    return lambda s: [[math.cos(math.radians(degrees[x])), math.sin(math.radians(degrees[x]))] for x in s]
+    return lambda s: [
+        [math.cos(math.radians(degrees[x])), math.sin(math.radians(degrees[x]))] for x in s
+    ]
 
 
 @given(graded)
@@ -349,9 +396,13 @@ def test_rank_changes_against_a_slow_version(rows):
     found = inspection.rank_changes(angled(a), angled(b), pairs)
 
     def rank(values, i):
-        return 1 + sum(w < values[i] for w in values) + (sum(w == values[i] for w in values) - 1) / 2
+        return (
+            1 + sum(w < values[i] for w in values) + (sum(w == values[i] for w in values) - 1) / 2
+        )
 
-    improvement = [abs(rank(a, i) - rank(gold, i)) - abs(rank(b, i) - rank(gold, i)) for i in range(len(rows))]
+    improvement = [
+        abs(rank(a, i) - rank(gold, i)) - abs(rank(b, i) - rank(gold, i)) for i in range(len(rows))
+    ]
     assert found.index.tolist() == sorted(range(len(rows)), key=lambda i: -improvement[i])
     for i, row in found.iterrows():
         assert (row["sentence1"], row["sentence2"], row["gold"]) == ("base", str(i), gold[i])
@@ -363,12 +414,25 @@ def test_rank_changes_against_a_slow_version(rows):
 def test_rank_changes_closed_forms():
     pairs = pairs_of(*[("base", str(i), i) for i in range(5)])
     perfect, reversed_ = angled([0, 1, 2, 3, 4]), angled([4, 3, 2, 1, 0])
-    assert inspection.rank_changes(reversed_, perfect, pairs)["improvement"].tolist() == [4, 4, 2, 2, 0]
-    assert inspection.rank_changes(perfect, reversed_, pairs)["improvement"].tolist() == [0, -2, -2, -4, -4]
+    assert inspection.rank_changes(reversed_, perfect, pairs)["improvement"].tolist() == [
+        4,
+        4,
+        2,
+        2,
+        0,
+    ]
+    assert inspection.rank_changes(perfect, reversed_, pairs)["improvement"].tolist() == [
+        0,
+        -2,
+        -2,
+        -4,
+        -4,
+    ]
     assert set(inspection.rank_changes(perfect, perfect, pairs)["improvement"]) == {0}
 
 
-# --- attention ---------------------------------------------------------------------------------------------
+# --- attention
+# ---------------------------------------------------------------------------------------------
 
 SENTENCE = "The dogs sees no birds."
 SPLIT = ["The", "dogs", "sees", "no", "birds", "."]
@@ -383,17 +447,33 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 def slow_attention(folder: Path, sentence: str) -> torch.Tensor:
     """(t, t) of the last layer, heads averaged, by transformers alone."""
-    model = AutoModel.from_pretrained(folder, attn_implementation="eager", add_pooling_layer=False).eval()
+    model = AutoModel.from_pretrained(
+        folder, attn_implementation="eager", add_pooling_layer=False
+    ).eval()
     with torch.no_grad():
-        output = model(**AutoTokenizer.from_pretrained(folder)(sentence, return_tensors="pt"), output_attentions=True)
+        output = model(
+            **AutoTokenizer.from_pretrained(folder)(sentence, return_tensors="pt"),
+            output_attentions=True,
+        )
     last = output.attentions[-1]
     return sum(last[0, head] for head in range(last.shape[1])) / last.shape[1]
 
 
-@pytest.mark.parametrize(("pooling", "rows"), [("cls", [0]), ("last_token", [9]), ("mean", range(10))])
+@pytest.mark.parametrize(
+    ("pooling", "rows"), [("cls", [0]), ("last_token", [9]), ("mean", range(10))]
+)
 def test_attention_against_transformers(folder, pooling, rows):
     encoder = tiny.tiny_encoder(folder, pooling=pooling)
-    assert encoder.tokenizer.tokenize(SENTENCE) == ["the", "dog", "##s", "sees", "no", "bird", "##s", "."]
+    assert encoder.tokenizer.tokenize(SENTENCE) == [
+        "the",
+        "dog",
+        "##s",
+        "sees",
+        "no",
+        "bird",
+        "##s",
+        ".",
+    ]
     attention = slow_attention(folder, SENTENCE)
     row = sum(attention[i] for i in rows) / len(rows)
     pieces = [[1], [2, 3], [4], [5], [6, 7], [8]]
@@ -407,11 +487,17 @@ def test_attention_against_transformers(folder, pooling, rows):
 
 def test_attention_leaves_the_encoder_as_it_was(folder, monkeypatch):
     encoder = tiny.tiny_encoder(folder, dropout=0.5)
-    before, implementation = encoder.encode([SENTENCE]), encoder.backbone.config._attn_implementation
+    before, implementation = (
+        encoder.encode([SENTENCE]),
+        encoder.backbone.config._attn_implementation,
+    )
     encoder.train()
     first = inspection.attention_to_words(encoder, SENTENCE)
     assert first == inspection.attention_to_words(encoder, SENTENCE), "no dropout"
-    assert encoder.training and encoder.backbone.config._attn_implementation == implementation != "eager"
+    assert (
+        encoder.training
+        and encoder.backbone.config._attn_implementation == implementation != "eager"
+    )
     assert np.array_equal(encoder.encode([SENTENCE]), before)
 
     def fail(**_):
@@ -440,7 +526,8 @@ def test_attention_refuses(folder, monkeypatch):
         inspection.attention_to_words(encoder, SENTENCE)
 
 
-# --- Chinese -----------------------------------------------------------------------------------------------
+# --- Chinese
+# -----------------------------------------------------------------------------------------------
 
 
 def characters(sentences: list[str]) -> sparse.csr_matrix:
@@ -449,7 +536,9 @@ def characters(sentences: list[str]) -> sparse.csr_matrix:
 
 
 def test_chinese_pairs_are_scored(tmp_path):
-    rows = "0||一个男人。||一个女人。||3\n1||一只狗。||天气很好！||0\n2||他在跑步。||他在跑步。||5\n"
+    rows = (
+        "0||一个男人。||一个女人。||3\n1||一只狗。||天气很好！||0\n2||他在跑步。||他在跑步。||5\n"
+    )
     (tmp_path / sets.OWN_SETS).touch()
     (tmp_path / "cnsd-sts-dev.txt").write_text(rows, encoding="utf-8")
     pairs = data.cnsd("dev", tmp_path)
@@ -457,7 +546,8 @@ def test_chinese_pairs_are_scored(tmp_path):
     assert inspection.mean_jaccard(pairs, list) == pytest.approx(100 * (4 / 6 + 0 + 1) / 3)
 
 
-# --- the reference -----------------------------------------------------------------------------------------
+# --- the reference
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -475,7 +565,8 @@ def test_the_reference_agrees_on_made_up_tasks(tmp_path, monkeypatch):
         assert f"| {row['task']} | {row['lib']:.2f} | {row['reference']:.2f} |" in page.read_text()
 
 
-# --- real data ---------------------------------------------------------------------------------------------
+# --- real data
+# ---------------------------------------------------------------------------------------------
 
 
 def sts_and_sick(tokens) -> list[float]:
@@ -514,6 +605,10 @@ def test_words_of_customer_reviews():
 @pytest.mark.real_data
 def test_chinese_sts_b():
     pairs = {split: data.cnsd(split, REAL) for split in sets.SPLITS}
-    assert {split: len(p) for split, p in pairs.items()} == {"train": 5231, "dev": 1458, "test": 1361}
+    assert {split: len(p) for split, p in pairs.items()} == {
+        "train": 5231,
+        "dev": 1458,
+        "test": 1361,
+    }
     scores = {split: evaluate.pairs_spearman(characters, p) for split, p in pairs.items()}
     assert scores == pytest.approx({"train": 58.09, "dev": 64.35, "test": 56.88}, abs=0.01)

@@ -23,7 +23,11 @@ from lib.positives import make_views
 
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]
 WORDS = st.lists(st.sampled_from(list("abcdefgh")), max_size=9)
-SETTINGS = {"per": ["token", "type"], "select": ["tfidf", "random"], "replace": ["window", "uniform"]}
+SETTINGS = {
+    "per": ["token", "type"],
+    "select": ["tfidf", "random"],
+    "replace": ["window", "uniform"],
+}
 
 
 @given(st.text(alphabet="aB1 .,:;-()[]{}<>?!*$%'\"—\nnot", max_size=24))
@@ -32,7 +36,8 @@ def test_terms_are_nltks(sentence):
 
 
 @pytest.mark.parametrize(
-    "sentence", ["I cannot.", "Gonna go.", "a.)", "1,000:2, b:", "x--y...", "a. .", "“No.”", "can't"]
+    "sentence",
+    ["I cannot.", "Gonna go.", "a.)", "1,000:2, b:", "x--y...", "a. .", "“No.”", "can't"],
 )
 def test_terms_of_odd_sentences_are_nltks(sentence):
     assert terms_of(sentence) == NLTKWordTokenizer().tokenize(sentence.lower())
@@ -54,13 +59,19 @@ def slow_scores(sentence: str, corpus: list[str]) -> dict[str, float]:
         idf = (
             -math.log(contain / len(corpus))
             if contain
-            else max(-math.log(sum(w in d for d in documents) / len(corpus)) for d in documents for w in d)
+            else max(
+                -math.log(sum(w in d for d in documents) / len(corpus))
+                for d in documents
+                for w in d
+            )
         )
         found[t] = math.log(1 + words.count(t) / len(words)) * idf
     return found
 
 
-def slow_probabilities(sentence: str, corpus: list[str], beta: float, per: str = "token") -> list[float]:
+def slow_probabilities(
+    sentence: str, corpus: list[str], beta: float, per: str = "token"
+) -> list[float]:
     """p of every token, Eq. 3 and 4 term by term."""
     z, words = slow_scores(sentence, corpus), terms_of(sentence)
     low = min(z.values())
@@ -73,8 +84,12 @@ def slow_probabilities(sentence: str, corpus: list[str], beta: float, per: str =
 
 def test_z_idf_and_s_by_hand():
     model = TfidfModel.fit(CORPUS)
-    assert model.terms == ["a", "cat", "sat", "dog", "bird", "flew", "over"] and model.n_sentences == 4
-    assert model.idf == pytest.approx([0, math.log(2), math.log(2), math.log(2), math.log(4), math.log(4), math.log(4)])
+    assert (
+        model.terms == ["a", "cat", "sat", "dog", "bird", "flew", "over"] and model.n_sentences == 4
+    )
+    assert model.idf == pytest.approx(
+        [0, math.log(2), math.log(2), math.log(2), math.log(4), math.log(4), math.log(4)]
+    )
     expected = {
         "cat": math.log(1.5) * math.log(2),
         "sat": math.log(1.5) * math.log(2),
@@ -92,10 +107,15 @@ def test_z_idf_and_s_by_hand():
         "cat",
         "sat",
     ]  # ties as they come
-    assert model.s[model.order].tolist() == sorted(model.s) and (model.rank[model.order] == np.arange(7)).all()
+    assert (
+        model.s[model.order].tolist() == sorted(model.s)
+        and (model.rank[model.order] == np.arange(7)).all()
+    )
 
 
-@given(st.lists(WORDS, min_size=1, max_size=12), st.floats(0.05, 3), st.sampled_from(["token", "type"]))
+@given(
+    st.lists(WORDS, min_size=1, max_size=12), st.floats(0.05, 3), st.sampled_from(["token", "type"])
+)
 def test_scores_and_probabilities_equal_the_slow_version(lists, beta, per):
     corpus = [" ".join(words) for words in lists]
     if not any(corpus):
@@ -111,7 +131,9 @@ def test_scores_and_probabilities_equal_the_slow_version(lists, beta, per):
         if sentence:
             z = slow_scores(sentence, corpus)
             assert model.scores(terms)[a:b] == pytest.approx([z[w] for w in terms_of(sentence)])
-            assert p[a:b] == pytest.approx(slow_probabilities(sentence, corpus, beta, per), abs=1e-9)
+            assert p[a:b] == pytest.approx(
+                slow_probabilities(sentence, corpus, beta, per), abs=1e-9
+            )
 
 
 def test_an_unseen_term_has_the_largest_idf():
@@ -129,7 +151,10 @@ def test_an_unseen_term_has_the_largest_idf():
         ]
     )
     negative = UNA(model, radius=2)(terms)
-    assert (negative.ids[[1, 5]] < 7).all() and model.strings(terms) == ["a zebra saw a yak", "zebra"]
+    assert (negative.ids[[1, 5]] < 7).all() and model.strings(terms) == [
+        "a zebra saw a yak",
+        "zebra",
+    ]
     assert len(model.strings(negative)) == 2
 
 
@@ -142,7 +167,10 @@ def test_an_unseen_terms_window_is_r_below_and_r_above_its_score(radius):
     assert place == 7  # alone in its sentence it is heavier than every term
     drawn = np.bincount(UNA(model, radius=radius)(terms).ids, minlength=8)
     expected = np.sort(model.s)[max(0, 7 - radius) :]
-    assert drawn[7] == 0 and (drawn[model.order[max(0, 7 - radius) :]] > 0).tolist() == (expected > 0).tolist()
+    assert (
+        drawn[7] == 0
+        and (drawn[model.order[max(0, 7 - radius) :]] > 0).tolist() == (expected > 0).tolist()
+    )
     assert drawn[model.order[: max(0, 7 - radius)]].sum() == 0
 
 
@@ -160,7 +188,8 @@ def test_an_unseen_term_between_others_is_replaced_by_its_neighbours():
 @pytest.mark.parametrize("include_self", [False, True])
 @pytest.mark.parametrize("replace", ["window", "uniform"])
 def test_replacements_follow_the_exact_distribution(radius, include_self, replace):
-    """Chi-square on 40,000 draws each for the first, a middle and the last term of the sorted vocabulary."""
+    """Chi-square on 40,000 draws each for the first, a middle and the last term of the sorted
+    vocabulary."""
     model = TfidfModel.fit(tiny_sentences(300))
     una = UNA(model, beta=1.0, radius=radius, include_self=include_self, replace=replace, seed=5)
     n = 40_000
@@ -204,14 +233,22 @@ def test_window_weights_are_proportional_to_s():
     assert p == pytest.approx(expected / expected.sum())
 
 
-@given(st.lists(WORDS, min_size=2, max_size=12), st.integers(0, 2**40), st.integers(1, 9), st.floats(0, 2), st.data())
+@given(
+    st.lists(WORDS, min_size=2, max_size=12),
+    st.integers(0, 2**40),
+    st.integers(1, 9),
+    st.floats(0, 2),
+    st.data(),
+)
 def test_every_sentence_changes_and_keeps_its_length(lists, seed, radius, beta, drawn):
     corpus = [" ".join(words) for words in lists] + ["a b c"]
     model = TfidfModel.fit(corpus)
     terms = model.encode(corpus)
     options = {name: drawn.draw(st.sampled_from(values)) for name, values in SETTINGS.items()}
     negatives = UNA(model, beta, radius, seed=seed, **options)(terms)
-    assert negatives.offsets.tolist() == terms.offsets.tolist() and negatives.ids.max() < len(model.terms)
+    assert negatives.offsets.tolist() == terms.offsets.tolist() and negatives.ids.max() < len(
+        model.terms
+    )
     changed = np.bincount(terms.rows[negatives.ids != terms.ids], minlength=len(terms))
     assert ((changed > 0) == (terms.lengths > 0)).all()
 
@@ -230,14 +267,20 @@ def test_equal_scores_replace_the_first_token_only():
 def test_draws_do_not_depend_on_batches_order_or_workers():
     corpus = tiny_sentences(500)
     model, again = TfidfModel.fit(corpus), TfidfModel.fit(iter(corpus), workers=2)
-    assert again.terms == model.terms and (again.s == model.s).all() and (again.idf == model.idf).all()
+    assert (
+        again.terms == model.terms and (again.s == model.s).all() and (again.idf == model.idf).all()
+    )
     terms, una = model.encode(corpus, workers=2), UNA(model, radius=5, seed=3)
     assert (terms.ids == model.encode(corpus).ids).all()
     whole = model.strings(una(terms))
     rows = np.random.default_rng(0).permutation(500)
     for part in np.array_split(rows, 7):
         assert model.strings(una(terms[part], part)) == [whole[i] for i in part]
-    assert model.strings(UNA(model, radius=5, seed=4)(terms)) != whole != model.strings(una(terms, epoch=1))
+    assert (
+        model.strings(UNA(model, radius=5, seed=4)(terms))
+        != whole
+        != model.strings(una(terms, epoch=1))
+    )
 
 
 def test_uniform_numbers_are_uniform_and_independent():
@@ -250,7 +293,10 @@ def test_uniform_numbers_are_uniform_and_independent():
         uniform(1, 0, rows, positions, 1),
     ):
         assert abs(np.corrcoef(u, other)[0, 1]) < 0.03
-    assert abs(np.corrcoef(u.reshape(40, 500)[:-1].ravel(), u.reshape(40, 500)[1:].ravel())[0, 1]) < 0.03
+    assert (
+        abs(np.corrcoef(u.reshape(40, 500)[:-1].ravel(), u.reshape(40, 500)[1:].ravel())[0, 1])
+        < 0.03
+    )
     assert abs(np.corrcoef(u[:-1], u[1:])[0, 1]) < 0.03
 
 
@@ -277,12 +323,15 @@ def test_random_selection_has_rate_beta():
 
 
 def test_a_sentence_without_a_draw_changes_anywhere():
-    """Of ten tokens, none drawn at rate 0, each is the one that changes in a tenth of the sentences."""
+    """Of ten tokens, none drawn at rate 0, each is the one that changes in a tenth of the
+    sentences."""
     model = TfidfModel.fit(["a b c d e f g h i j"])
     terms = Terms(np.tile(np.arange(10, dtype=np.int32), 2000), np.arange(0, 20_001, 10))
     changed = UNA(model, beta=0.0, select="random")(terms).ids != terms.ids
     per_place = changed.reshape(2000, 10)
-    assert (per_place.sum(1) == 1).all() and per_place.sum(0) == pytest.approx(np.full(10, 200), abs=60)
+    assert (per_place.sum(1) == 1).all() and per_place.sum(0) == pytest.approx(
+        np.full(10, 200), abs=60
+    )
 
 
 def test_save_and_load(tmp_path):
@@ -301,13 +350,15 @@ def test_save_and_load(tmp_path):
         TfidfModel.load(tmp_path / "none.npz")
 
 
-# --- hard negatives as model input -------------------------------------------------------------------------
+# --- hard negatives as model input
+# -------------------------------------------------------------------------
 
 FRAME = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 
 
 def trained(model, normalizer, pre_tokenizer, frame: str, alphabet=()) -> PreTrainedTokenizerFast:
-    """A tokenizer of 400 pieces over sentences of the shipped corpus; `frame` surrounds a sentence, e.g. "<s> $A"."""
+    """A tokenizer of 400 pieces over sentences of the shipped corpus; `frame` surrounds a sentence,
+    e.g. "<s> $A"."""
     tokenizer = Tokenizer(model)
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, pre_tokenizer
     options = {"vocab_size": 400, "special_tokens": [*FRAME.values()], "show_progress": False}
@@ -331,12 +382,20 @@ def byte_level(add_prefix_space: bool) -> PreTrainedTokenizerFast:
 
 
 def llama(frame: str = "<s> $A", **options) -> PreTrainedTokenizerFast:
-    """As Llama 2's: one blank before the sentence, blanks become pieces, no words are cut before."""
+    """As Llama 2's: one blank before the sentence, blanks become pieces, no words are cut
+    before."""
     normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    tokenizer = trained(models.BPE(unk_token="<unk>"), normalizer, pre_tokenizers.Split("▁", "merged_with_next"), frame)
+    tokenizer = trained(
+        models.BPE(unk_token="<unk>"),
+        normalizer,
+        pre_tokenizers.Split("▁", "merged_with_next"),
+        frame,
+    )
     rules = json.loads(tokenizer.backend_tokenizer.to_str())
     rules["pre_tokenizer"] = None
-    return PreTrainedTokenizerFast(tokenizer_object=Tokenizer.from_str(json.dumps(rules)), **{**FRAME, **options})
+    return PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(json.dumps(rules)), **{**FRAME, **options}
+    )
 
 
 FAMILIES = {
@@ -344,13 +403,18 @@ FAMILIES = {
     "mini-roberta": lambda: AutoTokenizer.from_pretrained(paths.ROOT / "data/mini-roberta"),
     "mini-llama": lambda: AutoTokenizer.from_pretrained(paths.ROOT / "data/mini-llama"),
     "WordPiece": lambda: trained(
-        models.WordPiece(unk_token="<unk>"), normalizers.Lowercase(), pre_tokenizers.Whitespace(), "<s> $A </s>"
+        models.WordPiece(unk_token="<unk>"),
+        normalizers.Lowercase(),
+        pre_tokenizers.Whitespace(),
+        "<s> $A </s>",
     ),
     "byte-level BPE": lambda: byte_level(add_prefix_space=False),
     "byte-level BPE, blank before": lambda: byte_level(add_prefix_space=True),
     "Llama 2": llama,
     "Llama 2, no special tokens": lambda: llama("$A"),
-    "Llama 2, cut and padded at the left": lambda: llama(truncation_side="left", padding_side="left"),
+    "Llama 2, cut and padded at the left": lambda: llama(
+        truncation_side="left", padding_side="left"
+    ),
     "Llama 2, no padding token": lambda: llama(pad_token=None),
     "SentencePiece Unigram": lambda: trained(
         models.Unigram(), normalizers.NFKC(), pre_tokenizers.Metaspace(), "$A </s>"
@@ -373,14 +437,18 @@ def test_negatives_are_what_the_tokenizer_gives_for_their_text(family):
         assert [row[m == 1].tolist() for row, m in zip(ids, mask, strict=True)] == expected
         assert ids.shape == mask.shape == (len(rows), max(map(len, expected)))
         assert (mask.diff(dim=1) <= 0).all()  # padded at the right
-        filler = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        filler = (
+            tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        )
         assert set(ids[mask == 0].tolist()) <= {filler}
         assert text[rows.tolist().index(len(sentences) - len(ODD) + 1)] == ""
 
 
 def test_the_tokenizers_of_this_test_differ_where_families_do():
     """A blank before a word is part of its pieces, or of the sentence, or of nothing."""
-    plain, spaced = ({f: make().tokenize(t) for f, make in FAMILIES.items()} for t in ("cat", "a cat"))
+    plain, spaced = (
+        {f: make().tokenize(t) for f, make in FAMILIES.items()} for t in ("cat", "a cat")
+    )
     assert spaced["WordPiece"][1:] == plain["WordPiece"]
     assert spaced["byte-level BPE"][-len(plain["byte-level BPE"]) :] != plain["byte-level BPE"]
     assert plain["Llama 2"][0].startswith("▁") and plain["SentencePiece Unigram"][0].startswith("▁")
@@ -398,7 +466,9 @@ def recorded(folder, steps: int, **changes) -> dict[int, dict[int, list[int]]]:
 
     def asked(rows, step):
         ids, mask = negatives(rows, step)
-        received[step] = {int(r): i[m == 1].tolist() for r, i, m in zip(rows, ids, mask, strict=True)}
+        received[step] = {
+            int(r): i[m == 1].tolist() for r, i, m in zip(rows, ids, mask, strict=True)
+        }
         return ids, mask
 
     views = make_views(sentences, wanted, encoder.tokenizer)
@@ -435,7 +505,9 @@ def test_the_recipe_reaches_the_draws(tmp_path):
         """Share of the tokens that a recipe replaces."""
         negatives = make_negatives(sentences, tiny_recipe(negative="una", **changes), tokenizer)
         pairs = zip(sentences, negatives.strings(rows, 0), strict=True)
-        return float(np.mean([x != y for a, b in pairs for x, y in zip(a.split(), b.split(), strict=True)]))
+        return float(
+            np.mean([x != y for a, b in pairs for x, y in zip(a.split(), b.split(), strict=True)])
+        )
 
     def kept_periods(**changes) -> float:
         """Share of the sentences that still end in a period, the one term that weighs nothing."""
@@ -444,7 +516,9 @@ def test_the_recipe_reaches_the_draws(tmp_path):
 
     def farthest(**changes) -> int:
         """How many places, in the order of s, a term and its replacement are apart at most."""
-        negatives = make_negatives(sentences, tiny_recipe(negative="una", beta=0.5, **changes), tokenizer)
+        negatives = make_negatives(
+            sentences, tiny_recipe(negative="una", beta=0.5, **changes), tokenizer
+        )
         drawn, place = negatives.una(negatives.terms), negatives.model.rank
         return int(np.abs(place[drawn.ids] - place[negatives.terms.ids]).max())
 
@@ -452,7 +526,9 @@ def test_the_recipe_reaches_the_draws(tmp_path):
     assert changed(beta=0.1) + 0.2 < changed(beta=0.6) and changed(beta=0.0) > 0
     assert kept_periods(beta=0.6) == 1
     assert kept_periods(beta=0.6, negative_select="random") == pytest.approx(0.4, abs=0.1)
-    assert farthest(radius=2) == 2 and farthest(radius=15) == 15 and farthest(radius=2.5 / terms) == 3
+    assert (
+        farthest(radius=2) == 2 and farthest(radius=15) == 15 and farthest(radius=2.5 / terms) == 3
+    )
     assert farthest(radius=2, negative_replace="uniform") > 15
 
 
@@ -463,7 +539,10 @@ def test_paraphrases_are_counted_and_their_words_drawn(tmp_path):
     rows, own = np.arange(2), {w for s in sentences for w in s.split()}
     alone = make_negatives(sentences, wanted, tokenizer)
     both = make_negatives(sentences, wanted, tokenizer, more=paraphrases)
-    drawn = [{w for step in range(40) for s in n.strings(rows, step) for w in s.split()} for n in (alone, both)]
+    drawn = [
+        {w for step in range(40) for s in n.strings(rows, step) for w in s.split()}
+        for n in (alone, both)
+    ]
     assert drawn[0] <= own and drawn[1] - own == {w for s in paraphrases for w in s.split()} - own
     assert both.model.n_sentences == 4 and len(both.strings(rows, 0)) == 2
 

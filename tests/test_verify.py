@@ -1,4 +1,5 @@
-"""The committed results: every row has its grid and its id, and rows drawn by date come out again."""
+"""The committed results: every row has its grid and its id, and rows drawn by date come out
+again."""
 
 import datetime
 import statistics
@@ -40,8 +41,14 @@ def test_every_run_id_is_that_of_its_row(every) -> None:
 def test_every_committed_row_says_what_it_was_made_under() -> None:
     rows = pd.concat([pd.read_csv(path) for path in paths.RESULTS.glob("*.csv")])
     trained = rows[rows["backbone"].notna()]
-    assert rows["results_version"].isin(range(1, runs.RESULTS_VERSION + 1)).all() and rows["run_id"].is_unique
-    assert trained["precision"].isin(["fp32", "bf16"]).all() and trained["scoring"].isin(["fp32", "bf16"]).all()
+    assert (
+        rows["results_version"].isin(range(1, runs.RESULTS_VERSION + 1)).all()
+        and rows["run_id"].is_unique
+    )
+    assert (
+        trained["precision"].isin(["fp32", "bf16"]).all()
+        and trained["scoring"].isin(["fp32", "bf16"]).all()
+    )
     assert (trained["rules"].notna() == trained["parser"].notna()).all()
 
 
@@ -50,7 +57,11 @@ def test_the_rows_are_drawn_by_the_date(committed) -> None:
     ids = [[row["run_id"] for _, _, row, _ in drawn] for drawn in (one, same, other)]
     assert ids[0] == ids[1] != ids[2] and len(ids[0]) == 2
     for grid, cell, row, sd in one:
-        (scores,) = (rows[grid.metric] for g, c, rows in committed if g.notebook == grid.notebook and c == cell)
+        (scores,) = (
+            rows[grid.metric]
+            for g, c, rows in committed
+            if g.notebook == grid.notebook and c == cell
+        )
         assert sd == pytest.approx(statistics.stdev(scores)) and row[grid.metric] in set(scores)
 
 
@@ -66,7 +77,8 @@ def test_only_rows_that_can_come_out_again_are_drawn(committed) -> None:
 
 
 def recorded(monkeypatch, one_id, shift=0.0):
-    """The drawn rows are trained again: their metric moved by a share of the sd, their id this one or their own."""
+    """The drawn rows are trained again: their metric moved by a share of the sd, their id this one
+    or their own."""
     drawn = iter(verify.draw(DAY))
 
     def run(notebook, method, profile, *, seed, device, **given):

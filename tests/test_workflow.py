@@ -1,4 +1,5 @@
-"""The Snakefile: which notebooks a table asks for, and that they run, survive a kill and are not run twice."""
+"""The Snakefile: which notebooks a table asks for, and that they run, survive a kill and are not
+run twice."""
 
 import os
 import re
@@ -19,7 +20,9 @@ SNAKEMAKE = [str(Path(sys.executable).with_name("snakemake")), "--cores", "2"]
 
 
 def snakemake(*words: str, outputs: Path, **options):
-    environment = {k: v for k, v in os.environ.items() if k != "CSE_DATA"} | {"CSE_OUTPUTS": str(outputs)}
+    environment = {k: v for k, v in os.environ.items() if k != "CSE_DATA"} | {
+        "CSE_OUTPUTS": str(outputs)
+    }
     return subprocess.Popen(
         [*SNAKEMAKE, "--directory", str(outputs.parent / "work"), *words],
         cwd=paths.ROOT,
@@ -48,23 +51,37 @@ def test_jobs_are_the_runs_of_a_grid_each_once(outputs) -> None:
 
 
 def test_a_command_gives_back_its_parameters(outputs) -> None:
-    parameters = {"profile": "mini", "seed": 42, "method": "una", "beta": 0.3, "corpus": "a b", "eval_head": True}
+    parameters = {
+        "profile": "mini",
+        "seed": 42,
+        "method": "una",
+        "beta": 0.3,
+        "corpus": "a b",
+        "eval_head": True,
+    }
     one = jobs.job("04_una", parameters)
     words = shlex.split(one.command())
-    given = {words[i + 1]: parse_value(words[i + 2]) for i, word in enumerate(words) if word == "-p"}
+    given = {
+        words[i + 1]: parse_value(words[i + 2]) for i, word in enumerate(words) if word == "-p"
+    }
     assert given == parameters and words[words.index("--out") + 1] == str(one.path)
     assert jobs.job("04_una", dict(reversed(parameters.items()))).path == one.path
     assert jobs.job("04_una", parameters | {"seed": 1}).path != one.path
 
 
 def test_the_report_tells_done_from_failed(outputs) -> None:
-    done, failed, missing = (jobs.job("04_una", {"method": "una", "seed": seed}) for seed in range(3))
+    done, failed, missing = (
+        jobs.job("04_una", {"method": "una", "seed": seed}) for seed in range(3)
+    )
     done.path.parent.mkdir(parents=True)
     done.path.write_text("{}")
     done.path.with_suffix(".tsv").write_text("s\th:m:s\n75.5\t0:01:15\n")
     failed.path.with_suffix(".failed.ipynb").write_text("{}")
     text = jobs.write_report([done, failed, missing], outputs / "report.csv")
-    assert text.startswith("1 runs done, 1 failed, 1:15 of computing") and f"{failed.name}.failed.ipynb" in text
+    assert (
+        text.startswith("1 runs done, 1 failed, 1:15 of computing")
+        and f"{failed.name}.failed.ipynb" in text
+    )
     assert list(pd.read_csv(outputs / "report.csv")["state"]) == ["done", "failed"]
 
 
@@ -100,10 +117,20 @@ def test_snakemake_says_what_is_wrong_with_its_configuration(tmp_path) -> None:
 
 def test_every_table_is_a_target(tmp_path) -> None:
     text = finished(
-        snakemake("all", "--dry-run", "--quiet", "rules", "--config", "profile=mini", outputs=tmp_path / "outputs")
+        snakemake(
+            "all",
+            "--dry-run",
+            "--quiet",
+            "rules",
+            "--config",
+            "profile=mini",
+            outputs=tmp_path / "outputs",
+        )
     )
     for path in paths.GRIDS.glob("*.yaml"):
-        assert re.search(rf"\b{path.stem}\b", text) or path.stem == "sda_table_7", path.stem  # Chinese at full only
+        assert re.search(rf"\b{path.stem}\b", text) or path.stem == "sda_table_7", (
+            path.stem
+        )  # Chinese at full only
     assert not (tmp_path / "outputs").exists()
 
 
@@ -125,7 +152,13 @@ def test_a_killed_table_finishes_with_the_numbers_of_one_that_was_not(tmp_path) 
     assert "Nothing to be done" in finished(snakemake(*words, outputs=tmp_path / "killed"))
     finished(snakemake(*words, outputs=tmp_path / "whole"))
     first, second = (
-        pd.read_csv(tmp_path / n / "workflow" / "tables" / "una_table_2_step_3_random-mini-seeds42,0-max_steps3.csv")
+        pd.read_csv(
+            tmp_path
+            / n
+            / "workflow"
+            / "tables"
+            / "una_table_2_step_3_random-mini-seeds42,0-max_steps3.csv"
+        )
         for n in ("killed", "whole")
     )
     pd.testing.assert_frame_equal(first, second)
@@ -137,5 +170,12 @@ def test_a_failed_run_is_tried_again_and_reported(tmp_path) -> None:
     words = ("una_table_2_step_3_random", "--config", "profile=mini", "max_steps=1", "device=tpu")
     process = snakemake(*words, outputs=tmp_path / "outputs")
     text = process.communicate(timeout=600)[0]
-    assert process.returncode != 0 and "0 runs done, 1 failed" in text and text.count("Trying to restart job") == 1
-    assert "ValueError: device must be" in next((tmp_path / "outputs").glob("workflow/04_una/*.log")).read_text()
+    assert (
+        process.returncode != 0
+        and "0 runs done, 1 failed" in text
+        and text.count("Trying to restart job") == 1
+    )
+    assert (
+        "ValueError: device must be"
+        in next((tmp_path / "outputs").glob("workflow/04_una/*.log")).read_text()
+    )

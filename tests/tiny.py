@@ -1,4 +1,5 @@
-"""What the tests share: a vocabulary of sixty words, sentences over it, and encoders that train in milliseconds."""
+"""What the tests share: a vocabulary of sixty words, sentences over it, and encoders that train in
+milliseconds."""
 
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from lib.recipes import Recipe, recipe
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _TEXT = (
-    "a the some every no one two red blue small big old young dog cat bird horse child woman man teacher farmer river "
-    "house garden street market bread apple song book letter boat train sees likes finds buys reads paints follows "
-    "opens sings runs sleeps waits near under behind with and but not today yesterday slowly quickly ."
+    "a the some every no one two red blue small big old young dog cat bird horse child woman man"
+    " teacher farmer river house garden street market bread apple song book letter boat train sees"
+    " likes finds buys reads paints follows opens sings runs sleeps waits near under behind with"
+    " and but not today yesterday slowly quickly ."
 )
 WORDS = _TEXT.split()
 
@@ -26,19 +28,30 @@ def tiny_tokenizer(folder: Path) -> BertTokenizerFast:
     """A WordPiece tokenizer over `WORDS`."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vocab.txt").write_text("\n".join(SPECIAL + WORDS) + "\n")
-    return BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=32)
+    return BertTokenizerFast(
+        vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=32
+    )
 
 
-def word_tokenizer(bos: str, eos: str, pad: str | None, limit: int, special: bool = True) -> PreTrainedTokenizerFast:
-    """A word-level tokenizer whose special tokens are those of another family; the padding's id is 1."""
+def word_tokenizer(
+    bos: str, eos: str, pad: str | None, limit: int, special: bool = True
+) -> PreTrainedTokenizerFast:
+    """A word-level tokenizer whose special tokens are those of another family; the padding's id is
+    1."""
     names = dict.fromkeys([bos, pad or "<unused>", eos, *WORDS, *SPECIAL])
     backend = Tokenizer(models.WordLevel({w: i for i, w in enumerate(names)}, unk_token="[UNK]"))
     backend.pre_tokenizer = pre_tokenizers.Whitespace()
     if special:
         pairs = [(bos, 0), (eos, 2)]
-        backend.post_processor = processors.TemplateProcessing(single=f"{bos} $A {eos}", special_tokens=pairs)
+        backend.post_processor = processors.TemplateProcessing(
+            single=f"{bos} $A {eos}", special_tokens=pairs
+        )
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=backend, bos_token=bos, eos_token=eos, unk_token="[UNK]", mask_token="[MASK]"
+        tokenizer_object=backend,
+        bos_token=bos,
+        eos_token=eos,
+        unk_token="[UNK]",
+        mask_token="[MASK]",
     )
     if pad:
         fast.pad_token = pad
@@ -78,7 +91,9 @@ def tiny_sentences(n: int, seed: int = 0, shortest: int = 2, longest: int = 12) 
     rng = np.random.default_rng(seed)
     found: dict[str, None] = {}
     while len(found) < n:
-        found[" ".join(rng.choice(WORDS[:-1], int(rng.integers(shortest, longest + 1)))) + " ."] = None
+        found[" ".join(rng.choice(WORDS[:-1], int(rng.integers(shortest, longest + 1)))) + " ."] = (
+            None
+        )
     return list(found)
 
 

@@ -1,11 +1,15 @@
-"""Carry the rows of results version 1 over: prove each id by version 1's rule, then write it by today's.
+"""Carry the rows of results version 1 over: prove each id by version 1's rule, then write it by
+today's.
 
-Command line: `python tools/carry_over.py` (CSE_DATA=folder of the sets). Version 1 recorded the precision as the
-word `auto`, hashed of an encoder its `*.safetensors` alone, and knew neither batches without length buckets nor the
-hashes of the dev and test sets. A row keeps its numbers and gets
+Command line: `python tools/carry_over.py` (CSE_DATA=folder of the sets). Version 1 recorded the
+    precision as the
+word `auto`, hashed of an encoder its `*.safetensors` alone, and knew neither batches without length
+buckets nor the hashes of the dev and test sets. A row keeps its numbers and gets
 
-* `precision` and `scoring`: what `auto` was on its machine, bf16 on a processor with AMX tiles, else fp32. The
-  untrained rows bear it out: of mini-BERT, STS-B dev is 66.3627 in the row, and on another processor 66.3665 in bf16,
+* `precision` and `scoring`: what `auto` was on its machine, bf16 on a processor with AMX tiles,
+    else fp32. The
+  untrained rows bear it out: of mini-BERT, STS-B dev is 66.3627 in the row, and on another
+      processor 66.3665 in bf16,
   66.3715 in fp32; of MiniLM 86.7265, 86.7269 and 86.7170;
 * `bucket`: True, as all batches were;
 * `results_version`: 1, and `rules`: the version of SDA's rules if it used them;
@@ -46,7 +50,11 @@ def first_parameters(row: Mapping[str, Any]) -> dict[str, Any]:
     kinds |= dict.fromkeys(("max_steps", "n_sentences"), int)
     if is_method(row):
         kinds = {name: kinds[name] for name in OF_A_METHOD}
-    return {name: kind(row[name]) for name, kind in kinds.items() if name in row and not pd.isna(row[name])}
+    return {
+        name: kind(row[name])
+        for name, kind in kinds.items()
+        if name in row and not pd.isna(row[name])
+    }
 
 
 def is_method(row: Mapping[str, Any]) -> bool:
@@ -87,7 +95,9 @@ def text_hash(corpus: str, n: int) -> str:
     if not n:
         return identity.text_hash([])
     sentences = sentences_of(corpus)
-    return identity.text_hash(sentences[i] for i in data.sample(len(sentences), n if n < len(sentences) else None))
+    return identity.text_hash(
+        sentences[i] for i in data.sample(len(sentences), n if n < len(sentences) else None)
+    )
 
 
 @cache
@@ -135,7 +145,10 @@ def carried_over(row: Mapping[str, Any]) -> dict[str, Any]:
     params, seed = first_parameters(row), int(row["seed"])
     hashes = first_hashes(row, params)
     if (first := digits(1, row["recipe"], seed, params, hashes)) != row["run_id"]:
-        raise ValueError(f"{row['run_id']} is {first} by version 1's rule: the data or the encoder is another one")
+        raise ValueError(
+            f"{row['run_id']} is {first} by version 1's rule: the data or the encoder is"
+            " another one"
+        )
     new: dict[str, Any] = {"results_version": 1}
     if is_method(row):
         new["dev"] = profile(params["profile"]).dev
@@ -148,10 +161,14 @@ def carried_over(row: Mapping[str, Any]) -> dict[str, Any]:
     if "transfer_pooling" in params:
         hashes["transfer"] = transfer_hash()
     if params.get("max_steps") == 0:
-        hashes = {k: v for k, v in hashes.items() if k in ("corpus", "model", "dev", "test", "transfer")}
+        hashes = {
+            k: v for k, v in hashes.items() if k in ("corpus", "model", "dev", "test", "transfer")
+        }
     if "rules" in hashes:
         new["rules"] = RULES
-    described = params | {name: value for name, value in new.items() if name not in ("results_version", "rules")}
+    described = params | {
+        name: value for name, value in new.items() if name not in ("results_version", "rules")
+    }
     new["run_id"] = digits(runs.RESULTS_VERSION, row["recipe"], seed, described, hashes)
     return new
 
@@ -165,7 +182,11 @@ def main() -> None:
         changes = [carried_over(row) for row in table.to_dict("records")]
         fresh = pd.DataFrame(changes, index=table.index)
         for name in fresh:
-            old = table[name].astype(object) if name in table else pd.Series(index=table.index, dtype=object)
+            old = (
+                table[name].astype(object)
+                if name in table
+                else pd.Series(index=table.index, dtype=object)
+            )
             table[name] = fresh[name].astype(object).where(fresh[name].notna(), old)
             if name in ("results_version", "rules"):
                 table[name] = table[name].astype("Int64")

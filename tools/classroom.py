@@ -1,8 +1,10 @@
 """Assignments: are they right, and does their grading tell right answers from wrong ones?
 
-Each assignment is a notebook `assignments/source/<name>/<name>.ipynb` in the format of nbgrader. Answers to its
-functions in `assignments/answers/<name>.py`, cells like `# %% wrong: no normalisation | cosine_matrix`, show what
-its tests catch. Command line: `python -m tools.classroom course` (`make assignments`) holds a whole course with
+Each assignment is a notebook `assignments/source/<name>/<name>.ipynb` in the format of nbgrader.
+Answers to its functions in `assignments/answers/<name>.py`, cells like
+`# %% wrong: no normalisation | cosine_matrix`, show what
+its tests catch. Command line: `python -m tools.classroom course` (`make assignments`) holds a whole
+    course with
 nbgrader, extra `classroom`; `check` and `table` need it not.
 """
 
@@ -34,7 +36,8 @@ _TABLE = re.compile(r"(<!-- caught: begin -->\n).*?(<!-- caught: end -->)", re.D
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer to one function of an assignment: the code that takes its cell's place, and what it is."""
+    """An answer to one function of an assignment: the code that takes its cell's place, and what it
+    is."""
 
     right: bool
     what: str
@@ -66,10 +69,15 @@ def answers(name: str) -> list[Answer]:
     """
     pieces = _ANSWER.split((FOLDER / "answers" / f"{name}.py").read_text(encoding="utf-8"))[1:]
     cells = zip(*(pieces[i::4] for i in range(4)), strict=True)
-    found = [Answer(kind == "right", what, function, code.strip()) for kind, what, function, code in cells]
+    found = [
+        Answer(kind == "right", what, function, code.strip())
+        for kind, what, function, code in cells
+    ]
     known = {meta["grade_id"] for _, meta in _graded(source(name)) if meta["solution"]}
     if unknown := {answer.function for answer in found} - known:
-        raise ValueError(f"{name}: no function {sorted(unknown)}; the assignment asks for {sorted(known)}")
+        raise ValueError(
+            f"{name}: no function {sorted(unknown)}; the assignment asks for {sorted(known)}"
+        )
     return found
 
 
@@ -79,7 +87,8 @@ def _graded(notebook: nbformat.NotebookNode) -> Iterator[tuple[nbformat.Notebook
 
 
 def points(notebook: nbformat.NotebookNode, given: dict[str, str] | None = None) -> pd.DataFrame:
-    """Execute an assignment's cells in this process and count, as nbgrader does: a test cell that raises gives nothing.
+    """Execute an assignment's cells in this process and count, as nbgrader does: a test cell that
+    raises gives nothing.
 
     Args:
         given: code by function name, in place of the cell of that name.
@@ -101,7 +110,13 @@ def points(notebook: nbformat.NotebookNode, given: dict[str, str] | None = None)
         except Exception as error:
             message = f"{type(error).__name__}: {error}"
         if meta["grade"]:
-            lines.append({"test": meta["grade_id"], "points": 0 if message else meta["points"], "of": meta["points"]})
+            lines.append(
+                {
+                    "test": meta["grade_id"],
+                    "points": 0 if message else meta["points"],
+                    "of": meta["points"],
+                }
+            )
             lines[-1]["message"] = message
         elif message and meta["grade_id"] not in (given or {}) and not meta["solution"]:
             raise RuntimeError(f"{meta['grade_id']}: {message}")
@@ -109,14 +124,19 @@ def points(notebook: nbformat.NotebookNode, given: dict[str, str] | None = None)
 
 
 def caught(name: str) -> pd.DataFrame:
-    """Every written answer to an assignment and what it gets: right, what, function, points, of, `failed` tests."""
+    """Every written answer to an assignment and what it gets: right, what, function, points, of,
+    `failed` tests."""
     notebook = source(name)
     lines = []
     for answer in answers(name):
         got = points(notebook, {answer.function: answer.code})
         failed = ", ".join(got.loc[got["points"] < got["of"], "test"])
         lines.append({"right": answer.right, "what": answer.what, "function": answer.function})
-        lines[-1] |= {"points": int(got["points"].sum()), "of": int(got["of"].sum()), "failed": failed}
+        lines[-1] |= {
+            "points": int(got["points"].sum()),
+            "of": int(got["of"].sum()),
+            "failed": failed,
+        }
     return pd.DataFrame(lines)
 
 
@@ -131,12 +151,17 @@ def table(results: dict[str, pd.DataFrame]) -> str:
         wrong, right = found[~found["right"]], found[found["right"]]
         lost = int((wrong["points"] < wrong["of"]).sum())
         full = int((right["points"] == right["of"]).sum())
-        parts.append(f"**{name}**: {full} of {len(right)} right answers get all {found['of'].iloc[0]} points; ")
+        parts.append(
+            f"**{name}**: {full} of {len(right)} right answers get all {found['of'].iloc[0]}"
+            " points; "
+        )
         parts[-1] += (
-            f"{lost} of {len(wrong)} wrong ones lose some.\n\n| wrong answer | function | points | caught by |\n"
+            f"{lost} of {len(wrong)} wrong ones lose some.\n\n| wrong answer | function | points |"
+            " caught by |\n"
         )
         parts[-1] += "|---|---|--:|---|\n" + "".join(
-            f"| {w.what} | `{w.function}` | {w.points} | {w.failed or '–'} |\n" for w in wrong.itertuples()
+            f"| {w.what} | `{w.function}` | {w.points} | {w.failed or '–'} |\n"
+            for w in wrong.itertuples()
         )
     return "\n".join(parts)
 
@@ -151,7 +176,8 @@ def filled(notebook: nbformat.NotebookNode, given: dict[str, str]) -> nbformat.N
 
 
 def submissions(name: str) -> dict[str, dict[str, str]]:
-    """Three students' answers to an assignment, by student: all right, one wrong answer a function, none."""
+    """Three students' answers to an assignment, by student: all right, one wrong answer a function,
+    none."""
     found: dict[str, dict[str, str]] = {"ada": {}, "ben": {}, "cleo": {}}
     for cell, meta in _graded(source(name)):
         if meta["solution"]:
@@ -161,25 +187,40 @@ def submissions(name: str) -> dict[str, dict[str, str]]:
     return found
 
 
-def hold_course(folder: Path, wanted: list[str] | None = None, say: Callable[[str], None] = print) -> pd.DataFrame:
-    """A course from release to feedback with nbgrader's own commands: three students hand in, all are graded.
+def hold_course(
+    folder: Path, wanted: list[str] | None = None, say: Callable[[str], None] = print
+) -> pd.DataFrame:
+    """A course from release to feedback with nbgrader's own commands: three students hand in, all
+    are graded.
 
-    `folder` gets `release/` (what students get), `submitted/`, `autograded/`, `feedback/` (what they get back) and
-    `gradebook.db`; a made-up course that is there is begun anew.
+    `folder` gets `release/` (what students get), `submitted/`, `autograded/`, `feedback/` (what
+    they get back) and `gradebook.db`; a made-up course that is there is begun anew.
 
     Returns:
-        One line a student and assignment: `assignment`, `student`, `score`, `max_score` by nbgrader's gradebook.
+        One line a student and assignment: `assignment`, `student`, `score`, `max_score` by
+            nbgrader's gradebook.
 
     Raises:
-        ValueError: no such assignment, or the folder holds something that this function did not make.
+        ValueError: no such assignment, or the folder holds something that this function did not
+            make.
         RuntimeError: a command of nbgrader fails; the message is its own.
     """
     for name in wanted or names():
         source(name)
     mark = folder / ".made-up-course"
     if is_foreign(folder, mark.name):
-        raise ValueError(f"{folder} is not empty and holds no made-up course: name another folder with --out")
-    for part in ("source", "release", "downloaded", "submitted", "autograded", "feedback", "gradebook.db"):
+        raise ValueError(
+            f"{folder} is not empty and holds no made-up course: name another folder with --out"
+        )
+    for part in (
+        "source",
+        "release",
+        "downloaded",
+        "submitted",
+        "autograded",
+        "feedback",
+        "gradebook.db",
+    ):
         path = folder / part
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -215,33 +256,53 @@ def grades(folder: Path) -> pd.DataFrame:
 
 def _nbgrader(folder: Path, command: str, *words: str) -> None:
     arguments = [sys.executable, "-m", "nbgrader", command, *words, "--log-level=WARN"]
-    beside = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])  # nbgrader calls alembic
+    beside = os.pathsep.join(
+        [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    )  # nbgrader calls alembic
     environment = {**os.environ, "PATH": beside}
-    done = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        raise RuntimeError(f"nbgrader {command} {' '.join(words)}: {(done.stderr or done.stdout)[-2000:]}")
+        raise RuntimeError(
+            f"nbgrader {command} {' '.join(words)}: {(done.stderr or done.stdout)[-2000:]}"
+        )
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """`check` tries every written answer, `table` writes what came out into the teacher's page, `course` holds one."""
-    parser = argparse.ArgumentParser(prog="python -m tools.classroom", description="Check the assignments.")
+    """`check` tries every written answer, `table` writes what came out into the teacher's page,
+    `course` holds one."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.classroom", description="Check the assignments."
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("check", help="points of every written answer").add_argument("names", nargs="*")
+    verbs.add_parser("check", help="points of every written answer").add_argument(
+        "names", nargs="*"
+    )
     verbs.add_parser("table", help="write them into assignments/README.md")
-    hold = verbs.add_parser("course", help="release, collect, grade and give feedback, with three made-up students")
+    hold = verbs.add_parser(
+        "course", help="release, collect, grade and give feedback, with three made-up students"
+    )
     hold.add_argument("names", nargs="*")
     hold.add_argument("--out", type=Path, default=paths.outputs() / "classroom")
     chosen = parser.parse_args(arguments)
     try:
         if chosen.verb == "check":
-            print(pd.concat([caught(name) for name in chosen.names or names()]).to_string(index=False))
+            print(
+                pd.concat([caught(name) for name in chosen.names or names()]).to_string(index=False)
+            )
         elif chosen.verb == "table":
             page, written = FOLDER / "README.md", table({name: caught(name) for name in names()})
-            write_text(page, _TABLE.sub(lambda m: m[1] + written + m[2], page.read_text(encoding="utf-8")))
+            write_text(
+                page, _TABLE.sub(lambda m: m[1] + written + m[2], page.read_text(encoding="utf-8"))
+            )
         else:
             grades = hold_course(chosen.out, chosen.names)
             print(grades.pivot(index="assignment", columns="student", values="score").to_string())
-            print(f"for students: {chosen.out / 'release'}; what they get back: {chosen.out / 'feedback'}")
+            print(
+                f"for students: {chosen.out / 'release'}; what they get back:"
+                f" {chosen.out / 'feedback'}"
+            )
     except (ValueError, RuntimeError) as error:
         sys.exit(f"error: {error}")
 

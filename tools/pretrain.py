@@ -1,7 +1,9 @@
 """Pre-training of the shipped encoders, from raw text to a model folder.
 
-Command line: ``CSE_DATA=... python -m tools.pretrain --out outputs/pretrain/mini-bert``; `--architecture` trains a
-sibling: `albert` (shared layers, factorised embeddings), `roberta` (byte-level BPE) or `llama` (rotary positions,
+Command line: ``CSE_DATA=... python -m tools.pretrain --out outputs/pretrain/mini-bert``;
+    `--architecture` trains a
+sibling: `albert` (shared layers, factorised embeddings), `roberta` (byte-level BPE) or `llama`
+    (rotary positions,
 causal attention, next-token prediction) on the same text with the same budget.
 
 The recipe is made for a small budget. Word embeddings start from a truncated SVD of the
@@ -88,18 +90,26 @@ class Plan:
 
     def __post_init__(self) -> None:
         if self.architecture not in FAMILIES:
-            raise ValueError(f"unknown architecture {self.architecture!r}: choose one of {', '.join(FAMILIES)}")
+            raise ValueError(
+                f"unknown architecture {self.architecture!r}: choose one of {', '.join(FAMILIES)}"
+            )
         if self.grow_at and self.architecture != "bert":
-            raise ValueError(f"only a bert grows while it is trained: use grow_at=0 for {self.architecture!r}")
+            raise ValueError(
+                f"only a bert grows while it is trained: use grow_at=0 for {self.architecture!r}"
+            )
         if self.embedding and self.architecture != "albert":
             raise ValueError("only an albert has word embeddings of another width: use embedding=0")
         if self.grow_at and (self.layers % 2 or self.grow_at >= self.tokens):
-            raise ValueError("grow_at needs an even number of layers and a value below tokens: use grow_at=0 otherwise")
+            raise ValueError(
+                "grow_at needs an even number of layers and a value below tokens: use grow_at=0"
+                " otherwise"
+            )
 
 
 @dataclass(frozen=True)
 class Family:
-    """An architecture: its classes, where its output layer is, and what its configuration has beside the sizes."""
+    """An architecture: its classes, where its output layer is, and what its configuration has
+    beside the sizes."""
 
     config: type
     model: type
@@ -111,7 +121,9 @@ class Family:
 
     def settings(self, plan: Plan, layers: int) -> dict[str, object]:
         """Arguments of the configuration."""
-        offset = PAD + 1 if self.bytes else 0  # RoBERTa counts positions from behind the padding's id
+        offset = (
+            PAD + 1 if self.bytes else 0
+        )  # RoBERTa counts positions from behind the padding's id
         found: dict[str, object] = {
             "vocab_size": plan.vocab_size,
             "hidden_size": plan.hidden,
@@ -134,11 +146,15 @@ FAMILIES = {
     "bert": Family(BertConfig, BertForMaskedLM, "cls", "cls.predictions.bias"),
     "albert": Family(AlbertConfig, AlbertForMaskedLM, "predictions", "predictions.bias"),
     "roberta": Family(RobertaConfig, RobertaForMaskedLM, "lm_head", "lm_head.bias", bytes=True),
-    "llama": Family(LlamaConfig, LlamaForCausalLM, "lm_head", "", ("attention_dropout",), causal=True),
+    "llama": Family(
+        LlamaConfig, LlamaForCausalLM, "lm_head", "", ("attention_dropout",), causal=True
+    ),
 }
 
 
-def train_tokenizer(sentences: list[str], folder: Path, vocab_size: int, limit_alphabet: int = 300) -> BertTokenizer:
+def train_tokenizer(
+    sentences: list[str], folder: Path, vocab_size: int, limit_alphabet: int = 300
+) -> BertTokenizer:
     """Train a lower-casing WordPiece vocabulary of `vocab_size` entries and save it in `folder`.
 
     The alphabet and its continuations ("##a") get their ids first, in a fixed order: left to
@@ -160,15 +176,20 @@ def train_tokenizer(sentences: list[str], folder: Path, vocab_size: int, limit_a
     )
     folder.mkdir(parents=True, exist_ok=True)
     trainer.save_model(str(folder))
-    tokenizer = BertTokenizer(vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=POSITIONS)
+    tokenizer = BertTokenizer(
+        vocab=str(folder / "vocab.txt"), do_lower_case=True, model_max_length=POSITIONS
+    )
     tokenizer.save_pretrained(folder)
     return tokenizer
 
 
 def train_byte_tokenizer(sentences: list[str], folder: Path, vocab_size: int) -> RobertaTokenizer:
-    """Train a byte-level BPE vocabulary that keeps case, special tokens at the places of `SPECIAL`."""
+    """Train a byte-level BPE vocabulary that keeps case, special tokens at the places of
+    `SPECIAL`."""
     trainer = ByteLevelBPETokenizer()
-    trainer.train_from_iterator(sentences, vocab_size=vocab_size, min_frequency=5, special_tokens=ROBERTA_SPECIAL)
+    trainer.train_from_iterator(
+        sentences, vocab_size=vocab_size, min_frequency=5, special_tokens=ROBERTA_SPECIAL
+    )
     folder.mkdir(parents=True, exist_ok=True)
     trainer.save_model(str(folder))
     vocab, merges = str(folder / "vocab.json"), str(folder / "merges.txt")
@@ -177,7 +198,9 @@ def train_byte_tokenizer(sentences: list[str], folder: Path, vocab_size: int) ->
     return tokenizer
 
 
-def ppmi_svd(ids: np.ndarray, vocab_size: int, dim: int, window: int = 5, seed: int = 0) -> np.ndarray:
+def ppmi_svd(
+    ids: np.ndarray, vocab_size: int, dim: int, window: int = 5, seed: int = 0
+) -> np.ndarray:
     """Word vectors `(vocab_size, dim)` from co-occurrence counts within `window` positions.
 
     Counts at distance k weigh 1/k and do not cross a row's [SEP]; contexts are smoothed with
@@ -189,12 +212,16 @@ def ppmi_svd(ids: np.ndarray, vocab_size: int, dim: int, window: int = 5, seed: 
         same = row_of[:-k] == row_of[k:]
         left, right = ids[:-k][same].astype(np.int32), ids[k:][same].astype(np.int32)
         pairs = np.bincount(left * vocab_size + right, minlength=vocab_size**2)
-        counts = counts + sparse.csr_matrix(pairs.reshape(vocab_size, vocab_size).astype(np.float32) / k)
+        counts = counts + sparse.csr_matrix(
+            pairs.reshape(vocab_size, vocab_size).astype(np.float32) / k
+        )
     counts = (counts + counts.T).tocoo()
     total = counts.sum()
     word = np.asarray(counts.tocsr().sum(1)).ravel() + 1e-9
     context = word**0.75 / (word**0.75).sum()
-    pmi = np.log(counts.data / total) - np.log(word[counts.row] / total) - np.log(context[counts.col])
+    pmi = (
+        np.log(counts.data / total) - np.log(word[counts.row] / total) - np.log(context[counts.col])
+    )
     keep = (pmi > 0) & (counts.row >= MASK) & (counts.col >= MASK)
     ppmi = sparse.csr_matrix((pmi[keep], (counts.row[keep], counts.col[keep])), shape=counts.shape)
     start = np.random.default_rng(seed).standard_normal(vocab_size)
@@ -202,7 +229,9 @@ def ppmi_svd(ids: np.ndarray, vocab_size: int, dim: int, window: int = 5, seed: 
     return (u * np.sqrt(s)).astype(np.float32)
 
 
-def initial_model(plan: Plan, vectors: np.ndarray, unigram: np.ndarray, layers: int) -> PreTrainedModel:
+def initial_model(
+    plan: Plan, vectors: np.ndarray, unigram: np.ndarray, layers: int
+) -> PreTrainedModel:
     """A model with `layers` layers whose embeddings and output bias come from the counts."""
     family = FAMILIES[plan.architecture]
     torch.manual_seed(plan.seed)
@@ -235,7 +264,8 @@ def stack(model: BertForMaskedLM) -> BertForMaskedLM:
 
 
 class Batches:
-    """Batch i is a function of (seed, i) alone: rows of one length, about `tokens_per_batch` tokens.
+    """Batch i is a function of (seed, i) alone: rows of one length, about `tokens_per_batch`
+    tokens.
 
     Tokens are masked, or for a causal model each asks for the next.
     """
@@ -254,17 +284,23 @@ class Batches:
         self.order = [int(i) for i in rng.permutation(len(self.batches))]
 
     def __call__(self, step: int):
-        """Return `(input ids (n, t), flat positions whose output is asked for (m,), their labels (m,))`."""
+        """Input ids (n, t), flat positions whose output is asked for (m,), and labels (m,)."""
         rows = self.batches[self.order[step % len(self.order)]]
         length = self.lengths[rows[0]]
         ids = self.ids[self.offsets[rows][:, None] + np.arange(length)].astype(np.int64)
         if FAMILIES[self.plan.architecture].causal:
             places = np.arange(ids.size).reshape(ids.shape)[:, :-1]
-            return torch.from_numpy(ids), torch.from_numpy(places.ravel()), torch.from_numpy(ids[:, 1:].ravel())
+            return (
+                torch.from_numpy(ids),
+                torch.from_numpy(places.ravel()),
+                torch.from_numpy(ids[:, 1:].ravel()),
+            )
         rng = np.random.default_rng((self.plan.seed, step))
         flat = ids.ravel()
         candidates = np.flatnonzero(flat > MASK)
-        chosen = np.sort(rng.permutation(candidates)[: max(1, int(self.plan.mask_rate * len(candidates)))])
+        chosen = np.sort(
+            rng.permutation(candidates)[: max(1, int(self.plan.mask_rate * len(candidates)))]
+        )
         labels = flat[chosen].copy()
         fate = rng.random(len(chosen))
         flat[chosen[fate < 0.8]] = MASK
@@ -281,17 +317,25 @@ def learning_rate(plan: Plan, seen: int) -> float:
 
 
 class LinearCrossEntropy(torch.autograd.Function):
-    """Mean cross-entropy of `hidden @ weight.T`, and its gradients in the same pass, a few hundred rows at a time.
+    """Mean cross-entropy of `hidden @ weight.T`, and its gradients in the same pass, a few hundred
+    rows at a time.
 
-    A causal model is asked at every token: all logits at once are 270 MB at batch 8,192 and vocabulary 8,192, and
+    A causal model is asked at every token: all logits at once are 270 MB at batch 8,192 and
+        vocabulary 8,192, and
     moving them takes longer than computing them.
     """
 
     @staticmethod
-    def forward(ctx, hidden: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor, rows: int = 512) -> torch.Tensor:
+    def forward(
+        ctx, hidden: torch.Tensor, weight: torch.Tensor, labels: torch.Tensor, rows: int = 512
+    ) -> torch.Tensor:
         """Args: hidden (m, d), weight (V, d), labels (m,); multiplied in the type of `hidden`."""
         w = weight.to(hidden.dtype)
-        total, d_hidden, d_weight = hidden.new_zeros((), dtype=torch.float32), [], torch.zeros_like(weight)
+        total, d_hidden, d_weight = (
+            hidden.new_zeros((), dtype=torch.float32),
+            [],
+            torch.zeros_like(weight),
+        )
         for h, y in zip(hidden.split(rows), labels.split(rows), strict=True):
             p = (h @ w.T).float().softmax(1)  # (rows, V)
             own = torch.arange(len(y)), y
@@ -326,7 +370,8 @@ def loss_of(plan: Plan) -> Callable[..., torch.Tensor]:
 
 
 def ready(model: PreTrainedModel, device: str) -> PreTrainedModel:
-    """The model on its device, with `lib.encoder.speedups` and, under bf16 autocast, a bf16 residual stream."""
+    """The model on its device, with `lib.encoder.speedups` and, under bf16 autocast, a bf16
+    residual stream."""
     cheapen(model)
     keep_bf16(model.base_model)
     return model.to(device)  # type: ignore[arg-type]
@@ -352,13 +397,17 @@ def save_checkpoint(folder: Path, model, optimizer, state: dict) -> None:
 def load_checkpoint(folder: Path, model, optimizer) -> None:
     """Load what `save_checkpoint` wrote into a model of the same depth."""
     tensors = load_file(folder / "checkpoint.safetensors")
-    missing = model.load_state_dict({k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, strict=False)
+    missing = model.load_state_dict(
+        {k[6:]: v for k, v in tensors.items() if k.startswith("model.")}, strict=False
+    )
     if set(missing.missing_keys) - set(model._tied_weights_keys or ()) or missing.unexpected_keys:
         raise ValueError(f"{folder}/checkpoint.safetensors does not fit this plan: {missing}")
     for name, parameter in model.named_parameters():
         for key in ("step", "exp_avg", "exp_avg_sq"):
             if f"optim.{name}|{key}" in tensors:
-                optimizer.state[parameter][key] = tensors[f"optim.{name}|{key}"].to(parameter.device)
+                optimizer.state[parameter][key] = tensors[f"optim.{name}|{key}"].to(
+                    parameter.device
+                )
 
 
 def checkpoint_state(folder: Path) -> dict | None:
@@ -376,7 +425,10 @@ def make_optimizer(model, plan: Plan) -> torch.optim.AdamW:
     """Fused AdamW; biases and LayerNorm weights are not decayed."""
     decay = [p for p in model.parameters() if p.ndim > 1]
     plain = [p for p in model.parameters() if p.ndim <= 1]
-    groups = [{"params": decay, "weight_decay": plan.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+    groups = [
+        {"params": decay, "weight_decay": plan.weight_decay},
+        {"params": plain, "weight_decay": 0.0},
+    ]
     return torch.optim.AdamW(groups, lr=plan.lr, betas=(0.9, 0.98), fused=True)
 
 
@@ -390,14 +442,18 @@ def prepare(plan: Plan, out: Path, data_dir: str | None, progress: bool = True):
         tokenizer = make(sentences, out / "tokenizer", plan.vocab_size)
         rows = tokenise(sentences, tokenizer, plan.max_length, progress=progress)
         ids, offsets = rows.ids, rows.offsets
-        vectors = ppmi_svd(ids, plan.vocab_size, plan.embedding or plan.hidden, plan.window, plan.seed)
+        vectors = ppmi_svd(
+            ids, plan.vocab_size, plan.embedding or plan.hidden, plan.window, plan.seed
+        )
         with written(cache) as temporary, open(temporary, "wb") as file:
             np.savez(file, ids=ids, offsets=offsets, vectors=vectors)
     with np.load(cache) as f:
         return f["ids"], f["offsets"], f["vectors"]
 
 
-def train(plan: Plan, out: Path, data_dir: str | None = None, every_seconds: float = 180, **options) -> PreTrainedModel:
+def train(
+    plan: Plan, out: Path, data_dir: str | None = None, every_seconds: float = 180, **options
+) -> PreTrainedModel:
     """Run `plan` in `out`, continuing from its checkpoint if there is one.
 
     Args:
@@ -412,27 +468,46 @@ def train(plan: Plan, out: Path, data_dir: str | None = None, every_seconds: flo
     batches = Batches(ids, offsets, plan)
     state = checkpoint_state(out) or {"step": 0, "seen": 0, "seconds": 0.0, "layers": 0}
     shallow = plan.layers // 2 if plan.grow_at else plan.layers
-    model = initial_model(plan, vectors, np.bincount(ids, minlength=plan.vocab_size), state["layers"] or shallow)
+    model = initial_model(
+        plan, vectors, np.bincount(ids, minlength=plan.vocab_size), state["layers"] or shallow
+    )
     model = ready(model, device)
     optimizer = make_optimizer(model, plan)
     if state["step"]:
         load_checkpoint(out, model, optimizer)
     state["layers"] = model.config.num_hidden_layers
-    bar = tqdm(total=plan.tokens, initial=state["seen"], unit="tok", unit_scale=True, disable=not progress)
+    bar = tqdm(
+        total=plan.tokens, initial=state["seen"], unit="tok", unit_scale=True, disable=not progress
+    )
     while state["seen"] < plan.tokens:
         if state["layers"] < plan.layers and state["seen"] >= plan.grow_at:
             model = ready(stack(model), device)  # type: ignore[arg-type]
             optimizer = make_optimizer(model, plan)
             state["layers"] = model.config.num_hidden_layers
         phase_end = plan.tokens if state["layers"] == plan.layers else plan.grow_at
-        run_phase(model, optimizer, batches, plan, out, state, phase_end, every_seconds, bar, **options)
+        run_phase(
+            model, optimizer, batches, plan, out, state, phase_end, every_seconds, bar, **options
+        )
     return model
 
 
 def run_phase(
-    model, optimizer, batches, plan, out, state, end, every_seconds, bar, device="cpu", compile=False, bf16=False, **_
+    model,
+    optimizer,
+    batches,
+    plan,
+    out,
+    state,
+    end,
+    every_seconds,
+    bar,
+    device="cpu",
+    compile=False,
+    bf16=False,
+    **_,
 ) -> None:
-    """Train until `end` tokens at the present depth; `state` is updated in place and checkpointed."""
+    """Train until `end` tokens at the present depth; `state` is updated in place and
+    checkpointed."""
     model.train()
     asked = torch.compile(loss_of(plan), dynamic=True) if compile else loss_of(plan)
     started, saved, recent = time.perf_counter(), time.perf_counter(), []
@@ -450,7 +525,9 @@ def run_phase(
         optimizer.zero_grad()
         recent.append(loss.item())
         if not np.isfinite(recent[-1]):
-            raise FloatingPointError(f"loss is {recent[-1]} at step {state['step']}: lower lr or use fp32")
+            raise FloatingPointError(
+                f"loss is {recent[-1]} at step {state['step']}: lower lr or use fp32"
+            )
         state["step"] += 1
         state["seen"] += rows.numel()
         state["seconds"] = before + time.perf_counter() - started
@@ -465,8 +542,11 @@ def run_phase(
     save_checkpoint(out, model, optimizer, state)
 
 
-def export(model: PreTrainedModel, tokenizer_folder: Path, folder: Path, dropout: float = 0.1) -> None:
-    """Write encoder and tokenizer in `transformers` format, fp16 safetensors, with `dropout` in its configuration."""
+def export(
+    model: PreTrainedModel, tokenizer_folder: Path, folder: Path, dropout: float = 0.1
+) -> None:
+    """Write encoder and tokenizer in `transformers` format, fp16 safetensors, with `dropout` in its
+    configuration."""
     encoder = cast(PreTrainedModel, model.base_model)
     encoder.half().cpu()  # type: ignore[call-arg]
     for name in FAMILIES[encoder.config.model_type].dropouts:
@@ -476,7 +556,8 @@ def export(model: PreTrainedModel, tokenizer_folder: Path, folder: Path, dropout
 
 
 def report(plan: Plan, out: Path) -> dict[str, object]:
-    """What a finished pre-training was: its plan, tokens, steps, seconds, and the mean loss of its last 50 steps."""
+    """What a finished pre-training was: its plan, tokens, steps, seconds, and the mean loss of its
+    last 50 steps."""
     log = out / "log.jsonl"
     loss = round(json.loads(log.read_text().splitlines()[-1])["loss"], 4) if log.exists() else None
     asked = "nats per next token" if FAMILIES[plan.architecture].causal else "nats per masked token"
@@ -486,7 +567,9 @@ def report(plan: Plan, out: Path) -> dict[str, object]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line: one flag per field of `Plan`, and where to read and write."""
-    parser = argparse.ArgumentParser(prog="python -m tools.pretrain", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.pretrain", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--out", type=Path, default=paths.outputs() / "pretrain" / "mini-bert")
     parser.add_argument("--data-dir", help="folder with corpus/pretrain (default: CSE_DATA)")
     parser.add_argument("--export", type=Path, help="write the finished encoder to this folder")

@@ -1,4 +1,5 @@
-"""Execute notebooks in place, for a commit: `python tools/refresh.py 01 02` (default: all; `make notebooks`)."""
+"""Execute notebooks in place, for a commit: `python tools/refresh.py 01 02` (default: all;
+`make notebooks`)."""
 
 import argparse
 import base64
@@ -19,7 +20,8 @@ from lib import course, files, pages, plots
 def refresh(notebook: Path, stream: TextIO | None = None) -> course.Outcome:
     """Execute a notebook in place, with the parameters it has, from an empty `outputs/`.
 
-    What a commit should not hold is left out: timings, widget state, messages of libraries; figures get a palette.
+    What a commit should not hold is left out: timings, widget state, messages of libraries; figures
+        get a palette.
     The notebook is replaced only if every cell succeeded.
     """
     with tempfile.TemporaryDirectory() as folder, _outputs_in(folder):
@@ -31,7 +33,8 @@ def refresh(notebook: Path, stream: TextIO | None = None) -> course.Outcome:
 
 
 def committable(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A copy of an executed notebook without what differs from run to run and means nothing to a reader."""
+    """A copy of an executed notebook without what differs from run to run and means nothing to a
+    reader."""
     node = nbformat.from_dict(executed)
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     node.metadata = nbformat.from_dict({"kernelspec": kernel, "language_info": {"name": "python"}})
@@ -42,7 +45,9 @@ def committable(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
             del cell.metadata["tags"]
         if cell.cell_type == "code":
             cell.outputs = [
-                out for out in cell.outputs if out.get("name") != "stderr" and pages.WIDGET not in out.get("data", {})
+                out
+                for out in cell.outputs
+                if out.get("name") != "stderr" and pages.WIDGET not in out.get("data", {})
             ]
             for out in cell.outputs:
                 if "image/png" in out.get("data", {}):
@@ -64,17 +69,25 @@ def _outputs_in(folder: str) -> Iterator[None]:
 
 def _smaller(png: str) -> str:
     """A base64 PNG with 128 colours, if that is smaller."""
-    return min(png, base64.b64encode(plots.with_palette(base64.b64decode(png), 128)).decode(), key=len)
+    return min(
+        png, base64.b64encode(plots.with_palette(base64.b64decode(png), 128)).decode(), key=len
+    )
 
 
 def main(argv: list[str] | None = None) -> int:
     """Exit status 1 if a notebook failed; it is left as it was."""
-    parser = argparse.ArgumentParser(prog="python tools/refresh.py", description=(__doc__ or "").split(":")[0])
+    parser = argparse.ArgumentParser(
+        prog="python tools/refresh.py", description=(__doc__ or "").split(":")[0]
+    )
     parser.add_argument("--notebooks", type=Path, default=None, help="folder of the notebooks")
-    parser.add_argument("names", nargs="*", help="01, 02_simcse or the path of a notebook (default: every notebook)")
+    parser.add_argument(
+        "names", nargs="*", help="01, 02_simcse or the path of a notebook (default: every notebook)"
+    )
     chosen = parser.parse_args(argv)
     sources = [course.find_notebook(name, chosen.notebooks) for name in chosen.names]
-    outcomes = [refresh(notebook, sys.stdout) for notebook in sources or course.notebooks(chosen.notebooks)]
+    outcomes = [
+        refresh(notebook, sys.stdout) for notebook in sources or course.notebooks(chosen.notebooks)
+    ]
     for outcome in outcomes:
         print(f"{outcome.name}: {outcome.error or 'refreshed'}, {course.clock(outcome.seconds)}")
     return int(any(outcome.error for outcome in outcomes))

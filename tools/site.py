@@ -1,6 +1,8 @@
-"""The course as a web site: a page a notebook, the tables of results, a glossary, a search; nothing from a network.
+"""The course as a web site: a page a notebook, the tables of results, a glossary, a search; nothing
+from a network.
 
-Command line: `python -m tools.site` (`make book`) writes `outputs/book/html/index.html`. Needs the extra `book`.
+Command line: `python -m tools.site` (`make book`) writes `outputs/book/html/index.html`. Needs the
+    extra `book`.
 """
 
 import argparse
@@ -36,7 +38,10 @@ _LINK = re.compile(r"(!?\[[^\]\n]*\]\()([^)\s]+)(\))")
 
 def results_page(results: pd.DataFrame) -> str:
     """Every table of the papers beside our runs, at each profile that has any, as Markdown."""
-    cell = "A cell is *the paper's | ours, mean ± sd over seeds (n)*, Spearman × 100; – where there is none yet."
+    cell = (
+        "A cell is *the paper's | ours, mean ± sd over seeds (n)*, Spearman × 100; – where there is"
+        " none yet."
+    )
     parts = ["# Results", cell]
     covered = papers.coverage(results)
     parts += ["## Coverage", _html(covered, index=False)]
@@ -50,11 +55,14 @@ def results_page(results: pd.DataFrame) -> str:
 
 
 def _html(table: pd.DataFrame, index: bool = True) -> str:
-    return f'<div class="table-wrapper">{table.to_html(index=index, border=0, classes="table")}</div>'
+    return (
+        f'<div class="table-wrapper">{table.to_html(index=index, border=0, classes="table")}</div>'
+    )
 
 
 def fill(folder: Path, results: pd.DataFrame) -> None:
-    """Write Sphinx's source: the committed notebooks, the results and the project's own pages, their links turned."""
+    """Write Sphinx's source: the committed notebooks, the results and the project's own pages,
+    their links turned."""
     shutil.copy(SOURCE / "conf.py", folder)
     shutil.copy(SOURCE / "glossary.md", folder)
     shutil.copytree(SOURCE / "_static", folder / "_static")
@@ -67,19 +75,28 @@ def fill(folder: Path, results: pd.DataFrame) -> None:
         node = nbformat.read(path, as_version=4)
         for cell in node.cells:
             if cell.cell_type == "markdown":
-                cell.source = _attached(_turned(cell.source, path.parent, folder, places), cell, folder)
+                cell.source = _attached(
+                    _turned(cell.source, path.parent, folder, places), cell, folder
+                )
         write_text(folder / path.name, nbformat.writes(node))
         title, question = pages.summary(path)
         cards.append(f"* [{title}]({path.name})\\\n  {question}")
     for name, path in PAGES.items():
-        write_text(folder / f"{name}.md", _turned(path.read_text(encoding="utf-8"), path.parent, folder, places))
+        write_text(
+            folder / f"{name}.md",
+            _turned(path.read_text(encoding="utf-8"), path.parent, folder, places),
+        )
     front = (SOURCE / "index.md").read_text(encoding="utf-8").replace("{{cards}}", "\n".join(cards))
-    write_text(folder / "index.md", front.replace("{{notebooks}}", "\n".join(path.stem for path in notebooks)))
+    write_text(
+        folder / "index.md",
+        front.replace("{{notebooks}}", "\n".join(path.stem for path in notebooks)),
+    )
     write_text(folder / "results.md", results_page(results))
 
 
 def _turned(text: str, base: Path, folder: Path, places: dict[Path, str]) -> str:
-    """Links to pages of the site lead there, to data and pictures to copies; of the others the words are left."""
+    """Links to pages of the site lead there, to data and pictures to copies; of the others the
+    words are left."""
 
     def turn(match: re.Match) -> str:
         target, _, anchor = match[2].partition("#")
@@ -122,16 +139,23 @@ class _Links(HTMLParser):
         for name, value in attrs:
             if name in ("id", "name") and value:
                 self.anchors.add(value)
-            if value and ((name == "href" and tag in ("a", "link")) or (name == "src" and tag != "iframe")):
+            if value and (
+                (name == "href" and tag in ("a", "link")) or (name == "src" and tag != "iframe")
+            ):
                 self.targets.append(value)
 
 
 def _pages(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.rglob("*.html")) if "_static" not in path.relative_to(folder).parts]
+    return [
+        path
+        for path in sorted(folder.rglob("*.html"))
+        if "_static" not in path.relative_to(folder).parts
+    ]
 
 
 def broken(folder: Path) -> list[str]:
-    """What a built site lacks: links and images without a file or anchor, and anything it would load from a network."""
+    """What a built site lacks: links and images without a file or anchor, and anything it would
+    load from a network."""
     read, found, elsewhere = {}, [], set()
     for page in _pages(folder):
         text = page.read_text(encoding="utf-8")
@@ -147,7 +171,11 @@ def broken(folder: Path) -> list[str]:
             path = (page.parent / unquote(parts.path)).resolve() if parts.path else page
             if not path.exists():
                 found.append(f"{page.name}: {target} is not there")
-            elif parts.fragment and path in read and unquote(parts.fragment) not in read[path].anchors:
+            elif (
+                parts.fragment
+                and path in read
+                and unquote(parts.fragment) not in read[path].anchors
+            ):
                 found.append(f"{page.name}: {target} has no such anchor")
     return sorted(set(found)) + sorted(elsewhere)
 
@@ -165,14 +193,28 @@ def build(folder: Path) -> Path:
     source, html = folder / "source", folder / "html"
     for path, own in ((source, "conf.py"), (html, "searchindex.js")):
         if is_foreign(path, own):
-            raise ValueError(f"{path} holds something else than the site: name another folder with --out")
+            raise ValueError(
+                f"{path} holds something else than the site: name another folder with --out"
+            )
         remove(path)
     with written(source) as temporary:
         temporary.mkdir()
         fill(temporary, papers.finished(folder / "no-outputs"))
     with written(html) as temporary:
-        command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(source)]
-        done = subprocess.run([*command, str(temporary)], capture_output=True, text=True, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-q",
+            "-W",
+            "--keep-going",
+            "-b",
+            "html",
+            str(source),
+        ]
+        done = subprocess.run(
+            [*command, str(temporary)], capture_output=True, text=True, check=False
+        )
         if done.returncode:
             raise RuntimeError(f"sphinx: {done.stderr[-4000:]}")
         if missing := broken(temporary):
@@ -182,7 +224,9 @@ def build(folder: Path) -> Path:
 
 def main(arguments: list[str] | None = None) -> None:
     """Build the site and say where it is."""
-    parser = argparse.ArgumentParser(prog="python -m tools.site", description="The course as a web site.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.site", description="The course as a web site."
+    )
     parser.add_argument("--out", type=Path, default=paths.outputs() / "book")
     chosen = parser.parse_args(arguments)
     try:

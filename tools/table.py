@@ -1,4 +1,5 @@
-"""`make table`: fill the tables between markers in the README, the model card and `data/README.md` from `results/`."""
+"""`make table`: fill the tables between markers in the README, the model card and `data/README.md`
+from `results/`."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,12 +20,14 @@ TRAINED = {
 
 
 def of_the_grid(table: pd.DataFrame) -> pd.DataFrame:
-    """The runs of the grid `simcse_small` among all rows: a run with another temperature is no run of its recipe."""
+    """The runs of the grid `simcse_small` among all rows: a run with another temperature is no run
+    of its recipe."""
     return grids.collect(grids.read("simcse_small"), table)
 
 
 def headline(table: pd.DataFrame) -> str:
-    """Markdown of the README: STS-B dev and seven-task average of baselines, raw and trained encoders."""
+    """Markdown of the README: STS-B dev and seven-task average of baselines, raw and trained
+    encoders."""
     table = of_the_grid(table)
     names = {
         "small_bag_of_words": "word counts",
@@ -32,12 +35,18 @@ def headline(table: pd.DataFrame) -> str:
         "small_word_vectors": "mini-BERT's input embeddings, mean",
         "small_sif": "mini-BERT's input embeddings, SIF",
     }
-    lines = ["| encoder | runs | checkpoint | STS-B dev | seven STS tasks, mean |", "|---|--:|---|--:|--:|"]
+    lines = [
+        "| encoder | runs | checkpoint | STS-B dev | seven STS tasks, mean |",
+        "|---|--:|---|--:|--:|",
+    ]
 
     def row(name: str, rows: pd.DataFrame, which: str) -> str:
         columns = (f"stsb_dev_spearman_{which}", f"sts7_test_avg_{which}")
         cells = [mean_sd(rows.get(column, pd.Series(dtype=float))) for column in columns]
-        return f"| {name} | {len(rows)} | {which if len(rows) > 1 else '–'} | {cells[0]} | {cells[1]} |"
+        return (
+            f"| {name} | {len(rows)} | {which if len(rows) > 1 else '–'} | {cells[0]} |"
+            f" {cells[1]} |"
+        )
 
     for recipe, name in names.items():
         lines.append(row(name, table[table["recipe"] == recipe], "last"))
@@ -53,7 +62,11 @@ def task_figure(table: pd.DataFrame) -> Figure:
     """The README's figure: the seven tasks for TF-IDF, the raw encoder and every trained run."""
     table = of_the_grid(table)
     raw = table[(table["recipe"] == "mini_simcse") & (table["max_steps"] == 0)]
-    names = [c.removesuffix("_test_spearman_last") for c in table.columns if c.endswith("_test_spearman_last")]
+    names = [
+        c.removesuffix("_test_spearman_last")
+        for c in table.columns
+        if c.endswith("_test_spearman_last")
+    ]
 
     def scores(rows: pd.DataFrame, which: str) -> np.ndarray:
         return rows[[f"{name}_test_spearman_{which}" for name in names]].to_numpy(float)
@@ -70,7 +83,8 @@ def task_figure(table: pd.DataFrame) -> Figure:
 
 
 def fill(path: Path, marker: str, content: str) -> None:
-    """Replace what stands between `<!-- marker: begin -->` and `<!-- marker: end -->` in a text file.
+    """Replace what stands between `<!-- marker: begin -->` and `<!-- marker: end -->` in a text
+    file.
 
     Raises:
         ValueError: the markers are not there.
@@ -83,7 +97,9 @@ def fill(path: Path, marker: str, content: str) -> None:
     write_text(path, f"{before}{begin}\n{content}\n{end}{rest.split(end, 1)[1]}")
 
 
-def tasks(names: Sequence[str], methods: Mapping[str, np.ndarray], ylabel: str, title: str = "") -> Figure:
+def tasks(
+    names: Sequence[str], methods: Mapping[str, np.ndarray], ylabel: str, title: str = ""
+) -> Figure:
     """Scores by task: one marker a run, one column a task, methods side by side.
 
     Args:
@@ -112,15 +128,29 @@ def main() -> None:
     table = pd.read_csv(path)
     content = headline(table)
     write_bytes(path.with_suffix(".png"), plots.png(task_figure(table)))
-    shipped = [p for folder in ("mini", "mini-bert") for p in sorted((paths.DATA / folder).glob("*.t*")) if p.is_file()]
+    shipped = [
+        p
+        for folder in ("mini", "mini-bert")
+        for p in sorted((paths.DATA / folder).glob("*.t*"))
+        if p.is_file()
+    ]
     shipped += sorted(paths.MINI_BERT.glob("*.safetensors"))
     for folder in paths.SIBLINGS.values():
         shipped += [folder / "model.safetensors", folder / "tokenizer.json"]
     shipped += [
-        p for p in sorted(paths.MINI_SPACY.rglob("*")) if p.is_file() and p.suffix not in (".py", ".md", ".cfg")
+        p
+        for p in sorted(paths.MINI_SPACY.rglob("*"))
+        if p.is_file() and p.suffix not in (".py", ".md", ".cfg")
     ]
-    digests = [f"| {p.relative_to(paths.DATA)} | {p.stat().st_size:,} | `{files.sha256(p)}` |" for p in shipped]
-    fill(paths.DATA / "README.md", "checksums", "\n".join(["| file | bytes | sha256 |", "|---|--:|---|", *digests]))
+    digests = [
+        f"| {p.relative_to(paths.DATA)} | {p.stat().st_size:,} | `{files.sha256(p)}` |"
+        for p in shipped
+    ]
+    fill(
+        paths.DATA / "README.md",
+        "checksums",
+        "\n".join(["| file | bytes | sha256 |", "|---|--:|---|", *digests]),
+    )
     for text in (paths.ROOT / "README.md", paths.MINI_BERT / "README.md"):
         fill(text, "headline", content)
         print(f"filled {text}")

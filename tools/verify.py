@@ -1,6 +1,7 @@
 """Do the committed results still come out? Two rows drawn by date are trained again and compared.
 
-Command line: `python -m tools.verify` (`make verify-results`), some minutes on a CPU; exit status 1 if a row misses.
+Command line: `python -m tools.verify` (`make verify-results`), some minutes on a CPU; exit status 1
+    if a row misses.
 """
 
 import argparse
@@ -22,7 +23,8 @@ NOT_RECORDED = ("synonyms", "english")
 
 
 def committed() -> Iterator[tuple[Grid, Cell, pd.DataFrame]]:
-    """Every cell of a grid that has rows in `results/`, with these rows; cells on one training text come together."""
+    """Every cell of a grid that has rows in `results/`, with these rows; cells on one training text
+    come together."""
     found = []
     for path in sorted(paths.GRIDS.glob("*.yaml")):
         grid = grids.read(path)
@@ -60,24 +62,30 @@ def run_id(grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None) 
 def is_of_today(row: pd.Series) -> bool:
     """Whether a run made now with the row's parameters has the row's id.
 
-    Not so for rows of results version 1, whose runs did not record WordNet's files nor the lists of English words, if
-    they depend on them; and for rows of other rules of SDA.
+    Not so for rows of results version 1, whose runs did not record WordNet's files nor the lists of
+    English words, if they depend on them; and for rows of other rules of SDA.
     """
     if row.get("results_version") == runs.RESULTS_VERSION:
         return pd.isna(row.get("rules")) or int(row["rules"]) == sda.VERSION
     return pd.isna(row.get("rules")) and row.get("synonyms") != "wordnet"
 
 
-def draw(day: datetime.date, n: int = 2, seeds: int = 3) -> list[tuple[Grid, Cell, pd.Series, float]]:
-    """`n` committed rows of trained runs, drawn by the date, each with the sd of its cell's metric over its seeds.
+def draw(
+    day: datetime.date, n: int = 2, seeds: int = 3
+) -> list[tuple[Grid, Cell, pd.Series, float]]:
+    """`n` committed rows of trained runs, drawn by the date, each with the sd of its cell's metric
+    over its seeds.
 
-    Rows that cannot come out again are left out: those of other rules than today's, and cells in which a seed
+    Rows that cannot come out again are left out: those of other rules than today's, and cells in
+        which a seed
     collapsed.
 
     Args:
         seeds: fewest seeds of a cell whose spread is worth comparing with.
     """
-    cells = [one for one in committed() if len(one[2]) >= seeds and one[2][one[0].metric].notna().all()]
+    cells = [
+        one for one in committed() if len(one[2]) >= seeds and one[2][one[0].metric].notna().all()
+    ]
     pairs = [
         (grid, cell, row, rows[grid.metric].std(ddof=1))
         for grid, cell, rows in cells
@@ -85,18 +93,22 @@ def draw(day: datetime.date, n: int = 2, seeds: int = 3) -> list[tuple[Grid, Cel
         if is_of_today(row)
     ]
     pairs = [pair for pair in pairs if pair[3] > 0]
-    chosen = np.random.default_rng(day.toordinal()).choice(len(pairs), size=min(n, len(pairs)), replace=False)
+    chosen = np.random.default_rng(day.toordinal()).choice(
+        len(pairs), size=min(n, len(pairs)), replace=False
+    )
     return [pairs[i] for i in chosen]
 
 
 def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.DataFrame:
     """Train `n` rows again on the CPU, in a folder of their own, and compare: one line a row.
 
-    They are trained in the precision that this processor has units for, which may be another than the row's.
+    They are trained in the precision that this processor has units for, which may be another than
+    the row's.
 
     Returns:
-        row, seed, run_id; `same id`, False where the data, the encoder or a rule has changed since; the precisions of
-        both; recorded, again, seed sd, and `within`: whether they differ by no more than it.
+        row, seed, run_id; `same id`, False where the data, the encoder or a rule has changed since;
+        the precisions of both; recorded, again, seed sd, and `within`: whether they differ by no
+        more than it.
     """
     lines = []
     for grid, cell, row, sd in draw(day, n):
@@ -133,7 +145,9 @@ def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Dat
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the comparison; exit 1 if a row has another id by now, or is not within its seed sd."""
-    parser = argparse.ArgumentParser(prog="python -m tools.verify", description="Train committed rows again.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.verify", description="Train committed rows again."
+    )
     parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today())
     parser.add_argument("--rows", type=int, default=2)
     parser.add_argument("--data-dir")
@@ -145,7 +159,9 @@ def main(arguments: list[str] | None = None) -> None:
     if not len(table):
         sys.exit(f"nothing to verify: no cell of a grid has three seeds in {paths.RESULTS}")
     print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
-    sys.exit(0 if (table["within"] & table["same id"]).all() else "a row does not come out as recorded")
+    sys.exit(
+        0 if (table["within"] & table["same id"]).all() else "a row does not come out as recorded"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""`python -m benchmarks.robustness` kills, fuzzes and races, and writes the table; a campaign takes its name.
+"""`python -m benchmarks.robustness` kills, fuzzes and races, and writes the table; a campaign takes
+its name.
 
-The whole takes an hour or two on two cores: `python -m benchmarks.robustness kills --tries 3` is a short look.
+The whole takes an hour or two on two cores: `python -m benchmarks.robustness kills --tries 3` is a
+    short look.
 """
 
 import argparse
@@ -30,9 +32,11 @@ def markdown(content: dict) -> str:
     lines = [
         "# Kills, damaged input, races",
         "",
-        "Made by `python -m benchmarks.robustness`. *Refused* is a sentence that names what is wrong; *accepted* is "
-        "input that gave a result, among it damage that cannot be known, such as another letter. The last four columns "
-        "count defects.",
+        (
+            "Made by `python -m benchmarks.robustness`. *Refused* is a sentence that names what is"
+            " wrong; *accepted* is input that gave a result, among it damage that cannot be known,"
+            " such as another letter. The last four columns count defects."
+        ),
         "",
         *(f"* {kind}: {made}" for kind, made in sorted(content["made"].items())),
         "",
@@ -41,14 +45,19 @@ def markdown(content: dict) -> str:
     ]
     total = Count("**all**", *(sum(getattr(row, name) for row in rows) for name in order()))
     for row in [*rows, total]:
-        lines.append(f"| {row.campaign} | " + " | ".join(f"{getattr(row, c):,}" for c in COLUMNS) + " |")
+        lines.append(
+            f"| {row.campaign} | " + " | ".join(f"{getattr(row, c):,}" for c in COLUMNS) + " |"
+        )
     return "\n".join(lines) + "\n"
 
 
 def with_others(rows: list[dict], made: str) -> dict:
-    """The new rows, and those of the kinds of campaign that were not run this time; of each kind how it was made."""
+    """The new rows, and those of the kinds of campaign that were not run this time; of each kind
+    how it was made."""
     path = TARGET / "robustness.json"
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"made": {}, "rows": []}
+    known = (
+        json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"made": {}, "rows": []}
+    )
     kinds = dict.fromkeys((_kind(row) for row in rows), made)
     kept = [row for row in known["rows"] if _kind(row) not in kinds]
     return {"made": known["made"] | kinds, "rows": [*kept, *rows]}
@@ -66,7 +75,9 @@ def order() -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0 if nothing is wrong."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.robustness", description=__doc__)
-    parser.add_argument("campaign", nargs="*", choices=[[], *USUAL], help="kills, fuzz, races (all)")
+    parser.add_argument(
+        "campaign", nargs="*", choices=[[], *USUAL], help="kills, fuzz, races (all)"
+    )
     parser.add_argument("--tries", type=int, help=f"of each kind (usually {USUAL})")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-file", action="store_true", help="print the table only")
@@ -83,7 +94,10 @@ def main(arguments: list[str] | None = None) -> int:
         counts += races.main(tries["races"])
     environment = runs.environment()
     today = datetime.now(UTC).date().isoformat()
-    made = f"{today}, {environment['cpu']}, commit {str(environment['commit'])[:10]}, seed {chosen.seed}"
+    made = (
+        f"{today}, {environment['cpu']}, commit {str(environment['commit'])[:10]}, seed"
+        f" {chosen.seed}"
+    )
     content = with_others([count.row() for count in counts], made)
     text = markdown(content)
     print(text)

@@ -1,4 +1,5 @@
-"""What the campaigns share: children that are killed on purpose, pictures of folders, counted outcomes."""
+"""What the campaigns share: children that are killed on purpose, pictures of folders, counted
+outcomes."""
 
 import contextlib
 import hashlib
@@ -25,7 +26,15 @@ from lib.data.readers import Pairs
 STUCK_SECONDS = 120
 USER_ERRORS = (ValueError, OSError, ImportError)
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "shutil.rmtree"}
+EVENTS = {
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.truncate",
+    "os.link",
+    "shutil.rmtree",
+}
 TIMES = {"train_seconds", "sentences_per_second", "peak_rss_gib"}
 
 
@@ -37,7 +46,8 @@ class Count:
         campaign: what was attacked, and how.
         tries: how often.
         kills: SIGKILLs that hit.
-        wrong: results that differ from the undisturbed ones, or that came from damaged input without a word.
+        wrong: results that differ from the undisturbed ones, or that came from damaged input
+            without a word.
         stuck: work that could not be finished afterwards.
         leftovers: tries after which a file remained that the undisturbed work does not leave.
         tracebacks: errors that are no sentence for a user.
@@ -66,7 +76,8 @@ class Count:
 
 
 def few_pairs(n: int = 120) -> None:
-    """Cut the mini dev and test sets in this process, so that a run takes seconds; the code path is the same."""
+    """Cut the mini dev and test sets in this process, so that a run takes seconds; the code path is
+    the same."""
     read = data.mini_pairs
 
     def cut(split: str) -> Pairs:
@@ -134,7 +145,8 @@ def ended(pid: int, seconds: float = STUCK_SECONDS) -> str:
 
 
 def at_event(folder: Path, number: int, counter: Path | None = None) -> Callable[[], None]:
-    """For a child: SIGKILL at its `number`-th writing event under `folder`; with a `counter`, count them into it."""
+    """For a child: SIGKILL at its `number`-th writing event under `folder`; with a `counter`, count
+    them into it."""
     inside = str(folder)
     seen = 0
 
@@ -149,7 +161,9 @@ def at_event(folder: Path, number: int, counter: Path | None = None) -> Callable
         elif seen == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    descriptor = os.open(counter, os.O_WRONLY | os.O_CREAT | os.O_APPEND) if counter is not None else -1
+    descriptor = (
+        os.open(counter, os.O_WRONLY | os.O_CREAT | os.O_APPEND) if counter is not None else -1
+    )
     return lambda: sys.addaudithook(hook)
 
 

@@ -1,7 +1,10 @@
-"""Damaged and senseless input, seeded: it is refused with a sentence, or it makes no difference that could be known.
+"""Damaged and senseless input, seeded: it is refused with a sentence, or it makes no difference
+that could be known.
 
-Some damage cannot be known: another digit in a score, another letter in a sentence. It counts as accepted. What must be
-refused is said by the campaign: archives whose checksum fails, files cut within a line, text with NUL or in UTF-16,
+Some damage cannot be known: another digit in a score, another letter in a sentence. It counts as
+    accepted. What must be
+refused is said by the campaign: archives whose checksum fails, files cut within a line, text with
+    NUL or in UTF-16,
 models with a tensor too few. A result from such input counts as wrong.
 """
 
@@ -33,11 +36,46 @@ from lib.encoder import Encoder
 from lib.recipes import RECIPES, Recipe
 
 Rng = random.Random
-NASTY = [None, True, False, "", " ", "none", "auto", "nein", "0,1", "abc", -1, 0, 1, 2, 0.5, 1e2, 1.5]
-NASTY += [-0.0, float("nan"), float("inf"), -float("inf"), 10**6, 2**70, 1e300, [], [1], {}, {"a": 1}, (), b"x", "\0"]
+NASTY = [
+    None,
+    True,
+    False,
+    "",
+    " ",
+    "none",
+    "auto",
+    "nein",
+    "0,1",
+    "abc",
+    -1,
+    0,
+    1,
+    2,
+    0.5,
+    1e2,
+    1.5,
+]
+NASTY += [
+    -0.0,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    10**6,
+    2**70,
+    1e300,
+    [],
+    [1],
+    {},
+    {"a": 1},
+    (),
+    b"x",
+    "\0",
+]
 
 
-def judged(count: Count, act: Callable[[], object], must_fail: bool = False) -> BaseException | None:
+def judged(
+    count: Count, act: Callable[[], object], must_fail: bool = False
+) -> BaseException | None:
     """Act on one input and count how it ends; the error, if it is one that no user should see."""
     count.tries += 1
     try:
@@ -68,7 +106,8 @@ def judged(count: Count, act: Callable[[], object], must_fail: bool = False) -> 
 
 @dataclass(frozen=True)
 class Format:
-    """One kind of file: what it is called, a good content, how it is read; no line may be a file, too."""
+    """One kind of file: what it is called, a good content, how it is read; no line may be a file,
+    too."""
 
     name: str
     file: str
@@ -135,7 +174,9 @@ def packed(name: str, content: bytes) -> bytes:
 def damaged(rng: Rng, content: bytes) -> tuple[bytes, str]:
     """The content after one kind of damage, and its name."""
     place = rng.randrange(max(len(content), 1))
-    kind = rng.choice(("flip", "cut", "delete", "insert", "NUL", "UTF-16", "CR only", "empty", "twice", "line"))
+    kind = rng.choice(
+        ("flip", "cut", "delete", "insert", "NUL", "UTF-16", "CR only", "empty", "twice", "line")
+    )
     if kind == "flip":
         wrong = bytes([content[place] ^ (1 << rng.randrange(8))]) if content else b""
         return content[:place] + wrong + content[place + 1 :], kind
@@ -148,7 +189,12 @@ def damaged(rng: Rng, content: bytes) -> tuple[bytes, str]:
     if kind == "NUL":
         return content[:place] + b"\0" + content[place:], kind
     if kind == "UTF-16":
-        return content.decode("utf-8", "replace").encode(rng.choice(("utf-16", "utf-16-le", "utf-16-be"))), kind
+        return (
+            content.decode("utf-8", "replace").encode(
+                rng.choice(("utf-16", "utf-16-le", "utf-16-be"))
+            ),
+            kind,
+        )
     if kind == "CR only":
         return content.replace(b"\n", b"\r"), kind
     if kind == "twice":
@@ -191,7 +237,9 @@ def fuzz_archives_read(tries: int, rng: Rng, folder: Path) -> Count:
             continue
         (folder / name).write_bytes(content)
         found: list[str] = []
-        judged(count, lambda found=found, name=name: found.extend(readers.read_lines(folder / name)))
+        judged(
+            count, lambda found=found, name=name: found.extend(readers.read_lines(folder / name))
+        )
         count.wrong += bool(found) and found not in (lines, lines * 2)
     return count
 
@@ -221,7 +269,9 @@ def spoil(rng: Rng, tree: object) -> None:
     """Replace, remove or add something somewhere in a tree of dicts and lists, in place."""
     nodes = [tree]
     for node in nodes:
-        children = node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        children = (
+            node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        )
         nodes.extend(child for child in children if isinstance(child, dict | list))
     node = rng.choice(nodes)
     plain = [value for value in NASTY if not isinstance(value, tuple | bytes)]
@@ -239,7 +289,8 @@ def spoil(rng: Rng, tree: object) -> None:
 
 
 def fuzz_recipes(tries: int, rng: Rng) -> Count:
-    """Recipe fields with any value: refused when the recipe is made, or of the field's own type and range."""
+    """Recipe fields with any value: refused when the recipe is made, or of the field's own type and
+    range."""
     count = Count("fuzz: recipe fields")
     fields = [name for name in Recipe.__dataclass_fields__ if name not in ("name", "source")]
     names = sorted(RECIPES)
@@ -257,11 +308,19 @@ def fuzz_runs(tries: int, rng: Rng, folder: Path) -> Count:
     count = Count("fuzz: parameters of whole runs")
     model = small_model(folder / "model")
     (folder / "text.txt").write_text("\n".join(sentences(60)) + "\n", encoding="utf-8")
-    fields = [name for name in Recipe.__dataclass_fields__ if name not in ("name", "source", "backbone")]
+    fields = [
+        name for name in Recipe.__dataclass_fields__ if name not in ("name", "source", "backbone")
+    ]
     fields += ["seed", "n_sentences", "device", "precision", "corpus", "model", "data_dir"]
     os.environ["CSE_OUTPUTS"] = str(folder / "outputs")
     for _ in range(tries):
-        given = {"batch_size": 16, "max_steps": 2, "eval_every": 1, "device": "cpu", "precision": "fp32"}
+        given = {
+            "batch_size": 16,
+            "max_steps": 2,
+            "eval_every": 1,
+            "device": "cpu",
+            "precision": "fp32",
+        }
         given |= {"model": str(model), "corpus": str(folder / "text.txt")}
         given |= {rng.choice([*fields, "max_steps"]): rng.choice(NASTY)}
         method = rng.choice(("simcse", "una", "consert", "sda"))
@@ -276,8 +335,32 @@ def fuzz_values(tries: int, rng: Rng) -> Count:
     """`-p NAME VALUE` on the notebooks' own parameters: the declared type, or a sentence."""
     count = Count("fuzz: -p values")
     notebooks = sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))
-    texts = ["010", "1:30", "yes", "Question: what?", "[dog]", "1e-3", "None", "null", "~", "0x1f", "1_000", "'a'"]
-    texts += [str(value) for value in NASTY] + ["{a: 1}", "a: b", "- a", "%", "@x", "2026-01-01", "é", "\t", "=", "!!x"]
+    texts = [
+        "010",
+        "1:30",
+        "yes",
+        "Question: what?",
+        "[dog]",
+        "1e-3",
+        "None",
+        "null",
+        "~",
+        "0x1f",
+        "1_000",
+        "'a'",
+    ]
+    texts += [str(value) for value in NASTY] + [
+        "{a: 1}",
+        "a: b",
+        "- a",
+        "%",
+        "@x",
+        "2026-01-01",
+        "é",
+        "\t",
+        "=",
+        "!!x",
+    ]
     for _ in range(tries):
         notebook = rng.choice(notebooks)
         name = rng.choice(course.parameter_names(notebook))
@@ -342,7 +425,8 @@ def spoil_model(rng: Rng, folder: Path) -> bool:
 
 
 def fuzz_archives(tries: int, rng: Rng, folder: Path) -> Count:
-    """Archives of evaluation sets: bombs, links, names that point outside, damage. None is the data expected."""
+    """Archives of evaluation sets: bombs, links, names that point outside, damage. None is the data
+    expected."""
     count = Count("fuzz: archives to unpack")
     for number in range(tries):
         target = folder / f"target-{number}"
@@ -362,9 +446,21 @@ def fuzz_archives(tries: int, rng: Rng, folder: Path) -> Count:
 def member(rng: Rng) -> tuple[tarfile.TarInfo, io.BytesIO]:
     """A member of an archive, of a kind that is not welcome."""
     deep = "/".join(["a"] * rng.choice((3, 300, 2000)))
-    names = ["STS/STS12-en-test/x", "../outside", "/outside", "C:\\x", deep, "a\\..\\..\\outside", "", ".", "é\ud800"]
+    names = [
+        "STS/STS12-en-test/x",
+        "../outside",
+        "/outside",
+        "C:\\x",
+        deep,
+        "a\\..\\..\\outside",
+        "",
+        ".",
+        "é\ud800",
+    ]
     info = tarfile.TarInfo(rng.choice(names[:-1]) or "a")
-    info.type = rng.choice((tarfile.REGTYPE, tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE))
+    info.type = rng.choice(
+        (tarfile.REGTYPE, tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE)
+    )
     info.linkname = rng.choice(("x", "../outside"))
     size = rng.choice((0, 10, 3_000_000)) if info.isreg() else 0
     info.size = size
@@ -378,7 +474,18 @@ def fuzz_checksums(tries: int, rng: Rng, folder: Path) -> Count:
     def nothing(name: str, _folder: Path) -> Path:
         raise ConnectionError(f"{name} cannot be downloaded here")
 
-    shapes = ["[]", "null", '"x"', "{", "{}", '{"senteval.tar": 1}', '{"senteval.tar": null}', "1", "\0", '{"a": []}']
+    shapes = [
+        "[]",
+        "null",
+        '"x"',
+        "{",
+        "{}",
+        '{"senteval.tar": 1}',
+        '{"senteval.tar": null}',
+        "1",
+        "\0",
+        '{"a": []}',
+    ]
     for _ in range(tries):
         path = folder / "checksums.json"
         content = rng.choice(shapes).encode()

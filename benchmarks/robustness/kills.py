@@ -1,6 +1,8 @@
-"""SIGKILL at writing events and at random moments; afterwards the same work must end with the same bytes.
+"""SIGKILL at writing events and at random moments; afterwards the same work must end with the same
+bytes.
 
-A try kills the work up to three times, lets it finish, and starts it once more. Then the folder must look as after
+A try kills the work up to three times, lets it finish, and starts it once more. Then the folder
+must look as after
 undisturbed work: the same files with the same content (times apart), none beside them.
 """
 
@@ -52,7 +54,8 @@ AUGMENTATIONS = {
 
 @dataclass(frozen=True)
 class Work:
-    """Something that writes into a folder: `prepare` once in the empty folder, `do` as often as it takes."""
+    """Something that writes into a folder: `prepare` once in the empty folder, `do` as often as it
+    takes."""
 
     name: str
     do: Callable[[Path], object]
@@ -64,7 +67,10 @@ def campaigns(material: Path) -> Iterator[Work]:
     for name, changes in TRAININGS.items():
         yield Work(f"training: {name}", lambda folder, c=changes: train(folder, material, c))
     for name, options in AUGMENTATIONS.items():
-        yield Work(f"augmenting: {name}", lambda folder, n=name, o=options: augmented(folder, material, n, o))
+        yield Work(
+            f"augmenting: {name}",
+            lambda folder, n=name, o=options: augmented(folder, material, n, o),
+        )
     yield Work("collecting", lambda folder: collected(folder, material))
     yield Work("exporting", lambda folder: exported(folder, material))
     yield Work(
@@ -87,7 +93,9 @@ def make_material(folder: Path) -> Path:
 
 def finish_material(folder: Path) -> None:
     """One finished run, in a process of its own."""
-    state = ended(child(lambda: train(folder / "finished", folder, {"method": "simcse", "lr": 0.05})))
+    state = ended(
+        child(lambda: train(folder / "finished", folder, {"method": "simcse", "lr": 0.05}))
+    )
     if state != "ok":
         raise RuntimeError(f"the run that is collected and exported {state}")
 
@@ -186,7 +194,9 @@ def prepared(work: Work, folder: Path) -> None:
         raise RuntimeError(f"{work.name}: the preparation failed")
 
 
-def killed_once(work: Work, folder: Path, events: int, seconds: float, rng: random.Random, number: int) -> str:
+def killed_once(
+    work: Work, folder: Path, events: int, seconds: float, rng: random.Random, number: int
+) -> str:
     """Two of three kills at a writing event, the others at a random moment."""
     if number % 3 == 2:
         return killed_after(lambda: work.do(folder), rng.uniform(0.2, 0.95) * seconds)

@@ -1,4 +1,5 @@
-"""Two to four processes at once on one folder, one results file, one output file: nothing lost, nothing wrong."""
+"""Two to four processes at once on one folder, one results file, one output file: nothing lost,
+nothing wrong."""
 
 import json
 import os
@@ -41,10 +42,18 @@ def races(material: Path, expected: dict[str, dict[str, str]]) -> list[Race]:
         return lambda folder: picture(folder) == expected[name]
 
     return [
-        Race("one run", 3, lambda f, _: kills.train(f, material, {"method": "simcse"}), same("train")),
+        Race(
+            "one run", 3, lambda f, _: kills.train(f, material, {"method": "simcse"}), same("train")
+        ),
         Race("one results file", 4, lambda f, n: one_row(f, n), all_rows),
         Race("one output, two same", 2, lambda f, _: crop(f, material, "0"), same("crop"), True),
-        Race("one output, two different", 2, lambda f, n: crop(f, material, str(n)), one_of_two(expected), True),
+        Race(
+            "one output, two different",
+            2,
+            lambda f, n: crop(f, material, str(n)),
+            one_of_two(expected),
+            True,
+        ),
         Race("one export", 2, lambda f, _: kills.exported(f, material), same("export"), True),
         Race("one cache of parses", 2, lambda f, _: kills.parsed(f, material), same("parse")),
         Race("one JSON file", 4, many_writes, whole_json),
@@ -68,7 +77,9 @@ def one_of_two(expected: dict[str, dict[str, str]]) -> Callable[[Path], bool]:
 def one_row(folder: Path, number: int) -> None:
     """A finished run in an outputs folder of its own, collected into the table that all share."""
     os.environ["CSE_OUTPUTS"] = str(folder / f"outputs-{number}")
-    run = runs.Run("race", "simcse", number, {"profile": "small", "max_steps": 1, "machine": "x"}, {})
+    run = runs.Run(
+        "race", "simcse", number, {"profile": "small", "max_steps": 1, "machine": "x"}, {}
+    )
     run.start()
     run.finish({"stsb_dev_spearman": float(number)})
     runs.save_results("race", folder / f"outputs-{number}", folder)
@@ -101,7 +112,11 @@ def run(race: Race, tries: int, scratch: Path) -> Count:
         states = [ended(pid) for pid in pids]
         count.tries += 1
         count.refused += states.count("failed") if race.may_refuse else 0
-        bad = {"stuck", "killed"} if race.may_refuse and "ok" in states else {"stuck", "killed", "failed"}
+        bad = (
+            {"stuck", "killed"}
+            if race.may_refuse and "ok" in states
+            else {"stuck", "killed", "failed"}
+        )
         count.stuck += bool(bad & set(states))
         count.wrong += not race.right(folder)
         shutil.rmtree(folder)

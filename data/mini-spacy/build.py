@@ -1,9 +1,10 @@
-"""Train the project's small English spaCy pipeline on the UD English EWT treebank, score it, fill in the README.
+"""Train the project's small English spaCy pipeline on the UD English EWT treebank, score it, fill
+in the README.
 
     python data/mini-spacy/build.py [--out DIR] [--data DIR] [--score-only]
 
-The treebank is looked for in `treebank/ud_ewt` of the folder that CSE_DATA names. README.md beside this file is the
-model card.
+The treebank is looked for in `treebank/ud_ewt` of the folder that CSE_DATA names. README.md beside
+this file is the model card.
 """
 
 import argparse
@@ -29,7 +30,11 @@ from lib import files, paths
 
 HERE = Path(__file__).resolve().parent
 TREEBANK = Path("treebank") / "ud_ewt"
-PARTS = {"train": "en_ewt-ud-train_rebuilt.conllu", "dev": "en_ewt-ud-dev.conllu", "test": "en_ewt-ud-test.conllu"}
+PARTS = {
+    "train": "en_ewt-ud-train_rebuilt.conllu",
+    "dev": "en_ewt-ud-dev.conllu",
+    "test": "en_ewt-ud-test.conllu",
+}
 SCORES = {
     "uas": "dep_uas",
     "las": "dep_las",
@@ -53,7 +58,8 @@ NO_TREE = 2**32 - 1
 
 
 class Sentence(NamedTuple):
-    """One sentence of a CoNLL-U file; `heads` are positions in the sentence, a root's is its own."""
+    """One sentence of a CoNLL-U file; `heads` are positions in the sentence, a root's is its
+    own."""
 
     text: str
     words: list[str]
@@ -70,8 +76,8 @@ class Sentence(NamedTuple):
 def parse_sentence(block: str) -> Sentence:
     """Read one sentence.
 
-    Comment lines, empty nodes (`1.1`) and enhanced dependencies are left out. The words of a multiword token
-    stand without a space between them, and the last takes the space of the token.
+    Comment lines, empty nodes (`1.1`) and enhanced dependencies are left out. The words of a
+    multiword token stand without a space between them, and the last takes the space of the token.
 
     Args:
         block: the sentence's lines.
@@ -112,7 +118,9 @@ def parse_sentence(block: str) -> Sentence:
         if "".join(row[1] for row in rows[first - 1 : last]) != form:
             raise ValueError(f"the words of {form!r} do not add up to it")
         spaces[first - 1 : last] = [False] * (last - first) + [space]
-    _, words, lemmas, pos, tags, morphs, heads, deps, _, _ = (list(column) for column in zip(*rows, strict=True))
+    _, words, lemmas, pos, tags, morphs, heads, deps, _, _ = (
+        list(column) for column in zip(*rows, strict=True)
+    )
     return Sentence(
         text,
         words,
@@ -197,7 +205,8 @@ def running_text(
 
     Args:
         sentences: sentences in the treebank's order.
-        share: share of the groups that take up to three of the sentences that follow in the same text.
+        share: share of the groups that take up to three of the sentences that follow in the same
+            text.
         seed: which groups.
 
     Returns:
@@ -222,7 +231,8 @@ def running_text(
 
 
 def insert_space(sentence: Sentence, position: int, space: str) -> Sentence:
-    """Put white space in front of a word, as spaCy tokenises it: what exceeds one blank is a token of its own.
+    """Put white space in front of a word, as spaCy tokenises it: what exceeds one blank is a token
+    of its own.
 
     Args:
         sentence: the sentence.
@@ -230,7 +240,8 @@ def insert_space(sentence: Sentence, position: int, space: str) -> Sentence:
         space: white space other than a single blank.
 
     Returns:
-        A sentence whose token of white space (tag `_SP`) depends on the word before it, or on the first word.
+        A sentence whose token of white space (tag `_SP`) depends on the word before it, or on the
+        first word.
 
     Example:
         >>> two = Sentence("a b", ["a", "b"], [True, True], ["DT", "NN"], ["DET", "NOUN"], ["", ""], ["a", "b"],
@@ -247,11 +258,15 @@ def insert_space(sentence: Sentence, position: int, space: str) -> Sentence:
     def insert(old: list[Any], new: Any) -> list[Any]:
         return [*old[:position], new, *old[position:]]
 
-    heads = insert([head + (head >= position) for head in sentence.heads], position - 1 if position else 1)
+    heads = insert(
+        [head + (head >= position) for head in sentence.heads], position - 1 if position else 1
+    )
     words = insert(sentence.words, token)
     spaces = [*before, False, *sentence.spaces[position:]]
     return sentence._replace(
-        text="".join(word + " " * blank for word, blank in zip(words, spaces, strict=True)).rstrip(),
+        text="".join(
+            word + " " * blank for word, blank in zip(words, spaces, strict=True)
+        ).rstrip(),
         words=words,
         spaces=spaces,
         tags=insert(sentence.tags, "_SP"),
@@ -263,7 +278,9 @@ def insert_space(sentence: Sentence, position: int, space: str) -> Sentence:
     )
 
 
-def with_spaces(sentences: Iterable[Sentence], share: float = SPACE_SHARE, seed: int = SEED) -> list[Sentence]:
+def with_spaces(
+    sentences: Iterable[Sentence], share: float = SPACE_SHARE, seed: int = SEED
+) -> list[Sentence]:
     """Put white space into some sentences: the treebank has none, other texts have.
 
     Args:
@@ -301,13 +318,16 @@ def whole_texts(sentences: Iterable[Sentence]) -> list[list[Sentence]]:
 
 @spacy.registry.callbacks("mini_spacy.tokenizer")
 def treebank_tokenizer() -> Callable[[Language], Language]:
-    """Callback that adapts spaCy's English tokeniser to what the treebank splits; it is stored with the pipeline."""
+    """Callback that adapts spaCy's English tokeniser to what the treebank splits; it is stored with
+    the pipeline."""
 
     def adapt(nlp: Language) -> Language:
         tokenizer = nlp.tokenizer
         tokenizer.prefix_search = compile_prefix_regex([*RUNS, *nlp.Defaults.prefixes]).search
         tokenizer.suffix_search = compile_suffix_regex([*nlp.Defaults.suffixes, *RUNS]).search
-        tokenizer.rules = {form: rule for form, rule in tokenizer.rules.items() if form not in SPLIT}
+        tokenizer.rules = {
+            form: rule for form, rule in tokenizer.rules.items() if form not in SPLIT
+        }
         for form in WHOLE:
             tokenizer.add_special_case(form, [{"ORTH": form}])
         return nlp
@@ -324,8 +344,8 @@ def score(nlp: Language, tokens: Iterable[Doc], references: Iterable[Doc]) -> di
         references: the same with the treebank's tokens and annotation.
 
     Returns:
-        name of `SCORES` → score, an F1 where the two tokenisations differ: a token of the treebank that the pipeline
-        cuts otherwise counts as missed. UAS and LAS ignore punctuation.
+        name of `SCORES` → score, an F1 where the two tokenisations differ: a token of the treebank
+        that the pipeline cuts otherwise counts as missed. UAS and LAS ignore punctuation.
     """
     found = nlp.evaluate([Example(*pair) for pair in zip(tokens, references, strict=True)])
     return {name: round(100 * found[key], 2) for name, key in SCORES.items()}
@@ -339,8 +359,10 @@ def evaluate(nlp: Language, sentences: list[Sentence]) -> dict[str, dict[str, fl
         sentences: annotated sentences.
 
     Returns:
-        `gold`: scores on the treebank's tokens; `own`: on the pipeline's; `sentence_f`: F1 of the sentences found, each
-        a document (below 100 where one is split), and when each text of the treebank is parsed in one piece.
+        `gold`: scores on the treebank's tokens; `own`: on the pipeline's; `sentence_f`: F1 of the
+            sentences found, each
+        a document (below 100 where one is split), and when each text of the treebank is parsed in
+        one piece.
 
     Example:
         >>> nlp = spacy.load(HERE)  # doctest: +SKIP
@@ -350,7 +372,8 @@ def evaluate(nlp: Language, sentences: list[Sentence]) -> dict[str, dict[str, fl
     tokens = [Doc(nlp.vocab, words=s.words, spaces=[*s.spaces[:-1], False]) for s in sentences]
     texts = [join(group, nlp.vocab) for group in whole_texts(sentences)]
     apart, together = (
-        nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in docs])["sents_f"] for docs in (references, texts)
+        nlp.evaluate([Example(nlp.make_doc(doc.text), doc) for doc in docs])["sents_f"]
+        for docs in (references, texts)
     )
     return {
         "gold": score(nlp, tokens, references),
@@ -360,7 +383,8 @@ def evaluate(nlp: Language, sentences: list[Sentence]) -> dict[str, dict[str, fl
 
 
 def needed_strings(nlp: Language) -> list[str]:
-    """Strings that a loaded pipeline looks up: those of blank English, the labels and the lemmatiser's replacements.
+    """Strings that a loaded pipeline looks up: those of blank English, the labels and the
+    lemmatiser's replacements.
 
     The embeddings are hashed, so no other word of the treebank has to stay.
 
@@ -370,19 +394,26 @@ def needed_strings(nlp: Language) -> list[str]:
     """
     strings = set(spacy.blank("en").vocab.strings)
     for name in nlp.pipe_names:
-        strings |= {label for label in getattr(nlp.get_pipe(name), "labels", ()) if isinstance(label, str)}
+        strings |= {
+            label for label in getattr(nlp.get_pipe(name), "labels", ()) if isinstance(label, str)
+        }
     lemmatizer = nlp.get_pipe("trainable_lemmatizer")
     trees = srsly.msgpack_loads(lemmatizer.trees.to_bytes())["trees"]
     reached = list(lemmatizer.cfg["labels"])
     while reached:
         tree = trees[reached.pop()]
         strings |= {nlp.vocab.strings[tree[name]] for name in ("orig", "subst") if name in tree}
-        reached += [tree[name] for name in ("prefix_tree", "suffix_tree") if tree.get(name, NO_TREE) != NO_TREE]
+        reached += [
+            tree[name]
+            for name in ("prefix_tree", "suffix_tree")
+            if tree.get(name, NO_TREE) != NO_TREE
+        ]
     return sorted(strings - {""})
 
 
 def ship(trained: Path, folder: Path) -> None:
-    """Write a trained pipeline into a folder that holds other files too, part by part under a temporary name.
+    """Write a trained pipeline into a folder that holds other files too, part by part under a
+    temporary name.
 
     Paths, the training callback and every string not needed are left out.
 
@@ -431,7 +462,8 @@ def table(scores: dict[str, Any]) -> str:
 
 
 def fill(path: Path, marker: str, content: str) -> None:
-    """Replace what stands between `<!-- marker: begin -->` and `<!-- marker: end -->` in a text file.
+    """Replace what stands between `<!-- marker: begin -->` and `<!-- marker: end -->` in a text
+    file.
 
     Raises:
         ValueError: the markers are not there.
@@ -456,7 +488,9 @@ def find_treebank(data_dir: str | None = None) -> Path:
     for folder in paths.data_dirs(data_dir):
         if all((folder / TREEBANK / name).is_file() for name in PARTS.values()):
             return folder / TREEBANK
-    raise FileNotFoundError(f"no {TREEBANK.as_posix()} with {', '.join(PARTS.values())}; set CSE_DATA or --data")
+    raise FileNotFoundError(
+        f"no {TREEBANK.as_posix()} with {', '.join(PARTS.values())}; set CSE_DATA or --data"
+    )
 
 
 def fit(treebank: dict[str, list[Sentence]], config: Path, work: Path) -> Path:
@@ -477,7 +511,11 @@ def fit(treebank: dict[str, list[Sentence]], config: Path, work: Path) -> Path:
     }
     for part, docs in documents.items():
         DocBin(docs=docs, store_user_data=False).to_disk(work / f"{part}.spacy")
-    train(config, work / "out", overrides={f"paths.{part}": str(work / f"{part}.spacy") for part in documents})
+    train(
+        config,
+        work / "out",
+        overrides={f"paths.{part}": str(work / f"{part}.spacy") for part in documents},
+    )
     return work / "out" / "model-best"
 
 
@@ -492,19 +530,37 @@ def infinitives(sentences: Iterable[Sentence]) -> list[str]:
         lemma
         for s in sentences
         for lemma, tag, pos in zip(s.lemmas, s.tags, s.pos, strict=True)
-        if pos == "VERB" and tag.startswith("VB") and len(lemma) > 1 and lemma.isascii() and lemma.isalpha()
+        if pos == "VERB"
+        and tag.startswith("VB")
+        and len(lemma) > 1
+        and lemma.isascii()
+        and lemma.isalpha()
     }
     return sorted(lemma for lemma in found if lemma.islower())
 
 
 def main(argv: list[str] | None = None) -> None:
     """Train, ship, score and fill in the README, as the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=HERE, help="folder of the pipeline (default: that of this file)")
-    parser.add_argument("--data", help="folder that holds treebank/ud_ewt (default: CSE_DATA, then data/)")
-    parser.add_argument("--config", type=Path, default=HERE / "train.cfg", help="training configuration")
-    parser.add_argument("--trained", type=Path, help="pipeline already trained by `spacy train`: do not train")
-    parser.add_argument("--score-only", action="store_true", help="score the pipeline in --out: neither train nor ship")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--out", type=Path, default=HERE, help="folder of the pipeline (default: that of this file)"
+    )
+    parser.add_argument(
+        "--data", help="folder that holds treebank/ud_ewt (default: CSE_DATA, then data/)"
+    )
+    parser.add_argument(
+        "--config", type=Path, default=HERE / "train.cfg", help="training configuration"
+    )
+    parser.add_argument(
+        "--trained", type=Path, help="pipeline already trained by `spacy train`: do not train"
+    )
+    parser.add_argument(
+        "--score-only",
+        action="store_true",
+        help="score the pipeline in --out: neither train nor ship",
+    )
     arguments = parser.parse_args(argv)
     folder = find_treebank(arguments.data)
     treebank = {part: list(read_conllu(folder / name)) for part, name in PARTS.items()}

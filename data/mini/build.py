@@ -2,7 +2,8 @@
 
     python data/mini/build.py [--out DIR]
 
-Standard library only, one seed, no dependence on hash order: every run gives the same bytes. README.md beside this file
+Standard library only, one seed, no dependence on hash order: every run gives the same bytes.
+    README.md beside this file
 explains the files and the grading rule.
 """
 
@@ -34,10 +35,19 @@ SYNONYM_RATE = 0.5
 MINIMAL_PAIR_RATE = 0.35
 SAME_FAMILY_RATE = 0.7
 SPLITS = ("dev", "test")
-KINDS = ("paraphrase", "detail changed", "attribute changed", "role swapped", "negated", "same topic", "unrelated")
+KINDS = (
+    "paraphrase",
+    "detail changed",
+    "attribute changed",
+    "role swapped",
+    "negated",
+    "same topic",
+    "unrelated",
+)
 SHARES = dict(zip(KINDS, (0.28, 0.21, 0.08, 0.03, 0.04, 0.18, 0.18), strict=True))
 
-# The grading rule (README.md, "How pairs are graded"): points taken from 5 for each thing that differs.
+# The grading rule (README.md, "How pairs are graded"): points taken from 5 for each thing that
+# differs.
 COST_SYNONYM = 0.2
 COST_DROPPED, COST_ADJUNCT, COST_PARTICIPANT = 0.8, 1.4, 2.2
 COST_NUMBER, COST_ADJECTIVE = 1.4, 1.6
@@ -58,8 +68,11 @@ class Pair:
     scenes: tuple[Scene, Scene]
 
 
-def paraphrase(rng: random.Random, scene: Scene, used: Pattern, sentence: str) -> tuple[str, bool] | None:
-    """The scene in another pattern, and whether synonyms were used; None if the scene fits no other pattern."""
+def paraphrase(
+    rng: random.Random, scene: Scene, used: Pattern, sentence: str
+) -> tuple[str, bool] | None:
+    """The scene in another pattern, and whether synonyms were used; None if the scene fits no other
+    pattern."""
     patterns = [p for p in scene.family.fitting(scene.values) if p is not used]
     if not patterns:
         return None
@@ -92,7 +105,11 @@ def handwritten() -> list[tuple[str, str]]:
 def alternatives(scene: Scene, slot: str) -> list:
     present = {v.text() if not hasattr(v, "lemma") else v.lemma for v in scene.values.values()}
     nouns = {v.noun for v in scene.values.values() if isinstance(v, Noun)}
-    return [o for o in scene.options.get(slot, []) if o.text() not in present and getattr(o, "noun", "") not in nouns]
+    return [
+        o
+        for o in scene.options.get(slot, [])
+        if o.text() not in present and getattr(o, "noun", "") not in nouns
+    ]
 
 
 def change_detail(rng: random.Random, scene: Scene) -> tuple[Scene, float] | None:
@@ -100,7 +117,11 @@ def change_detail(rng: random.Random, scene: Scene) -> tuple[Scene, float] | Non
     cost = 0.0
     for _ in range(rng.choice([1, 1, 2])):
         adjuncts = [s for s in ("T", "P", "M") if s in scene.values and s in scene.options]
-        participants = [s for s in ("A", "O", "B", "X", "Y", "Q") if s in scene.values and alternatives(scene, s)]
+        participants = [
+            s
+            for s in ("A", "O", "B", "X", "Y", "Q")
+            if s in scene.values and alternatives(scene, s)
+        ]
         moves = [(move, s) for move in ("drop", "replace") for s in adjuncts]
         moves += [("participant", s) for s in participants]
         if not moves:
@@ -117,11 +138,16 @@ def change_detail(rng: random.Random, scene: Scene) -> tuple[Scene, float] | Non
 
 
 def replacement(rng: random.Random, old: object, choices: list) -> object:
-    """A choice dressed as what it replaces: same article, adjective and number where it is a noun of the same kind."""
+    """A choice dressed as what it replaces: same article, adjective and number where it is a noun
+    of the same kind."""
     new = rng.choice(choices)
     if isinstance(old, Noun) and isinstance(new, Noun) and "name" not in (old.kind, new.kind):
         if old.number:
-            return Noun(new.noun, "pl", "", number=old.number) if new.kind == "sg" else Noun(new.noun, new.kind, "the")
+            return (
+                Noun(new.noun, "pl", "", number=old.number)
+                if new.kind == "sg"
+                else Noun(new.noun, new.kind, "the")
+            )
         det = old.det if new.kind == old.kind else "the"
         return Noun(new.noun, new.kind, det, old.adj, gender=new.gender)
     return new
@@ -129,7 +155,9 @@ def replacement(rng: random.Random, old: object, choices: list) -> object:
 
 def change_attribute(rng: random.Random, scene: Scene) -> tuple[Scene, float] | None:
     """A number, a duration, a score or an adjective replaced by another, and its cost."""
-    moves = [s for s in ("N", "D", "S") if s in scene.values] + [s for s in ("A", "O") if has_attribute(scene, s)]
+    moves = [s for s in ("N", "D", "S") if s in scene.values] + [
+        s for s in ("A", "O") if has_attribute(scene, s)
+    ]
     moves += ["J"] if "J" in scene.values and scene.options.get("J") else []
     if not moves:
         return None
@@ -141,14 +169,18 @@ def change_attribute(rng: random.Random, scene: Scene) -> tuple[Scene, float] | 
     assert isinstance(old, Noun)
     if old.number:
         number = rng.choice([n for n in lx.NUMBERS[:9] if n != old.number])
-        return scene.changed(**{slot: Noun(old.noun, old.kind, "", gender=old.gender, number=number)}), COST_NUMBER
+        return scene.changed(
+            **{slot: Noun(old.noun, old.kind, "", gender=old.gender, number=number)}
+        ), COST_NUMBER
     adjective = rng.choice([a for a in scene.adjectives if a != old.adj])
     return scene.changed(**{slot: lx.with_adjective(old, adjective)}), COST_ADJECTIVE
 
 
 def has_attribute(scene: Scene, slot: str) -> bool:
     value = scene.values.get(slot)
-    return isinstance(value, Noun) and bool(value.number or (value.adj and len(scene.adjectives) > 1))
+    return isinstance(value, Noun) and bool(
+        value.number or (value.adj and len(scene.adjectives) > 1)
+    )
 
 
 def swap_roles(scene: Scene) -> Scene | None:
@@ -171,16 +203,24 @@ def same_event_pair(rng: random.Random, scene: Scene, kind: str) -> Pair | None:
     pattern, sentence = start
     if kind == "paraphrase":
         found = paraphrase(rng, scene, pattern, sentence)
-        return Pair(5 - COST_SYNONYM * found[1], kind, sentence, found[0], (scene, scene)) if found else None
+        return (
+            Pair(5 - COST_SYNONYM * found[1], kind, sentence, found[0], (scene, scene))
+            if found
+            else None
+        )
     if kind == "negated":
         if not pattern.negative:
             return None
-        return Pair(NEGATED, kind, sentence, realise(pattern.negative, scene.values), (scene, scene))
+        return Pair(
+            NEGATED, kind, sentence, realise(pattern.negative, scene.values), (scene, scene)
+        )
     if kind == "role swapped":
         other = swap_roles(scene) if scene.family.swap else None
         if other is None:
             return None
-        return Pair(ROLE_SWAPPED, kind, sentence, realise(pattern.template, other.values), (scene, other))
+        return Pair(
+            ROLE_SWAPPED, kind, sentence, realise(pattern.template, other.values), (scene, other)
+        )
     changed = (change_detail if kind == "detail changed" else change_attribute)(rng, scene)
     if changed is None:
         return None
@@ -220,7 +260,11 @@ def shared(a: Scene, b: Scene) -> set[str]:
 
     def fillers(scene: Scene) -> set[str]:
         chosen = [v for k, v in scene.values.items() if k in "ABOQP"]
-        return {v.noun if isinstance(v, Noun) else v.text() for v in chosen if isinstance(v, Noun | Text)}
+        return {
+            v.noun if isinstance(v, Noun) else v.text()
+            for v in chosen
+            if isinstance(v, Noun | Text)
+        }
 
     return fillers(a) & fillers(b)
 
@@ -232,13 +276,22 @@ def pairs(split: str) -> tuple[Pair, ...]:
     result: list[Pair] = []
     seen: set[str] = set()
     for kind, share in SHARES.items():
-        # The kinds are drawn one after the other, so a change of one share leaves the kinds before it as they are.
+        # The kinds are drawn one after the other, so a change of one share leaves the kinds before
+        # it as they are.
         wanted = len(result) + round(PAIRS_PER_SPLIT * share)
         while len(result) < wanted:
             scene = sample(rng, split)
             two = kind in ("same topic", "unrelated")
-            pair = two_scene_pair(rng, scene, split, kind) if two else same_event_pair(rng, scene, kind)
-            if pair and pair.sentence1 != pair.sentence2 and not {pair.sentence1, pair.sentence2} & seen:
+            pair = (
+                two_scene_pair(rng, scene, split, kind)
+                if two
+                else same_event_pair(rng, scene, kind)
+            )
+            if (
+                pair
+                and pair.sentence1 != pair.sentence2
+                and not {pair.sentence1, pair.sentence2} & seen
+            ):
                 if stutters(pair.sentence1) or stutters(pair.sentence2):
                     continue
                 seen |= {pair.sentence1, pair.sentence2}
@@ -263,7 +316,9 @@ def corpus() -> tuple[tuple[str, str, str], ...]:
     """(sentence, paraphrase, pattern name) of every line; none of them stands in a graded file."""
     rng = random.Random(f"{SEED} corpus")
     rows = [(sentence, other, "handwritten") for sentence, other in handwritten()]
-    seen = {s for split in SPLITS for p in pairs(split) for s in (p.sentence1, p.sentence2)} | {row[0] for row in rows}
+    seen = {s for split in SPLITS for p in pairs(split) for s in (p.sentence1, p.sentence2)} | {
+        row[0] for row in rows
+    }
     while len(rows) < GENERATED_LINES + len(handwritten()):
         scene = sample(rng)
         start = first_sentence(rng, scene)
@@ -325,7 +380,9 @@ def main() -> None:
     out = parser.parse_args().out
     build(out)
     words = {w for row in corpus() for w in re.findall(r"[a-z]+", row[0].lower())}
-    print(f"{len(corpus())} sentences, {len(words)} word types, {len(PATTERNS)} patterns, {len(FAMILIES)} families")
+    print(
+        f"{len(corpus())} sentences, {len(words)} word types, {len(PATTERNS)} patterns, {len(FAMILIES)} families"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Lexicon of the mini corpus: inflection, synonyms, topics, names and the adjuncts of time.
 
-Everything is read from the text tables beside this file (`topics.txt`, `synonyms.tsv`, `tables.txt`) or stands
-below as a plain list. Values that fill a slot of a sentence pattern are `Noun`, `Verb` or `Text`.
+Everything is read from the text tables beside this file (`topics.txt`, `synonyms.tsv`,
+`tables.txt`) or stands below as a plain list. Values that fill a slot of a sentence pattern are
+`Noun`, `Verb` or `Text`.
 """
 
 # ruff: noqa: SIM905 (word lists read better as one string)
@@ -140,7 +141,8 @@ PLURALS = {
 
 
 def plural(noun: str) -> str:
-    """Plural of a noun or compound: `plural("mouse") == "mice"`, `plural("truck driver") == "truck drivers"`."""
+    """Plural of a noun or compound: `plural("mouse") == "mice"`,
+    `plural("truck driver") == "truck drivers"`."""
     if noun in PLURALS:
         return PLURALS[noun]
     head, _, last = noun.rpartition(" ")
@@ -158,21 +160,26 @@ def plural(noun: str) -> str:
 
 
 def inflect(lemma: str, form: str) -> str:
-    """One word form of a verb: `form` is base, s, past, pp or ing. Only the first word of a phrasal verb changes."""
+    """One word form of a verb: `form` is base, s, past, pp or ing. Only the first word of a phrasal
+    verb changes."""
     first, _, rest = lemma.partition(" ")
     if form == "base":
         word = first
     elif form == "s":
         special = {"have": "has", "be": "is", "do": "does", "go": "goes"}
         regular = re.sub(r"([^aeiou])ys$", r"\1ies", f"{first}s")
-        word = special.get(first) or (f"{first}es" if re.search(r"(s|x|z|ch|sh)$", first) else regular)
+        word = special.get(first) or (
+            f"{first}es" if re.search(r"(s|x|z|ch|sh)$", first) else regular
+        )
     elif form == "ing":
         if first in ("lie", "tie", "die"):
             word = f"{first[:-2]}ying"
         elif first in ("dye", "be", "see", "agree", "free"):
             word = f"{first}ing"
         else:
-            word = (f"{first}{first[-1]}" if first in DOUBLING else re.sub(r"(?<=[^e])e$", "", first)) + "ing"
+            word = (
+                f"{first}{first[-1]}" if first in DOUBLING else re.sub(r"(?<=[^e])e$", "", first)
+            ) + "ing"
     elif first in IRREGULAR:
         word = IRREGULAR[first][0 if form == "past" else 1]
     elif first.endswith("e"):
@@ -205,12 +212,15 @@ def a_or_an(text: str) -> str:
     """Turn the article "a" into "an" before a vowel sound."""
     consonant = r"(?!uni|use|usu|uti|euro|one\b|U-|u-boat|eu|once)"
     text = re.sub(rf"\b([Aa]) (?=[\"]?{consonant}[aeiouAEIO])", r"\1n ", text)
-    return re.sub(r"\b([Aa]) (?=(hour|honest|heir|honour|X-ray|MP\b|unin|unim|unid))", r"\1n ", text)
+    return re.sub(
+        r"\b([Aa]) (?=(hour|honest|heir|honour|X-ray|MP\b|unin|unim|unid))", r"\1n ", text
+    )
 
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun phrase. `kind` is sg, pl, mass or name; `number` (a word) makes a counted plural of a countable noun."""
+    """A noun phrase. `kind` is sg, pl, mass or name; `number` (a word) makes a counted plural of a
+    countable noun."""
 
     noun: str
     kind: str = "sg"
@@ -237,7 +247,8 @@ class Noun:
         return " ".join(part for part in (self.number or self.det, adj, base) if part)
 
     def form(self, name: str) -> str:
-        """A word that agrees with the phrase: is, was, has, does, he, him, his or `+verb` (its present tense)."""
+        """A word that agrees with the phrase: is, was, has, does, he, him, his or `+verb` (its
+        present tense)."""
         if name.startswith("+"):
             return inflect(name[1:], "base" if self.is_plural else "s")
         sg = {"he": ("he", "him", "his"), "she": ("she", "her", "her"), "it": ("it", "it", "its")}
@@ -259,11 +270,16 @@ class Verb:
 
     @property
     def other_passive(self) -> bool:
-        """Whether the second wording has a plain passive ("was put up by", but not "was taken the skin off by")."""
+        """Whether the second wording has a plain passive ("was put up by", but not "was taken the
+        skin off by")."""
         first, *rest = self.other.split() or [""]
         particles = "up out down off on over away in back into for at after".split()
         intransitive = ("go", "come", "walk", "look", "fail", "be", "rejoice", "clap")
-        return "_" in self.other or not rest or (len(rest) == 1 and rest[0] in particles and first not in intransitive)
+        return (
+            "_" in self.other
+            or not rest
+            or (len(rest) == 1 and rest[0] in particles and first not in intransitive)
+        )
 
     def text(self, form: str, synonym: bool = False, obj: str | None = None) -> str:
         """The inflected verb, with the object in its place when one is given."""
@@ -341,14 +357,19 @@ def topics() -> tuple[Topic, ...]:
         else:
             verb, objects, adjectives, adjuncts = line.split("|")
             lemma, _, other = verb.strip().partition("/")
-            nouns = () if objects.strip() == "-" else tuple(parse_noun(o) for o in cells(objects, ","))
-            found[-1].events.append(Event(Verb(lemma, other), nouns, cells(adjectives, ","), cells(adjuncts, ";")))
+            nouns = (
+                () if objects.strip() == "-" else tuple(parse_noun(o) for o in cells(objects, ","))
+            )
+            found[-1].events.append(
+                Event(Verb(lemma, other), nouns, cells(adjectives, ","), cells(adjuncts, ";"))
+            )
     return tuple(found)
 
 
 @cache
 def tables() -> dict[str, tuple[tuple[str, ...], ...]]:
-    """`{section: rows of cells}` of `tables.txt`; even rows may fill dev scenes, odd rows test scenes."""
+    """`{section: rows of cells}` of `tables.txt`; even rows may fill dev scenes, odd rows test
+    scenes."""
     sections: dict[str, list[tuple[str, ...]]] = {}
     name = ""
     for line in (HERE / "tables.txt").read_text(encoding="utf-8").splitlines():
@@ -392,10 +413,9 @@ rainy days; every second Friday; before work; from time to time
 PAST_TIMES, FUTURE_TIMES, HABIT_TIMES = (
     [" ".join(part.split()) for part in times.split(";")] for times in (PAST, FUTURE, HABIT)
 )
-JOURNEYS = (
-    "Paris Berlin Madrid Rome Vienna Prague Warsaw Hamburg Milan Lyon Geneva Krakow Zagreb Lisbon Naples Porto".split()
-)
-# What people do not do on purpose or would not be asked to do: kept out of wishes, requests, thanks and the like.
+JOURNEYS = "Paris Berlin Madrid Rome Vienna Prague Warsaw Hamburg Milan Lyon Geneva Krakow Zagreb Lisbon Naples Porto".split()
+# What people do not do on purpose or would not be asked to do: kept out of wishes, requests, thanks
+# and the like.
 MISHAPS = set(
     """fail miss lose injure break tear forge crash betray cry ignore delete skip bite rob steal threaten bribe hide
     burn destroy retreat""".split()
@@ -416,7 +436,9 @@ def names(split: str | None) -> list[tuple[str, str]]:
 def people(split: str | None) -> list[str]:
     """Adult, law-abiding agents of the topics of a split, in file order, once."""
     chosen = [t for t in topics() if t.animate == "person" and split in (None, t.split)]
-    return list(dict.fromkeys(p for t in chosen if t.name not in ("children", "crime") for p in t.people))
+    return list(
+        dict.fromkeys(p for t in chosen if t.name not in ("children", "crime") for p in t.people)
+    )
 
 
 def with_adjective(noun: Noun, adj: str) -> Noun:

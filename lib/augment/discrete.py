@@ -1,6 +1,7 @@
 """Discrete augmentations on words: functions `(words, rate, generator) → words`.
 
-Source: the discrete baselines of Zhu et al. 2022 (SDA), Table 8, after Gao et al. 2021 (SimCSE), Table 1;
+Source: the discrete baselines of Zhu et al. 2022 (SDA), Table 8, after Gao et al. 2021 (SimCSE),
+    Table 1;
 word repetition after Wu et al. 2022 (ESimCSE).
 """
 
@@ -37,7 +38,9 @@ def delete(words: list[str], rate: float, rng: np.random.Generator) -> list[str]
     return kept or [words[spared]]
 
 
-def mask(words: list[str], rate: float, rng: np.random.Generator, token: str = MASK_TOKEN) -> list[str]:
+def mask(
+    words: list[str], rate: float, rng: np.random.Generator, token: str = MASK_TOKEN
+) -> list[str]:
     """Replace each word by `token` with probability `rate`.
 
     Example:
@@ -58,7 +61,11 @@ def repeat(words: list[str], rate: float, rng: np.random.Generator) -> list[str]
     if rate == 0:
         return words
     most = min(len(words), max(2, int(rate * len(words))))
-    doubled = set(rng.choice(len(words), int(rng.integers(0, most + 1)), replace=False).tolist()) if words else set()
+    doubled = (
+        set(rng.choice(len(words), int(rng.integers(0, most + 1)), replace=False).tolist())
+        if words
+        else set()
+    )
     return [w for i, word in enumerate(words) for w in [word] * (1 + (i in doubled))]
 
 
@@ -75,6 +82,8 @@ def punctuate(words: list[str], rate: float, rng: np.random.Generator) -> list[s
     Source: Karimi et al. 2021 (AEDA).
     """
     result = list(words)
-    for _ in range(int(rng.integers(1, max(1, int(rate * len(words))) + 1)) if rate > 0 and words else 0):
+    for _ in range(
+        int(rng.integers(1, max(1, int(rate * len(words))) + 1)) if rate > 0 and words else 0
+    ):
         result.insert(int(rng.integers(len(result) + 1)), MARKS[int(rng.integers(len(MARKS)))])
     return result

@@ -1,7 +1,7 @@
 """EDA, "easy data augmentation": functions `(words, rate, generator[, synonyms]) → words`.
 
-n = max(1, int(rate · words)) words are concerned. A word that punctuation touches ("dog.") has no synonyms: give
-tokenised text, or accept that it stays.
+n = max(1, int(rate · words)) words are concerned. A word that punctuation touches ("dog.") has no
+synonyms: give tokenised text, or accept that it stays.
 
 Source: Wei & Zou 2019, §2.
 """
@@ -18,11 +18,14 @@ from lib.data.readers import numbered
 Synonyms = Callable[[str], list[str]]
 
 
-def replace_synonyms(words: list[str], rate: float, rng: np.random.Generator, synonyms: Synonyms) -> list[str]:
+def replace_synonyms(
+    words: list[str], rate: float, rng: np.random.Generator, synonyms: Synonyms
+) -> list[str]:
     """Replace n random words that have synonyms by a random one of them, every occurrence alike.
 
     Example:
-        >>> replace_synonyms("a big dog".split(), 0.1, np.random.default_rng(0), lambda w: ["large"] * (w == "big"))
+        >>> replace_synonyms("a big dog".split(), 0.1, np.random.default_rng(0),
+        ...     lambda w: ["large"] * (w == "big"))
         ['a', 'large', 'dog']
     """
     candidates = sorted({w for w in words if w.lower() not in _stop_words() and w.isalpha()})
@@ -34,11 +37,14 @@ def replace_synonyms(words: list[str], rate: float, rng: np.random.Generator, sy
     return [word for w in words for word in changed.get(w, w).split(" ")]
 
 
-def insert_synonyms(words: list[str], rate: float, rng: np.random.Generator, synonyms: Synonyms) -> list[str]:
+def insert_synonyms(
+    words: list[str], rate: float, rng: np.random.Generator, synonyms: Synonyms
+) -> list[str]:
     """n times: insert a random synonym of a random word at a random place.
 
     Example:
-        >>> insert_synonyms("a dog".split(), 0.1, np.random.default_rng(0), lambda w: ["hound"] * (w == "dog"))
+        >>> insert_synonyms("a dog".split(), 0.1, np.random.default_rng(0),
+        ...     lambda w: ["hound"] * (w == "dog"))
         ['a', 'dog', 'hound']
     """
     known = [found for w in words if w.lower() not in _stop_words() and (found := synonyms(w))]
@@ -79,7 +85,8 @@ def load_synonyms(source: str) -> Synonyms:
     """Synonyms of a word, in its own letter case and without itself.
 
     Args:
-        source: "wordnet", or a tab-separated file: the word first, its synonyms last, separated by commas.
+        source: "wordnet", or a tab-separated file: the word first, its synonyms last, separated by
+            commas.
 
     Raises:
         FileNotFoundError: WordNet's files, or the file, are not there.
@@ -111,7 +118,9 @@ def _thesaurus(source: str) -> Callable[[str], list[str]]:
         word, *_, rest = line.split("\t") if "\t" in line else (line, "")
         found = [s.strip() for s in rest.split(",") if s.strip()]
         if not word.strip() or not found:
-            raise ValueError(f"{path}, line {number}: expected a word, a tab and its synonyms, got {line!r}")
+            raise ValueError(
+                f"{path}, line {number}: expected a word, a tab and its synonyms, got {line!r}"
+            )
         entries.setdefault(word.strip().lower(), []).extend(found)
     if not entries:
         raise ValueError(f"{path}: 0 words with synonyms")

@@ -1,9 +1,10 @@
-"""Views of a sentence in the encoder's embedding layer: ConSERT's shuffle, cutoffs and dropout, and a span cutoff.
+"""Views of a sentence in the encoder's embedding layer: ConSERT's shuffle, cutoffs and dropout, and
+a span cutoff.
 
-`length` is a sentence's number of real tokens, [CLS] and [SEP] among them; padding is never touched and nothing is
-rescaled. `random` is a generator on the tensors' device (None: torch's own), or the draws of `draw`, of which each row
-belongs to one sentence. Views of `x` work in place, as a copy of a batch costs several times the view: pass `x.clone()`
-to keep the original.
+`length` is a sentence's number of real tokens, [CLS] and [SEP] among them; padding is never touched
+and nothing is rescaled. `random` is a generator on the tensors' device (None: torch's own), or the
+draws of `draw`, of which each row belongs to one sentence. Views of `x` work in place, as a copy of
+a batch costs several times the view: pass `x.clone()` to keep the original.
 
 Source: Yan et al. 2021 (ConSERT), §3.2; span cutoff: Shen et al. 2020, §3.1.
 """
@@ -35,14 +36,18 @@ def draw(shape: Sequence[int], random: Random, device: torch.device | str = "cpu
             raise ValueError(f"draws of shape {tuple(shape)} are needed, got {tuple(random.shape)}")
         return random
     n = torch.Size(shape).numel()
-    pairs = torch.empty(-(-n // 2), dtype=torch.int64, device=device).random_(-(2**63), None, generator=random)
+    pairs = torch.empty(-(-n // 2), dtype=torch.int64, device=device).random_(
+        -(2**63), None, generator=random
+    )
     return pairs.view(torch.int32)[:n].view(*shape)
 
 
 def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
-    """Mark the k_i smallest draws of row i among the eligible ones: a uniformly random subset of exactly that size.
+    """Mark the k_i smallest draws of row i among the eligible ones: a uniformly random subset of
+    exactly that size.
 
-    Long rows are not sorted whole: uniform draws say where the k_i-th smallest must lie, what is well below is in, and
+    Long rows are not sorted whole: uniform draws say where the k_i-th smallest must lie, what is
+        well below is in, and
     only the draws around it are sorted; where that guess fails, all are.
 
     Args:
@@ -81,7 +86,9 @@ def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
 
 
 def _count(marks: Tensor) -> Tensor:
-    return marks.float().sum(1).long()  # several times faster on a CPU than the sum of booleans, exact below 2^24
+    return (
+        marks.float().sum(1).long()
+    )  # several times faster on a CPU than the sum of booleans, exact below 2^24
 
 
 def _zero_rows(x: Tensor, marks: Tensor) -> Tensor:
@@ -104,7 +111,8 @@ def token_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor
     """Zero int(rate · length) randomly chosen token rows of each sentence.
 
     Args:
-        x: embeddings (n, t, d), changed and returned; contiguous, and no leaf that requires a gradient.
+        x: embeddings (n, t, d), changed and returned; contiguous, and no leaf that requires a
+            gradient.
         mask: (n, t), 1 for real tokens.
         rate: in [0, 1].
         random: generator, or draws (n, t).
@@ -117,14 +125,18 @@ def token_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor
         >>> int((token_cutoff(x, mask, 0.7, torch.Generator().manual_seed(0))[..., 0] == 0).sum())
         2
     """
-    return _zero_rows(x, smallest(draw(mask.shape, random, x.device), _share(rate, mask.sum(1)), mask.bool()))
+    return _zero_rows(
+        x, smallest(draw(mask.shape, random, x.device), _share(rate, mask.sum(1)), mask.bool())
+    )
 
 
 def feature_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
-    """Zero int(rate · d) columns, drawn for each sentence; arguments as `token_cutoff`, draws (n, d).
+    """Zero int(rate · d) columns, drawn for each sentence; arguments as `token_cutoff`, draws (n,
+    d).
 
     Example:
-        >>> y = feature_cutoff(torch.ones(1, 3, 4), torch.ones(1, 3), 0.5, torch.Generator().manual_seed(0))
+        >>> y = feature_cutoff(torch.ones(1, 3, 4), torch.ones(1, 3), 0.5,
+        ...     torch.Generator().manual_seed(0))
         >>> int((y == 0).all(1).sum())
         2
     """
@@ -134,15 +146,19 @@ def feature_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tens
     cut = smallest(draw((n, d), random, x.device), count.to(x.device).expand(n), every)
     columns = cut.nonzero()[:, 1].view(n, int(count))
     row, place = mask.nonzero(as_tuple=True)  # (r,) the real tokens
-    x.view(-1).index_fill_(0, (((row * t + place) * d)[:, None] + columns[row]).flatten(), 0)  # (r · count,)
+    x.view(-1).index_fill_(
+        0, (((row * t + place) * d)[:, None] + columns[row]).flatten(), 0
+    )  # (r · count,)
     return x
 
 
 def span_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
-    """Zero one contiguous span of int(rate · length) token rows; arguments as `token_cutoff`, draws (n, 1).
+    """Zero one contiguous span of int(rate · length) token rows; arguments as `token_cutoff`, draws
+    (n, 1).
 
     Example:
-        >>> y = span_cutoff(torch.ones(1, 5, 1), torch.ones(1, 5), 0.4, torch.zeros(1, 1, dtype=torch.int32))
+        >>> y = span_cutoff(torch.ones(1, 5, 1), torch.ones(1, 5), 0.4, torch.zeros(1, 1,
+        ...     dtype=torch.int32))
         >>> y.flatten().tolist()
         [1.0, 1.0, 0.0, 0.0, 1.0]
     """
@@ -150,12 +166,14 @@ def span_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
 
 
 def dropout(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
-    """Zero exactly int(rate · length · d) elements of each sentence; arguments as `token_cutoff`, draws (n, t, d).
+    """Zero exactly int(rate · length · d) elements of each sentence; arguments as `token_cutoff`,
+    draws (n, t, d).
 
     Unlike the dropout inside an encoder the others are not scaled up.
 
     Example:
-        >>> y = dropout(torch.ones(1, 2, 8), torch.tensor([[1, 0]]), 0.5, torch.Generator().manual_seed(0))
+        >>> y = dropout(torch.ones(1, 2, 8), torch.tensor([[1, 0]]), 0.5,
+        ...     torch.Generator().manual_seed(0))
         >>> (y == 0).sum(2).tolist()
         [[4, 0]]
     """
@@ -174,7 +192,9 @@ def shuffle(position_ids: Tensor, mask: Tensor, random: Random) -> Tensor:
         [2, 3, 4]
     """
     draws = draw(mask.shape, random, mask.device).long().masked_fill(mask == 0, 2**40)
-    places = mask.argsort(dim=1, descending=True, stable=True)  # real tokens in their order, then padding
+    places = mask.argsort(
+        dim=1, descending=True, stable=True
+    )  # real tokens in their order, then padding
     return (
         torch.empty_like(position_ids)
         .scatter_(1, places, position_ids.gather(1, draws.argsort(1)))
@@ -183,12 +203,13 @@ def shuffle(position_ids: Tensor, mask: Tensor, random: Random) -> Tensor:
 
 
 def keep_span(input_ids: Tensor, mask: Tensor, rate: float, random: Random, pad_id: int) -> Tensor:
-    """The span cutoff of the report's code: every token **outside** one span of max(int((1 − rate) · length), 1) tokens
-    becomes [PAD], which stays in attention and pooling. Draws (n, 1).
+    """The span cutoff of the report's code: every token **outside** one span of max(int((1 − rate)
+    · length), 1) tokens becomes [PAD], which stays in attention and pooling. Draws (n, 1).
 
     Example:
         >>> draws = torch.full((1, 1), -(2**31), dtype=torch.int32)
-        >>> keep_span(torch.tensor([[5, 6, 7, 8]]), torch.ones(1, 4, dtype=torch.long), 0.5, draws, 0).tolist()
+        >>> keep_span(torch.tensor([[5, 6, 7, 8]]), torch.ones(1, 4, dtype=torch.long), 0.5,
+        ...     draws, 0).tolist()
         [[5, 6, 0, 0]]
     """
     length = mask.sum(1)
@@ -227,19 +248,23 @@ def check(views: Sequence[View]) -> None:
             raise ValueError(f"unknown view {name!r}: choose one of {', '.join(VIEWS)}")
         _share(rate, 1)
         if not rate and name not in ("none", "shuffle"):
-            raise ValueError(f"{name} at rate 0 changes nothing: give a rate, or choose the view 'none'")
+            raise ValueError(
+                f"{name} at rate 0 changes nothing: give a rate, or choose the view 'none'"
+            )
 
 
 class EmbeddingViews:
     """Gives each part of a batch its own view, through hooks on a backbone's embeddings module.
 
-    The views act on that module's output, after positions, types and LayerNorm, so that a zeroed row reaches the first
-    layer as zero (ALBERT's first projects it to the hidden size, with a bias); or on its position ids (`shuffle`) or
-    token ids (`keep_span`). Hooks are idle but inside `drawn`.
+    The views act on that module's output, after positions, types and LayerNorm, so that a zeroed
+    row reaches the first layer as zero (ALBERT's first projects it to the hidden size, with a
+    bias); or on its position ids (`shuffle`) or token ids (`keep_span`). Hooks are idle but inside
+    `drawn`.
 
     Args:
         backbone: any with a module `embeddings`: BERT, RoBERTa, ALBERT, DistilBERT, ELECTRA, MPNet.
-        views: for each part of the batch the name of a view and its rate; rows beyond the parts stay as they are.
+        views: for each part of the batch the name of a view and its rate; rows beyond the parts
+            stay as they are.
 
     Raises:
         ValueError: as `check`, no embeddings module, or `shuffle` without absolute positions.
@@ -249,9 +274,14 @@ class EmbeddingViews:
         kind, module = type(backbone).__name__, getattr(backbone, "embeddings", None)
         check(views)
         if not isinstance(module, nn.Module):
-            raise ValueError(f"{kind} has no embeddings module: views in embedding space need one, as BERT has")
+            raise ValueError(
+                f"{kind} has no embeddings module: views in embedding space need one, as BERT has"
+            )
         if "shuffle" in dict(views) and getattr(module, "position_embeddings", None) is None:
-            raise ValueError(f"{kind} has no absolute positions, so there is nothing to shuffle: choose another view")
+            raise ValueError(
+                f"{kind} has no absolute positions, so there is nothing to shuffle: choose another"
+                " view"
+            )
         self.views, self._module = tuple(views), module
         self._pad_id = getattr(backbone.config, "pad_token_id", None) or 0
         self._now: tuple[Tensor, list[slice], torch.Generator | None] | None = None
@@ -261,8 +291,11 @@ class EmbeddingViews:
         ]
 
     @contextmanager
-    def drawn(self, mask: Tensor, sizes: Sequence[int], generator: torch.Generator | None = None) -> Iterator[None]:
-        """While open, the next forward passes take views of a batch with this mask (n, t) and parts of these sizes."""
+    def drawn(
+        self, mask: Tensor, sizes: Sequence[int], generator: torch.Generator | None = None
+    ) -> Iterator[None]:
+        """While open, the next forward passes take views of a batch with this mask (n, t) and parts
+        of these sizes."""
         bounds = torch.tensor([0, *sizes]).cumsum(0).tolist()
         self._now = mask, [slice(a, b) for a, b in pairwise(bounds)], generator
         try:
@@ -286,7 +319,9 @@ class EmbeddingViews:
             given["position_ids"] = self._positions(mask, given.get("position_ids"))
         for (name, rate), rows in zip(self.views, parts, strict=False):
             if name == "shuffle":
-                given["position_ids"][rows] = shuffle(given["position_ids"][rows], mask[rows], generator)
+                given["position_ids"][rows] = shuffle(
+                    given["position_ids"][rows], mask[rows], generator
+                )
             elif name == "keep_span":
                 given["input_ids"] = given["input_ids"].clone()
                 ids = given["input_ids"][rows]

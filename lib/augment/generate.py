@@ -1,6 +1,7 @@
 """Paraphrases and back-translations from sequence-to-sequence models, for corpora of any size.
 
-Source: UNA (Shu & Lampos 2024, appendix C.1): PEGASUS paraphrases (Zhang et al. 2020), en → fr → en with the OPUS-MT
+Source: UNA (Shu & Lampos 2024, appendix C.1): PEGASUS paraphrases (Zhang et al. 2020), en → fr → en
+    with the OPUS-MT
 models (Tiedemann & Thottingal 2020); ConSERT's extension uses the same round trip.
 """
 
@@ -20,7 +21,8 @@ class Step:
 
     Attributes:
         model: Hugging Face id or folder; prefix: text put before every sentence.
-        beams: width of the beam search, of which the best is taken; max_length: tokens read and written.
+        beams: width of the beam search, of which the best is taken; max_length: tokens read and
+            written.
     """
 
     model: str
@@ -48,12 +50,13 @@ class Generator:
         batch_tokens: source tokens in a batch, padding included.
 
     Raises:
-        FileNotFoundError, PermissionError, ImportError, ValueError: as `lib.encoder.pretrained.explained`.
+        FileNotFoundError, PermissionError, ImportError, ValueError: as
+            `lib.encoder.pretrained.explained`.
 
     Example:
         >>> Generator([Step("no/such/folder")], torch.device("cpu"))
         Traceback (most recent call last):
-        FileNotFoundError: cannot load the model 'no/such/folder': it is no folder with config.json...
+        FileNotFoundError: cannot load the model 'no/such/folder': it is no folder...
     """
 
     def __init__(self, steps: Sequence[Step], device: torch.device, batch_tokens: int = 4096):
@@ -72,7 +75,12 @@ class Generator:
     def _apply(self, step: Step, model, tokenizer, sentences: list[str]) -> list[str]:
         given = [step.prefix + s for s in sentences]
         lengths = np.array(
-            [len(ids) for ids in tokenizer(given, truncation=True, max_length=step.max_length)["input_ids"]]
+            [
+                len(ids)
+                for ids in tokenizer(given, truncation=True, max_length=step.max_length)[
+                    "input_ids"
+                ]
+            ]
         )
         result = [""] * len(sentences)
         for rows in _batches(lengths, self.batch_tokens):
@@ -85,9 +93,15 @@ class Generator:
                 return_token_type_ids=False,
             ).to(self.device)
             written = model.generate(
-                **batch, num_beams=step.beams, max_length=step.max_length, do_sample=False, early_stopping=True
+                **batch,
+                num_beams=step.beams,
+                max_length=step.max_length,
+                do_sample=False,
+                early_stopping=True,
             )
-            for i, text in zip(rows, tokenizer.batch_decode(written, skip_special_tokens=True), strict=True):
+            for i, text in zip(
+                rows, tokenizer.batch_decode(written, skip_special_tokens=True), strict=True
+            ):
                 result[i] = " ".join(text.split())
         return result
 
@@ -120,7 +134,8 @@ def _load(name: str, device: torch.device):
 
 
 def _lost(report: dict) -> list[str]:
-    """Names of weights that the file lacks or has in another shape, without those that are computed."""
+    """Names of weights that the file lacks or has in another shape, without those that are
+    computed."""
     names = {str(name) for name in report.get("missing_keys", ())}
     names |= {str(entry[0]) for entry in report.get("mismatched_keys", ())}
     computed = ("embed_positions.weight", "final_logits_bias")

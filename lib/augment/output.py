@@ -1,4 +1,5 @@
-"""Text files augmented line by line, resumable and there only when complete; folders that may not be replaced."""
+"""Text files augmented line by line, resumable and there only when complete; folders that may not
+be replaced."""
 
 import hashlib
 import json
@@ -29,7 +30,8 @@ def write_aligned(
     sources: Sequence[Path] = (),
     force: bool = False,
 ) -> bool:
-    """Write what `prepare()` makes of `lines` to `out`, line i belonging to line i; blank lines stay blank.
+    """Write what `prepare()` makes of `lines` to `out`, line i belonging to line i; blank lines
+    stay blank.
 
     What is done so far stands in `<out>.partial`; the same call continues there. `out` appears
     when complete, beside it `.<name>.made.json` with what it was made of. One process writes at a
@@ -79,7 +81,11 @@ def _output(out: Path, sources: Sequence[Path]) -> Path:
     try:
         real = out.resolve()
         read = [source for source in sources if source.resolve() == real]
-        read += [source for source in sources if real.exists() and source.exists() and real.samefile(source)]
+        read += [
+            source
+            for source in sources
+            if real.exists() and source.exists() and real.samefile(source)
+        ]
     except (OSError, RuntimeError) as error:
         raise ValueError(f"{out}: {error}: name another output") from error
     if read:
@@ -99,7 +105,9 @@ def _alone(out: Path) -> Iterator[None]:
             stack.enter_context(locked(out, 0))
         except (FileExistsError, NotADirectoryError, PermissionError, FileNotFoundError) as error:
             reason = error.strerror or str(error)
-            raise OSError(f"nothing can be written to {out.parent} ({reason}): name another output") from error
+            raise OSError(
+                f"nothing can be written to {out.parent} ({reason}): name another output"
+            ) from error
         except Timeout:
             warnings.warn(f"waiting for another process that writes {out}", stacklevel=2)
             stack.enter_context(locked(out))
@@ -115,8 +123,12 @@ def _is_finished(out: Path, made: Path, record: dict, force: bool) -> bool:
         return True
     if force:
         return False
-    reason = f"made with another {_different(found, record)}" if same else "not of this command's making"
-    raise FileExistsError(f"{out} is there already and {reason}: name another output, or replace it with --force")
+    reason = (
+        f"made with another {_different(found, record)}" if same else "not of this command's making"
+    )
+    raise FileExistsError(
+        f"{out} is there already and {reason}: name another output, or replace it with --force"
+    )
 
 
 def _different(found: dict, record: dict) -> str:
@@ -140,19 +152,27 @@ def _read_note(path: Path) -> dict:
     return found if isinstance(found, dict) else {}
 
 
-def _append(lines: Sequence[str], partial: Path, change: Change, done: int, chunk: int, progress: bool) -> None:
+def _append(
+    lines: Sequence[str], partial: Path, change: Change, done: int, chunk: int, progress: bool
+) -> None:
     with (
         open(partial, "a", encoding="utf-8", newline="\n") as f,
-        tqdm(total=len(lines), initial=done, unit="line", unit_scale=True, disable=not progress) as bar,
+        tqdm(
+            total=len(lines), initial=done, unit="line", unit_scale=True, disable=not progress
+        ) as bar,
     ):
         for start in range(done, len(lines), chunk):
             part = list(lines[start : start + chunk])
             changed = change(part, start)
             if len(changed) != len(part):
-                raise ValueError(f"{len(part)} lines became {len(changed)} from line {start + 1} on")
+                raise ValueError(
+                    f"{len(part)} lines became {len(changed)} from line {start + 1} on"
+                )
             if any("\n" in new or "\r" in new for new in changed):
                 raise ValueError(f"a line break inside a line, from line {start + 1} on")
-            f.write("".join((new if old else "") + "\n" for old, new in zip(part, changed, strict=True)))
+            f.write(
+                "".join((new if old else "") + "\n" for old, new in zip(part, changed, strict=True))
+            )
             f.flush()
             os.fsync(f.fileno())
             bar.update(len(part))
@@ -169,7 +189,8 @@ def _done(partial: Path, note: Path, record: dict, chunk: int, force: bool) -> i
             partial.unlink()
             return 0
         raise ValueError(
-            f"{partial} was begun with another {different}: delete it, name another output, or begin anew with --force"
+            f"{partial} was begun with another {different}: delete it, name another output, or"
+            " begin anew with --force"
         )
     content = partial.read_bytes()
     complete = content.count(b"\n") // chunk * chunk

@@ -1,6 +1,8 @@
-"""Augmentations of sentence embeddings: functions `(z, strength, generator) → z` on a batch `(n, d)`.
+"""Augmentations of sentence embeddings: functions `(z, strength, generator) → z` on a batch
+`(n, d)`.
 
-Source: MODALS, Cheung & Yeung 2021, §3.2; PCA jitter, Ye et al. 2021 (EfficientCL). UNA (Shu & Lampos 2024, appendix
+Source: MODALS, Cheung & Yeung 2021, §3.2; PCA jitter, Ye et al. 2021 (EfficientCL). UNA (Shu &
+    Lampos 2024, appendix
 C.2) compares them and prints neither formulas nor strengths.
 """
 
@@ -46,12 +48,15 @@ def sample_linearly(z: Tensor, strength: float, generator: torch.Generator | Non
         >>> sample_linearly(z, 0.0).equal(z)
         True
     """
-    b, c = (torch.randint(len(z), (len(z),), generator=generator, device=z.device) for _ in range(2))
+    b, c = (
+        torch.randint(len(z), (len(z),), generator=generator, device=z.device) for _ in range(2)
+    )
     return z + strength * (z[b] - z[c])
 
 
 def add_gaussian(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
-    """Noise of each feature's own size: z + λ ε ⊙ σ, ε ~ N(0, I), σ the batch's standard deviation per feature.
+    """Noise of each feature's own size: z + λ ε ⊙ σ, ε ~ N(0, I), σ the batch's standard deviation
+    per feature.
 
     Example:
         >>> z = torch.ones(4, 2)
@@ -63,7 +68,8 @@ def add_gaussian(z: Tensor, strength: float, generator: torch.Generator | None =
 
 
 def jitter_pca(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
-    """Noise along the batch's principal axes: z + λ V (ε ⊙ √eigenvalues), V and eigenvalues of the covariance.
+    """Noise along the batch's principal axes: z + λ V (ε ⊙ √eigenvalues), V and eigenvalues of the
+    covariance.
 
     Its covariance is λ² times that of the batch.
 

@@ -1,4 +1,5 @@
-"""TF-IDF over a corpus of sentences as ragged arrays of term numbers: fitted in chunks, saved without pickle."""
+"""TF-IDF over a corpus of sentences as ragged arrays of term numbers: fitted in chunks, saved
+without pickle."""
 
 import io
 import re
@@ -19,7 +20,15 @@ from tqdm import tqdm
 from lib.files import write_bytes
 
 CHUNK = 10_000
-_DAMAGED: tuple[type[Exception], ...] = (KeyError, OSError, ValueError, EOFError, TypeError, IndexError, MemoryError)
+_DAMAGED: tuple[type[Exception], ...] = (
+    KeyError,
+    OSError,
+    ValueError,
+    EOFError,
+    TypeError,
+    IndexError,
+    MemoryError,
+)
 _DAMAGED += (NotImplementedError, RuntimeError, BadZipFile, zlib.error, struct.error)
 _TOKENIZER = NLTKWordTokenizer()
 _QUOTE = re.compile("[«“‘„`\"'»”’]")
@@ -32,11 +41,13 @@ _MARK = re.compile(r"\.{2,}|[;@#$%&\u2012-\u2015?!*\]\[(){}<>]|--")
 def terms_of(sentence: str) -> list[str]:
     """Lower-cased words and punctuation marks, as NLTK's word tokenizer cuts them.
 
-    Its thirty regular expressions are needed where there is a quotation mark, an apostrophe or a contraction without
-    one; elsewhere the five that are left give the same (tested) in less than half of the time.
+    Its thirty regular expressions are needed where there is a quotation mark, an apostrophe or a
+    contraction without one; elsewhere the five that are left give the same (tested) in less than
+    half of the time.
 
-    A line is cut as one sentence. NLTK's `word_tokenize`, which the authors of UNA call, has Punkt split it into
-    sentences before, so that a period within a line may be cut off its word: 7 of 11,548 Wikipedia lines differ.
+    A line is cut as one sentence. NLTK's `word_tokenize`, which the authors of UNA call, has Punkt
+    split it into sentences before, so that a period within a line may be cut off its word: 7 of
+    11,548 Wikipedia lines differ.
 
     Example:
         >>> terms_of("He hasn't sold it, yet.")
@@ -57,7 +68,8 @@ class Terms:
 
     Attributes:
         ids: (tokens,) int32; `offsets`: (n + 1,) int64.
-        unseen: terms that the model's vocabulary lacks; the k-th of them has the number `len(model.terms) + k`.
+        unseen: terms that the model's vocabulary lacks; the k-th of them has the number
+            `len(model.terms) + k`.
     """
 
     ids: np.ndarray
@@ -95,11 +107,14 @@ class Terms:
         return counts
 
 
-def ragged_take(flat: np.ndarray, offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def ragged_take(
+    flat: np.ndarray, offsets: np.ndarray, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows of a ragged array end to end, and their boundaries.
 
     Example:
-        >>> flat, offsets = ragged_take(np.array([5, 6, 7]), np.array([0, 1, 3]), np.array([1, 0, 1]))
+        >>> flat, offsets = ragged_take(np.array([5, 6, 7]), np.array([0, 1, 3]),
+        ...     np.array([1, 0, 1]))
         >>> flat.tolist(), offsets.tolist()
         ([6, 7, 5, 6, 7], [0, 2, 3, 5])
     """
@@ -138,7 +153,8 @@ class TfidfModel:
 
     @classmethod
     def fit(cls, corpus: Iterable[str], workers: int = 1, progress: bool = False) -> "TfidfModel":
-        """Count a corpus, read once, in chunks; the result does not depend on `workers` (processes).
+        """Count a corpus, read once, in chunks; the result does not depend on `workers`
+        (processes).
 
         An empty sentence counts as one of the N.
 
@@ -148,7 +164,9 @@ class TfidfModel:
         index: dict[str, int] = {}
         documents, highest, n = np.zeros(0, np.int64), np.zeros(0), 0
         for terms, found, ratio, rows in _in_processes(_count, corpus, workers, progress, "TF-IDF"):
-            numbers = np.fromiter((index.setdefault(t, len(index)) for t in terms), np.int64, len(terms))
+            numbers = np.fromiter(
+                (index.setdefault(t, len(index)) for t in terms), np.int64, len(terms)
+            )
             if len(index) > len(documents):
                 room = max(len(index), 2 * len(documents)) - len(documents)
                 documents, highest = np.pad(documents, (0, room)), np.pad(highest, (0, room))
@@ -190,7 +208,9 @@ class TfidfModel:
             for term in terms:
                 if term not in index:
                     unseen.setdefault(term, len(self.terms) + len(unseen))
-            numbers = np.fromiter((index.get(t, unseen.get(t)) for t in terms), np.int32, len(terms))
+            numbers = np.fromiter(
+                (index.get(t, unseen.get(t)) for t in terms), np.int32, len(terms)
+            )
             ids.append(numbers[local])
             lengths.append(np.diff(offsets))
         return Terms(np.concatenate(ids), np.cumsum(np.concatenate(lengths)), list(unseen))
@@ -199,10 +219,13 @@ class TfidfModel:
         """The sentences, terms joined by single blanks."""
         known, seen = self.terms, len(self.terms)
         words = [known[i] if i < seen else terms.unseen[i - seen] for i in terms.ids.tolist()]
-        return [" ".join(words[a:b]) for a, b in zip(terms.offsets[:-1], terms.offsets[1:], strict=True)]
+        return [
+            " ".join(words[a:b]) for a, b in zip(terms.offsets[:-1], terms.offsets[1:], strict=True)
+        ]
 
     def scores(self, terms: Terms) -> np.ndarray:
-        """z of every token in its sentence, (tokens,) float64; an unseen term has the largest idf."""
+        """z of every token in its sentence, (tokens,) float64; an unseen term has the largest
+        idf."""
         idf = self._idf[np.minimum(terms.ids, len(self.idf))]
         return np.log1p(terms.counts() / np.repeat(terms.lengths, terms.lengths)) * idf
 
@@ -210,7 +233,9 @@ class TfidfModel:
         """Write one `.npz` file, complete or not at all."""
         buffer = io.BytesIO()
         text = np.frombuffer("\n".join(self.terms).encode(), np.uint8)
-        np.savez_compressed(buffer, terms=text, idf=self.idf, s=self.s, n_sentences=np.int64(self.n_sentences))
+        np.savez_compressed(
+            buffer, terms=text, idf=self.idf, s=self.s, n_sentences=np.int64(self.n_sentences)
+        )
         write_bytes(Path(path), buffer.getvalue())
 
     @classmethod
@@ -245,12 +270,15 @@ def _number(sentences: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray
     """Distinct terms of a chunk, their numbers end to end, and the sentences' boundaries."""
     index: dict[str, int] = {}
     lists = [terms_of(s) for s in sentences]
-    ids = np.fromiter((index.setdefault(t, len(index)) for t in chain.from_iterable(lists)), np.int32)
+    ids = np.fromiter(
+        (index.setdefault(t, len(index)) for t in chain.from_iterable(lists)), np.int32
+    )
     return list(index), ids, np.cumsum([0, *map(len, lists)])
 
 
 def _count(sentences: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray, int]:
-    """Distinct terms of a chunk, in how many sentences each occurs, its largest n_t/n, and the chunk's sentences."""
+    """Distinct terms of a chunk, in how many sentences each occurs, its largest n_t/n, and the
+    chunk's sentences."""
     names, ids, offsets = _number(sentences)
     terms = Terms(ids, offsets)
     counts = terms.counts()
@@ -260,8 +288,11 @@ def _count(sentences: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray,
     return names, documents, ratio, len(sentences)
 
 
-def _in_processes(function, corpus: Iterable[str], workers: int, progress: bool, label: str) -> Iterator:
-    """`function` of every chunk of the corpus, in order; each process is given a few chunks ahead."""
+def _in_processes(
+    function, corpus: Iterable[str], workers: int, progress: bool, label: str
+) -> Iterator:
+    """`function` of every chunk of the corpus, in order; each process is given a few chunks
+    ahead."""
     source = iter(corpus)
     chunks = iter(lambda: list(islice(source, CHUNK)), [])
     with tqdm(desc=label, unit=" chunks", disable=not progress) as bar:

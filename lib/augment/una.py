@@ -1,6 +1,7 @@
 """UNA: hard negatives by swapping a sentence's heavy words for words of similar weight.
 
-Source: Shu & Lampos 2024, "Unsupervised hard Negative Augmentation for contrastive learning", §3 and Algorithm 1.
+Source: Shu & Lampos 2024, "Unsupervised hard Negative Augmentation for contrastive learning", §3
+    and Algorithm 1.
 """
 
 from collections.abc import Sequence
@@ -18,24 +19,31 @@ _PICK, _DRAW, _FORCE = range(3)
 
 @dataclass(frozen=True)
 class UNA:
-    """Negatives of sentences given as term numbers; draws depend on (seed, epoch, sentence, position) alone.
+    """Negatives of sentences given as term numbers; draws depend on (seed, epoch, sentence,
+    position) alone.
 
     Step 2, with z_i the TF-IDF score of a token and a_i = z_i − min z:
         p_i = min(β · a_i / mean(a), 1), and 1 for the first token with the largest z.
-    Step 3: a token drawn with p_i becomes one of the `radius` terms below and above it in the order of s,
+    Step 3: a token drawn with p_i becomes one of the `radius` terms below and above it in the order
+        of s,
     with probability proportional to s.
 
-    Terms of equal s stand in the order in which the corpus first names them. The authors sort from the highest s down,
-    so that equal terms stand the other way round: nearly every window then holds other members (here and theirs share
-    all of them in 0.5 % of the windows), with the same weights, and the negatives change as often and as far.
+    Terms of equal s stand in the order in which the corpus first names them. The authors sort from
+    the highest s down,
+    so that equal terms stand the other way round: nearly every window then holds other members
+        (here and theirs share
+    all of them in 0.5 % of the windows), with the same weights, and the negatives change as often
+    and as far.
 
     Args:
         model: frequencies and s.
         beta: β ≥ 0, the mean of p where nothing is cut at 1.
         radius: r ≥ 1, terms on either side.
         include_self: True lets a term "replace" itself, as in the authors' code.
-        per: mean(a) over the sentence's tokens ("token", as in the authors' code) or its distinct terms ("type").
-        select: "tfidf" is step 2; "random" draws every token with rate β, and one at random where none was drawn.
+        per: mean(a) over the sentence's tokens ("token", as in the authors' code) or its distinct
+            terms ("type").
+        select: "tfidf" is step 2; "random" draws every token with rate β, and one at random where
+            none was drawn.
         replace: "window" is step 3; "uniform" draws from the whole vocabulary.
         seed: of all draws.
 
@@ -65,10 +73,13 @@ class UNA:
             raise ValueError(f"radius must be at least 1, got {self.radius}")
         for name, known in (("per", ("token", "type")), ("select", SELECT), ("replace", REPLACE)):
             if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
+                raise ValueError(
+                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
+                )
 
     def probabilities(self, terms: Terms) -> np.ndarray:
-        """p of every token, (tokens,) in [0, 1]; for `select="random"` the rate β before the guarantee."""
+        """p of every token, (tokens,) in [0, 1]; for `select="random"` the rate β before the
+        guarantee."""
         if self.select == "random":
             return np.full(len(terms.ids), min(self.beta, 1.0))
         z = self.model.scores(terms)
@@ -94,18 +105,24 @@ class UNA:
         if not self.include_self:
             weights[candidates == term] = 0
         if not weights.sum():
-            weights = np.ones(len(candidates)) if self.include_self else (candidates != term).astype(float)
+            weights = (
+                np.ones(len(candidates))
+                if self.include_self
+                else (candidates != term).astype(float)
+            )
         return candidates, weights / max(weights.sum(), 1e-300)
 
-    def __call__(self, terms: Terms, rows: Sequence[int] | np.ndarray | None = None, epoch: int = 0) -> Terms:
+    def __call__(
+        self, terms: Terms, rows: Sequence[int] | np.ndarray | None = None, epoch: int = 0
+    ) -> Terms:
         """One negative of every sentence, of the same length.
 
-        An empty sentence stays empty. A sentence of at least one term changes in at least one, unless the vocabulary
-        has no other term or `include_self` draws the same.
+        An empty sentence stays empty. A sentence of at least one term changes in at least one,
+        unless the vocabulary has no other term or `include_self` draws the same.
 
         Args:
-            rows: numbers of the sentences in their corpus, (n,); None: 0 … n − 1. A sentence's draws follow from its
-                number: the same in any batch and order.
+            rows: numbers of the sentences in their corpus, (n,); None: 0 … n − 1. A sentence's
+                draws follow from its number: the same in any batch and order.
             epoch: another number, other draws.
         """
         rows = np.arange(len(terms)) if rows is None else np.asarray(rows)
@@ -122,7 +139,10 @@ class UNA:
     def _at_least_one(self, pick: np.ndarray, terms: Terms, rows: np.ndarray, epoch: int) -> None:
         drawn = np.bincount(terms.rows[pick], minlength=len(terms))
         none = np.flatnonzero((drawn == 0) & (terms.lengths > 0))
-        where = uniform(self.seed, epoch, rows[none], np.zeros(len(none), np.int64), _FORCE) * terms.lengths[none]
+        where = (
+            uniform(self.seed, epoch, rows[none], np.zeros(len(none), np.int64), _FORCE)
+            * terms.lengths[none]
+        )
         pick[terms.offsets[none] + where.astype(np.int64)] = True
 
     @cached_property
@@ -137,7 +157,8 @@ class UNA:
         return np.concatenate([[0.0], np.cumsum(self._weights)])
 
     def _bounds(self, place: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The window's first place and the one behind its last; "uniform" is a window of everything."""
+        """The window's first place and the one behind its last; "uniform" is a window of
+        everything."""
         size = len(self.model.terms)
         radius = size if self.replace == "uniform" else self.radius
         return np.maximum(place - radius, 0), np.minimum(place + radius + known, size)
@@ -149,7 +170,9 @@ class UNA:
         place = self.model.rank[np.minimum(old, size - 1)]
         if not known.all():  # an unseen term stands where its own score would
             ordered = self.model.s[self.model.order]
-            place = np.where(known, place, np.searchsorted(ordered, self.model.scores(terms)[chosen]))
+            place = np.where(
+                known, place, np.searchsorted(ordered, self.model.scores(terms)[chosen])
+            )
         first, last = self._bounds(place, known)
         leave_out = known & (not self.include_self)
         own = leave_out * self._weights[np.minimum(place, size - 1)]
@@ -164,9 +187,15 @@ class UNA:
 
 
 def _drawn(
-    cumulative: np.ndarray, place: np.ndarray, first: np.ndarray, last: np.ndarray, own: np.ndarray, draw: np.ndarray
+    cumulative: np.ndarray,
+    place: np.ndarray,
+    first: np.ndarray,
+    last: np.ndarray,
+    own: np.ndarray,
+    draw: np.ndarray,
 ) -> np.ndarray:
-    """Places in [first, last) by their weight, whose sums are `cumulative`, less `own` at `place`. All (tokens,)."""
+    """Places in [first, last) by their weight, whose sums are `cumulative`, less `own` at `place`.
+    All (tokens,)."""
     others = cumulative[last] - cumulative[first] - own
     target = cumulative[first] + draw * others
     target += own * (target >= cumulative[place])  # jump over the term itself
@@ -177,8 +206,11 @@ def _positions(terms: Terms) -> np.ndarray:
     return np.arange(len(terms.ids)) - np.repeat(terms.offsets[:-1], terms.lengths)
 
 
-def uniform(seed: int, epoch: int, rows: np.ndarray, positions: np.ndarray, stream: int) -> np.ndarray:
-    """Uniform numbers in [0, 1), each a function of its five arguments alone (53 bits of a mixed counter).
+def uniform(
+    seed: int, epoch: int, rows: np.ndarray, positions: np.ndarray, stream: int
+) -> np.ndarray:
+    """Uniform numbers in [0, 1), each a function of its five arguments alone (53 bits of a mixed
+    counter).
 
     A generator with a state would give a sentence other draws in another batch; a counter does not.
 
@@ -187,7 +219,9 @@ def uniform(seed: int, epoch: int, rows: np.ndarray, positions: np.ndarray, stre
     state = _mix(np.array([seed & 0xFFFFFFFFFFFFFFFF], np.uint64))
     for number in (epoch, stream):
         state = _mix(state + np.uint64(number))
-    return (_mix(_mix(state + rows.astype(np.uint64)) + positions.astype(np.uint64)) >> np.uint64(11)) * 2.0**-53
+    return (
+        _mix(_mix(state + rows.astype(np.uint64)) + positions.astype(np.uint64)) >> np.uint64(11)
+    ) * 2.0**-53
 
 
 def _mix(x: np.ndarray) -> np.ndarray:

@@ -24,13 +24,15 @@ def wordnet_folder() -> Path:
         if (folder / "data.noun").exists():
             return folder
     raise FileNotFoundError(
-        "WordNet is not here: run `python -m nltk.downloader wordnet` (or install the system package wordnet-base), "
-        "or name another thesaurus: synonyms='data/mini/thesaurus.tsv' (--synonyms data/mini/thesaurus.tsv)"
+        "WordNet is not here: run `python -m nltk.downloader wordnet` (or install the system"
+        " package wordnet-base), or name another thesaurus: synonyms='data/mini/thesaurus.tsv'"
+        " (--synonyms data/mini/thesaurus.tsv)"
     )
 
 
 class _WordNet(WordNetCorpusReader):
-    """NLTK's reader, which also opens packages without the list of lexicographer files: synonyms need no names."""
+    """NLTK's reader, which also opens packages without the list of lexicographer files: synonyms
+    need no names."""
 
     def open(self, file: str):
         """A file of WordNet; numbered names stand in for a `lexnames` that is not there."""
@@ -57,7 +59,11 @@ def wordnet() -> Callable[[str], list[str]]:
         reader = _WordNet(folder, None)
 
     def lookup(word: str) -> list[str]:
-        names = (n.replace("_", " ").lower() for synset in reader.synsets(word) for n in synset.lemma_names())
+        names = (
+            n.replace("_", " ").lower()
+            for synset in reader.synsets(word)
+            for n in synset.lemma_names()
+        )
         return list(dict.fromkeys(n for n in names if n != word and re.fullmatch(r"[a-z' -]+", n)))
 
     return lookup

@@ -28,8 +28,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     """Command line."""
     parser = argparse.ArgumentParser(
         prog="python -m lib augment",
-        description="Augment a text file: line i of OUT belongs to line i of IN. OUT appears only when complete; "
-        "interrupted, the same command goes on.",
+        description=(
+            "Augment a text file: line i of OUT belongs to line i of IN. OUT appears only when"
+            " complete; interrupted, the same command goes on."
+        ),
     )
     verbs = parser.add_subparsers(dest="method", required=True, metavar="METHOD")
     for name in ("una", "sda", "eda", *AUGMENTATIONS, *CHAINS):
@@ -39,28 +41,47 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         verb.add_argument("--seed", type=int, default=0)
         verb.add_argument("--quiet", action="store_true", help="no progress bar")
         verb.add_argument("--force", action="store_true", help="replace OUT, whatever made it")
-        if name == "una":
-            verb.add_argument("--beta", type=float, default=0.5, help="β: mean share of terms replaced")
-            verb.add_argument("--radius", type=int, default=4000, help="r: terms on either side (about 1%% of all)")
-            verb.add_argument("--fit-on", type=Path, metavar="CORPUS", help="text to count (default: IN)")
-            verb.add_argument("--workers", type=int, default=1, help="processes that count")
-        elif name == "sda":
-            verb.add_argument("--rule", choices=RULES, default="ensemble")
-            verb.add_argument("--model", default="", help="spaCy pipeline (default: the shipped one)")
-            verb.add_argument("--share", type=float, default=1.0, help="share of sentences that are tried")
-            verb.add_argument("--nouns", action="store_true", help='double negation may put "no" before a noun')
-            verb.add_argument("--parses", type=Path, metavar="FOLDER", help="keep parses here, for other rules")
-            verb.add_argument("--workers", type=int, default=1, help="processes that parse")
-        elif name in CHAINS:
-            verb.add_argument("--model", action="append", help="id or folder in place of the usual one, once per step")
-            verb.add_argument("--beams", type=int)
-            verb.add_argument("--device", default="auto")
-            verb.add_argument("--batch-tokens", type=int, default=4096)
-        else:
-            verb.add_argument("--rate", type=float, default=0.1, help="share of the words concerned")
-            if name in ("eda", *NEED_SYNONYMS):
-                verb.add_argument("--synonyms", default="wordnet", help="'wordnet' or a tab-separated file")
+        _add_options(verb, name)
     return parser.parse_args(argv)
+
+
+def _add_options(verb: argparse.ArgumentParser, name: str) -> None:
+    """What one method takes beside text, seed and output."""
+    if name == "una":
+        verb.add_argument("--beta", type=float, default=0.5, help="β: mean share of terms replaced")
+        verb.add_argument(
+            "--radius", type=int, default=4000, help="r: terms on either side (about 1%% of all)"
+        )
+        verb.add_argument(
+            "--fit-on", type=Path, metavar="CORPUS", help="text to count (default: IN)"
+        )
+        verb.add_argument("--workers", type=int, default=1, help="processes that count")
+    elif name == "sda":
+        verb.add_argument("--rule", choices=RULES, default="ensemble")
+        verb.add_argument("--model", default="", help="spaCy pipeline (default: the shipped one)")
+        verb.add_argument(
+            "--share", type=float, default=1.0, help="share of sentences that are tried"
+        )
+        verb.add_argument(
+            "--nouns", action="store_true", help='double negation may put "no" before a noun'
+        )
+        verb.add_argument(
+            "--parses", type=Path, metavar="FOLDER", help="keep parses here, for other rules"
+        )
+        verb.add_argument("--workers", type=int, default=1, help="processes that parse")
+    elif name in CHAINS:
+        verb.add_argument(
+            "--model", action="append", help="id or folder in place of the usual one, once per step"
+        )
+        verb.add_argument("--beams", type=int)
+        verb.add_argument("--device", default="auto")
+        verb.add_argument("--batch-tokens", type=int, default=4096)
+    else:
+        verb.add_argument("--rate", type=float, default=0.1, help="share of the words concerned")
+        if name in ("eda", *NEED_SYNONYMS):
+            verb.add_argument(
+                "--synonyms", default="wordnet", help="'wordnet' or a tab-separated file"
+            )
 
 
 def change_of(chosen: argparse.Namespace, lines: list[str], device: torch.device) -> Change:
@@ -69,7 +90,9 @@ def change_of(chosen: argparse.Namespace, lines: list[str], device: torch.device
         fit_on = read_aligned(chosen.fit_on) if chosen.fit_on else lines
         model = TfidfModel.fit([line for line in fit_on if line], chosen.workers, not chosen.quiet)
         una = UNA(model, chosen.beta, chosen.radius, seed=chosen.seed)
-        return lambda part, first: model.strings(una(model.encode(part), range(first, first + len(part))))
+        return lambda part, first: model.strings(
+            una(model.encode(part), range(first, first + len(part)))
+        )
     if chosen.method in CHAINS:
         return _generator(chosen, device)
     if chosen.method == "sda":
@@ -112,7 +135,9 @@ def _generator(chosen: argparse.Namespace, device: torch.device) -> Change:
     steps = CHAINS[chosen.method]
     models = chosen.model or [s.model for s in steps]
     if len(models) != len(steps):
-        raise ValueError(f"{chosen.method} has {len(steps)} step(s): name --model as often, got {len(models)}")
+        raise ValueError(
+            f"{chosen.method} has {len(steps)} step(s): name --model as often, got {len(models)}"
+        )
     beams = {"beams": chosen.beams} if chosen.beams else {}
     steps = tuple(replace(s, model=m, **beams) for s, m in zip(steps, models, strict=True))
     generator = Generator(steps, device, chosen.batch_tokens)

@@ -1,4 +1,5 @@
-"""`python -m lib export RUN my-model`: a finished run as a sentence-transformers folder, with a card."""
+"""`python -m lib export RUN my-model`: a finished run as a sentence-transformers folder, with a
+card."""
 
 import argparse
 from collections.abc import Sequence
@@ -11,7 +12,9 @@ from lib.share import export
 @reporting
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the folder that was written."""
-    parser = argparse.ArgumentParser(prog="python -m lib export", description="Use a trained encoder elsewhere.")
+    parser = argparse.ArgumentParser(
+        prog="python -m lib export", description="Use a trained encoder elsewhere."
+    )
     parser.add_argument("run", type=Path, help="folder of a finished run")
     parser.add_argument("target", type=Path, help="folder to write")
     options = parser.parse_args(arguments)

@@ -1,7 +1,8 @@
 """`python -m lib grid una_small`: train what is missing of `workflow/grids/una_small.yaml`.
 
-Finished runs are skipped, an interrupted one is taken up. Several processes share a grid by `--seeds` and `--rows`, or
-each run by `accelerate launch --num_processes 4 -m lib grid una_table_1`, negatives gathered.
+Finished runs are skipped, an interrupted one is taken up. Several processes share a grid by
+`--seeds` and `--rows`, or each run by
+`accelerate launch --num_processes 4 -m lib grid una_table_1`, negatives gathered.
 """
 
 import argparse
@@ -46,17 +47,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m lib grid", description="Run a grid; finished runs are skipped.")
+    parser = argparse.ArgumentParser(
+        prog="python -m lib grid", description="Run a grid; finished runs are skipped."
+    )
     parser.add_argument("grid", help="a file, or a name in workflow/grids/")
-    parser.add_argument("--profile", default="", help="mini, small, full or chinese (default: the grid's)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[], help="only these (default: the grid's)")
+    parser.add_argument(
+        "--profile", default="", help="mini, small, full or chinese (default: the grid's)"
+    )
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=[], help="only these (default: the grid's)"
+    )
     parser.add_argument("--max-steps", type=int, help="of every run")
     parser.add_argument("--rows", nargs="+", default=[], help="only these")
     parser.add_argument("--data-dir")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--list", action="store_true", help="print the runs, train nothing")
-    parser.add_argument("--plan", action="store_true", help="print what each run needs and takes, train nothing")
-    parser.add_argument("--table", type=Path, help="write the finished runs beside the paper's figures, train nothing")
+    parser.add_argument(
+        "--plan", action="store_true", help="print what each run needs and takes, train nothing"
+    )
+    parser.add_argument(
+        "--table",
+        type=Path,
+        help="write the finished runs beside the paper's figures, train nothing",
+    )
     return parser.parse_args(arguments)
 
 
@@ -90,7 +103,10 @@ def _print_plan(table: pd.DataFrame) -> int:
     print(shown.to_string(index=False, float_format=lambda value: f"{value:.1f}", na_rep="–"))
     ready = table[table["missing"] == ""]
     minutes = ready["minutes"].sum()
-    print(f"\n{len(ready)} of {len(table)} runs can start; about {minutes:.0f} minutes one after another.")
+    print(
+        f"\n{len(ready)} of {len(table)} runs can start; about {minutes:.0f} minutes one after"
+        " another."
+    )
     missing = sorted({text for line in table["missing"] for text in line.split("; ") if text})
     if missing:
         print("missing:\n" + "\n".join(f"  {text}" for text in missing), file=sys.stderr)

@@ -1,4 +1,5 @@
-"""`python -m lib recipes list [PART]` prints names and sources, `python -m lib recipes show NAME` the fields in use."""
+"""`python -m lib recipes list [PART]` prints names and sources, `python -m lib recipes show NAME`
+the fields in use."""
 
 import argparse
 from collections.abc import Sequence
@@ -10,9 +11,13 @@ from lib.recipes import PARTS, RECIPES, recipe
 @reporting
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what was asked for."""
-    parser = argparse.ArgumentParser(prog="python -m lib recipes", description="The hyper-parameters of the papers.")
+    parser = argparse.ArgumentParser(
+        prog="python -m lib recipes", description="The hyper-parameters of the papers."
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("list", help="names and sources").add_argument("part", nargs="?", default="", help="of the name")
+    verbs.add_parser("list", help="names and sources").add_argument(
+        "part", nargs="?", default="", help="of the name"
+    )
     verbs.add_parser("show", help="the fields of one").add_argument("name")
     options = parser.parse_args(arguments)
     if options.verb == "list":

@@ -29,11 +29,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m lib run", description="Execute one notebook with parameters.")
+    parser = argparse.ArgumentParser(
+        prog="python -m lib run", description="Execute one notebook with parameters."
+    )
     parser.add_argument("name", help="02_simcse, 02, or the path of a notebook")
-    parser.add_argument("-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"))
-    parser.add_argument("--no-lesson", action="store_true", help="drop the cells tagged `lesson` first")
-    parser.add_argument("--out", type=Path, help="the executed notebook (default: chosen under outputs/)")
+    parser.add_argument(
+        "-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE")
+    )
+    parser.add_argument(
+        "--no-lesson", action="store_true", help="drop the cells tagged `lesson` first"
+    )
+    parser.add_argument(
+        "--out", type=Path, help="the executed notebook (default: chosen under outputs/)"
+    )
     parser.add_argument("--notebooks", type=Path, help="folder of the notebooks")
     return parser.parse_args(arguments)
 

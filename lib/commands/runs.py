@@ -1,4 +1,5 @@
-"""`python -m lib runs collect NOTEBOOK`: append finished runs on real data to `results/NOTEBOOK.csv`."""
+"""`python -m lib runs collect NOTEBOOK`: append finished runs on real data to
+`results/NOTEBOOK.csv`."""
 
 import argparse
 from collections.abc import Sequence
@@ -12,7 +13,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the file that was written."""
     parser = argparse.ArgumentParser(prog="python -m lib runs", description="Finished runs.")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("collect", help="append runs on real data to results/").add_argument("notebook")
+    verbs.add_parser("collect", help="append runs on real data to results/").add_argument(
+        "notebook"
+    )
     options = parser.parse_args(arguments)
     print(f"wrote {runs.save_results(options.notebook)}")
     return 0

@@ -1,4 +1,5 @@
-"""`python -m lib search my-model sentences.txt "a query"`: the lines of a file nearest to a query."""
+"""`python -m lib search my-model sentences.txt "a query"`: the lines of a file nearest to a
+query."""
 
 import argparse
 from collections.abc import Sequence
@@ -13,7 +14,9 @@ from lib.share import search
 @reporting
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print each query, then cosines and lines."""
-    parser = argparse.ArgumentParser(prog="python -m lib search", description="Search a file by meaning.")
+    parser = argparse.ArgumentParser(
+        prog="python -m lib search", description="Search a file by meaning."
+    )
     parser.add_argument("model", help="a folder or a Hugging Face id")
     parser.add_argument("file", type=Path, help="sentences, one a line")
     parser.add_argument("query", nargs="+")

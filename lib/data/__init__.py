@@ -1,7 +1,7 @@
 """Corpora and evaluation sets: files in, sentences, graded pairs and labelled tasks out.
 
-`readers` knows the formats, `folders` where files are looked for, `corpora` the training texts, `sets` what is scored,
-and `fetch`, which alone downloads, brings both from the Hugging Face Hub.
+`readers` knows the formats, `folders` where files are looked for, `corpora` the training texts,
+`sets` what is scored, and `fetch`, which alone downloads, brings both from the Hugging Face Hub.
 """
 
 from lib.data.corpora import (

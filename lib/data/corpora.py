@@ -10,14 +10,25 @@ from lib import paths
 from lib.data import readers
 from lib.data.folders import WIKI1M, WIKI1M_ROOTS, find
 from lib.data.readers import read_aligned, read_lines
-from lib.data.sets import SIZES, SPLITS, STS_SUBSETS, check_size, sick, sick_path, sts_path, stsb, stsb_path
+from lib.data.sets import (
+    SIZES,
+    SPLITS,
+    STS_SUBSETS,
+    check_size,
+    sick,
+    sick_path,
+    sts_path,
+    stsb,
+    stsb_path,
+)
 
 WIKIPEDIA_FILES = ("wikipedia_en_2015.txt.xz", "wikipedia_en_2021.txt.xz")
 MIN_WORDS = 3
 
 
 def pretrain_corpus(data_dir: str | Path | None = None, progress: bool = True) -> Iterator[str]:
-    """Yield every sentence of `corpus/pretrain/*.txt.xz`, files in sorted order, blank lines skipped."""
+    """Yield every sentence of `corpus/pretrain/*.txt.xz`, files in sorted order, blank lines
+    skipped."""
     for base in paths.data_dirs(data_dir):
         for path in sorted((base / "corpus" / "pretrain").glob("*.txt.xz")):
             lines = readers.numbered(path)
@@ -27,7 +38,8 @@ def pretrain_corpus(data_dir: str | Path | None = None, progress: bool = True) -
 
 
 def sts_unlabelled(data_dir: str | Path | None = None, check: bool = True) -> list[str]:
-    """The 89,192 sentences of the seven STS sets: every line, every split, pairs without a gold score included.
+    """The 89,192 sentences of the seven STS sets: every line, every split, pairs without a gold
+    score included.
 
     These are ConSERT's training sentences, and the sentences of the test sets are among them.
 
@@ -153,16 +165,21 @@ def sample(n_total: int, n: int | None = None, seed: int = 0) -> np.ndarray:
 
 
 def corpus(
-    name: str | Path, data_dir: str | Path | None = None, n: int | None = None, seed: int = 0, column: str | None = None
+    name: str | Path,
+    data_dir: str | Path | None = None,
+    n: int | None = None,
+    seed: int = 0,
+    column: str | None = None,
 ) -> list[str]:
     """Training sentences by name, or of any file that `read_lines` reads.
 
     Args:
-        name: `mini` (the shipped corpus), `wikipedia` (the distinct sentences of at least three words of two
-            Wikipedia dumps), `wiki1m` (SimCSE's 1,000,000 sentences), `wiki_slice` (the beginning of one of the
-            dumps), `sts_unlabelled` (ConSERT's sentences, those of the test sets among them), `stsb_train` (both
-            sides of STS-B's 5,749 training pairs), `simclue` (the sentences of SimCLUE's pairs in a file of your
-            making, `chinese/simclue.txt`, one a line), or a path.
+        name: `mini` (the shipped corpus), `wikipedia` (the distinct sentences of at least three
+            words of two Wikipedia dumps), `wiki1m` (SimCSE's 1,000,000 sentences), `wiki_slice`
+            (the beginning of one of the dumps), `sts_unlabelled` (ConSERT's sentences, those of the
+            test sets among them), `stsb_train` (both sides of STS-B's 5,749 training pairs),
+            `simclue` (the sentences of SimCLUE's pairs in a file of your making,
+            `chinese/simclue.txt`, one a line), or a path.
         n, seed: as `sample`.
         column: of a CSV or TSV path.
 
@@ -177,7 +194,11 @@ def corpus(
 
 
 def aligned_corpus(
-    name: str | Path, positives: str | Path, data_dir: str | Path | None = None, n: int | None = None, seed: int = 0
+    name: str | Path,
+    positives: str | Path,
+    data_dir: str | Path | None = None,
+    n: int | None = None,
+    seed: int = 0,
 ) -> tuple[list[str], list[str]]:
     """The sentences that `corpus` gives, and with each the line of another file that belongs to it.
 
@@ -202,13 +223,15 @@ def aligned_corpus(
     others = _without_end(read_aligned(positives))
     if len(lines) != len(others):
         raise ValueError(
-            f"{positives} has {len(others):,} lines, the corpus {str(name)!r} {len(lines):,}: line i "
-            "must belong to line i, as `python -m lib augment` writes it"
+            f"{positives} has {len(others):,} lines, the corpus {str(name)!r} {len(lines):,}: line"
+            " i must belong to line i, as `python -m lib augment` writes it"
         )
     for number, (line, other) in enumerate(zip(lines, others, strict=True), 1):
         if bool(line) != bool(other):
             where = f"only in the corpus {str(name)!r}" if other else "only there"
-            raise ValueError(f"{positives}, line {number}: blank {where}, so the two do not belong together")
+            raise ValueError(
+                f"{positives}, line {number}: blank {where}, so the two do not belong together"
+            )
     pairs = [pair for pair in zip(lines, others, strict=True) if pair[0]]
     drawn = [pairs[row] for row in sample(len(pairs), n, seed)]
     return [line for line, _ in drawn], [other for _, other in drawn]

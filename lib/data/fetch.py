@@ -1,4 +1,5 @@
-"""Real data from the Hugging Face Hub, verified, and counts of every set: `python -m lib data fetch` and `check`."""
+"""Real data from the Hugging Face Hub, verified, and counts of every set:
+`python -m lib data fetch` and `check`."""
 
 import bz2
 import gzip
@@ -21,7 +22,10 @@ from lib.files import sha256, write_json
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 CHECKSUMS = "checksums.json"
-EXPECTED = {task: sum(scored for _, scored in subsets.values()) for task, subsets in data.STS_SUBSETS.items()}
+EXPECTED = {
+    task: sum(scored for _, scored in subsets.values())
+    for task, subsets in data.STS_SUBSETS.items()
+}
 EXPECTED |= {"STS unlabelled": 89192, **data.SIZES}
 OPTIONAL = ("CNSD train", "CNSD dev", "CNSD test", "wiki1m")
 ABSENT = "absent"
@@ -52,7 +56,8 @@ def _count(name: str, directory: Path) -> int:
 
 
 def check(directory: str | Path, sets: tuple[str, ...] = tuple(EXPECTED)) -> list[CheckRow]:
-    """Count the sets under `directory`: (set, expected, found), found being a count, `absent` or what is wrong."""
+    """Count the sets under `directory`: (set, expected, found), found being a count, `absent` or
+    what is wrong."""
     found: dict[str, int | str] = {}
     for name in sets:
         try:
@@ -81,14 +86,16 @@ def download(name: str, folder: Path) -> Path:
     """Bring a file of the data set from the Hub into `folder`."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         raise ConnectionError(
-            f"HF_HUB_OFFLINE is set, so {name} is not downloaded: unset it, or give a folder that holds "
-            f"{TAR} and {WIKI1M} with `{FETCH} --source FOLDER`"
+            f"HF_HUB_OFFLINE is set, so {name} is not downloaded: unset it, or give a folder that"
+            f" holds {TAR} and {WIKI1M} with `{FETCH} --source FOLDER`"
         )
     from huggingface_hub import hf_hub_download
 
     try:
         return Path(hf_hub_download(REPOSITORY, name, repo_type="dataset", local_dir=folder))
-    except Exception as error:  # the hub's, its transport's and the system's have no class in common
+    except (
+        Exception
+    ) as error:  # the hub's, its transport's and the system's have no class in common
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ConnectionError(f"{name} of {REPOSITORY} cannot be downloaded: {reason}") from error
 
@@ -112,8 +119,9 @@ def _verify(path: Path, target: Path) -> str:
     known = _recorded(target).get(path.name, digest)
     if known != digest:
         raise ValueError(
-            f"{path.name} has SHA-256 {digest}, but {known} was recorded at the first download: the file has changed; "
-            f"if that is meant, remove its line from {target / CHECKSUMS} and fetch again"
+            f"{path.name} has SHA-256 {digest}, but {known} was recorded at the first download: the"
+            f" file has changed; if that is meant, remove its line from {target / CHECKSUMS} and"
+            " fetch again"
         )
     return digest
 
@@ -165,7 +173,11 @@ def _safe_members(tar: tarfile.TarFile) -> list[tarfile.TarInfo]:
     for number, member in enumerate(tar, 1):
         name = member.name if len(member.name) < 200 else f"{member.name[:200]}…"
         parts = member.name.replace("\\", "/").split("/")
-        if member.name.startswith(("/", "\\")) or ".." in parts or re.match(r"[A-Za-z]:", member.name):
+        if (
+            member.name.startswith(("/", "\\"))
+            or ".." in parts
+            or re.match(r"[A-Za-z]:", member.name)
+        ):
             raise Unsafe(f"{name!r} points outside its folder")
         if not (member.isfile() or member.isdir()):
             raise Unsafe(f"{name!r} is a link or a device")
@@ -195,15 +207,16 @@ def _extract(tar_path: Path, folder: Path) -> None:
 
 
 def unpack(tar_path: str | Path, target: str | Path) -> Path:
-    """Unpack an archive of SentEval's data into `target/senteval`, which appears complete and counted or not at all.
+    """Unpack an archive of SentEval's data into `target/senteval`, which appears complete and
+    counted or not at all.
 
     The data root may lie at any depth of the archive. Absolute names, `..`, links and devices are
     refused, and more than 2 GiB or 10,000 files.
 
     Raises:
         FileExistsError: `target/senteval` is there already.
-        ValueError: not an archive, an unsafe member, too large, no SentEval data inside, or a set of another size than
-            expected.
+        ValueError: not an archive, an unsafe member, too large, no SentEval data inside, or a set
+            of another size than expected.
     """
     tar_path, final = Path(tar_path), Path(target) / "senteval"
     if final.exists():
@@ -212,7 +225,9 @@ def unpack(tar_path: str | Path, target: str | Path) -> Path:
         _extract(tar_path, unpacked)
         marks = sorted(unpacked.rglob("STS/STS12-en-test"), key=lambda path: len(path.parts))
         if not marks:
-            raise ValueError(f"{tar_path.name} holds no STS/STS12-en-test: it is no archive of SentEval's data")
+            raise ValueError(
+                f"{tar_path.name} holds no STS/STS12-en-test: it is no archive of SentEval's data"
+            )
         root = marks[0].parents[1]
         if wrong := _check_senteval(root):
             raise ValueError(f"{tar_path.name} is not the data expected: {'; '.join(wrong)}")
@@ -225,11 +240,12 @@ def fetch(
     download: Callable[[str, Path], Path] = download,
     names: tuple[str, ...] = (TAR, WIKI1M),
 ) -> list[Path]:
-    """Bring the evaluation sets and SimCSE's Wikipedia sentences into `target`; what is there already is kept.
+    """Bring the evaluation sets and SimCSE's Wikipedia sentences into `target`; what is there
+    already is kept.
 
-    Line and pair counts are verified; what fails does not get its final name. The SHA-256 of each file that passed is
-    recorded in `target/checksums.json` and verified from then on, at a new download and, for the Wikipedia sentences,
-    also where the file is there already.
+    Line and pair counts are verified; what fails does not get its final name. The SHA-256 of each
+    file that passed is recorded in `target/checksums.json` and verified from then on, at a new
+    download and, for the Wikipedia sentences, also where the file is there already.
 
     Args:
         target: folder, None is the project's `data/`.
@@ -243,7 +259,8 @@ def fetch(
         ConnectionError: no download possible, or `HF_HUB_OFFLINE` forbids it.
         ValueError: a file is not what was expected.
 
-    Source: Gao et al. 2021 (SimCSE), dataset `princeton-nlp/datasets-for-simcse` on the Hugging Face Hub.
+    Source: Gao et al. 2021 (SimCSE), dataset `princeton-nlp/datasets-for-simcse` on the Hugging
+        Face Hub.
     """
     target = Path(target or paths.DATA)
     files.make_folder(target, "--target")
@@ -261,7 +278,9 @@ def _bring(name: str, final: Path, target: Path, download: Callable[[], Path]) -
     there = final.exists()
     if there and name == TAR:
         if wrong := _check_senteval(final):
-            raise ValueError(f"{final} is not the data expected, remove it and fetch again: {'; '.join(wrong)}")
+            raise ValueError(
+                f"{final} is not the data expected, remove it and fetch again: {'; '.join(wrong)}"
+            )
         return ""
     _recorded(target)
     path = final if there else download()
@@ -278,5 +297,7 @@ def _bring(name: str, final: Path, target: Path, download: Callable[[], Path]) -
 def copy_from(source: Path, name: str, folder: Path) -> Path:
     """Bring a file from a folder that holds it already."""
     if not (source / name).is_file():
-        raise FileNotFoundError(f"{name} is missing in {source}: --source names a folder that holds {TAR} and {WIKI1M}")
+        raise FileNotFoundError(
+            f"{name} is missing in {source}: --source names a folder that holds {TAR} and {WIKI1M}"
+        )
     return Path(shutil.copy(source / name, folder / name))

@@ -1,7 +1,8 @@
-"""Where real data is looked for: the explicit `data_dir`, else `CSE_DATA` and then the project's `data/`.
+"""Where real data is looked for: the explicit `data_dir`, else `CSE_DATA` and then the project's
+`data/`.
 
-Evaluation sets lie in the SentEval layout (`STS/`, `SICK/`, `MR/`, …) under `senteval/`, in the folder itself or under
-`SentEval/data/downstream/`.
+Evaluation sets lie in the SentEval layout (`STS/`, `SICK/`, `MR/`, …) under `senteval/`, in the
+folder itself or under `SentEval/data/downstream/`.
 """
 
 from pathlib import Path
@@ -15,8 +16,11 @@ SENTEVAL_ROOTS = ("senteval", "", "SentEval/data/downstream", "data/downstream",
 WIKI1M_ROOTS = ("", "corpus")
 
 
-def find(relative: str, data_dir: str | Path | None, roots: tuple[str, ...] = ("",), fetched: bool = True) -> Path:
-    """The first file of this name in the folders that are searched; an error says where it was looked for."""
+def find(
+    relative: str, data_dir: str | Path | None, roots: tuple[str, ...] = ("",), fetched: bool = True
+) -> Path:
+    """The first file of this name in the folders that are searched; an error says where it was
+    looked for."""
     bases = paths.data_dirs(data_dir)
     for base in bases:
         for root in roots:
@@ -24,7 +28,9 @@ def find(relative: str, data_dir: str | Path | None, roots: tuple[str, ...] = ("
                 return base / root / relative
     where = ", ".join(str(base / roots[0] / relative) for base in bases)
     remedy = f"`{FETCH}` brings it, or set" if fetched else f"it is not part of `{FETCH}`, so set"
-    raise FileNotFoundError(f"{relative} is missing (looked for {where}): {remedy} CSE_DATA to a folder that has it")
+    raise FileNotFoundError(
+        f"{relative} is missing (looked for {where}): {remedy} CSE_DATA to a folder that has it"
+    )
 
 
 def find_senteval(relative: str, data_dir: str | Path | None) -> Path:

@@ -1,4 +1,5 @@
-"""File formats: sentence files, graded pairs, labelled sentences. One reader per format, each takes a path.
+"""File formats: sentence files, graded pairs, labelled sentences. One reader per format, each takes
+a path.
 
 Every reader checks every line; a malformed one is a `ValueError` with file and line number.
 """
@@ -26,7 +27,8 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Graded sentence pairs: `scores` (n,) float64 in [0, 5], `kinds` names each pair's kind where known.
+    """Graded sentence pairs: `scores` (n,) float64 in [0, 5], `kinds` names each pair's kind where
+    known.
 
     Raises:
         ValueError: columns of different lengths.
@@ -39,7 +41,11 @@ class Pairs:
     kinds: list[str] | None = None
 
     def __post_init__(self) -> None:
-        lengths = [len(c) for c in (self.sentence1, self.sentence2, self.scores, self.kinds) if c is not None]
+        lengths = [
+            len(c)
+            for c in (self.sentence1, self.sentence2, self.scores, self.kinds)
+            if c is not None
+        ]
         if len(set(lengths)) != 1:
             raise ValueError(f"{self.name}: columns of lengths {lengths} are no pairs")
 
@@ -51,8 +57,8 @@ class Pairs:
 class Transfer:
     """A classification task: split → (sentences, labels).
 
-    A task without given splits has the one split `all`. In MRPC, which classifies pairs, `second` holds the second
-    sentences of each split.
+    A task without given splits has the one split `all`. In MRPC, which classifies pairs, `second`
+    holds the second sentences of each split.
     """
 
     name: str
@@ -60,7 +66,9 @@ class Transfer:
     second: dict[str, list[str]] = field(default_factory=dict)
 
 
-def numbered(path: Path, fallback: str | None = None, quoted: bool = False) -> Iterator[tuple[int, str]]:
+def numbered(
+    path: Path, fallback: str | None = None, quoted: bool = False
+) -> Iterator[tuple[int, str]]:
     """Yield (line number from 1, text without its line end); `.xz` and `.gz` are decompressed.
 
     Lines end at LF or CRLF only, so that U+0085 or U+2028 inside a sentence does not split it.
@@ -84,9 +92,13 @@ def numbered(path: Path, fallback: str | None = None, quoted: bool = False) -> I
                 yield number, line.removeprefix("\ufeff") if number == 1 else line
     except UnicodeDecodeError as error:
         place = f"{path}, line {number}"
-        raise ValueError(f"{place}: not valid UTF-8 (byte {error.start + 1} of the line)") from error
+        raise ValueError(
+            f"{place}: not valid UTF-8 (byte {error.start + 1} of the line)"
+        ) from error
     except (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError) as error:
-        raise ValueError(f"{path}, after line {number}: damaged archive ({error}): fetch or build it again") from error
+        raise ValueError(
+            f"{path}, after line {number}: damaged archive ({error}): fetch or build it again"
+        ) from error
     if returns and returns == number and not quoted:
         raise ValueError(
             f"{path}: carriage returns inside every one of its {number} lines: save it with lines "
@@ -104,7 +116,9 @@ def _is_utf8(path: Path) -> bool:
 
 def _check_bytes(path: Path, number: int, raw: bytes) -> None:
     if b"\0" in raw or (number == 1 and raw.startswith(_UTF16)):
-        raise ValueError(f"{path}, line {number}: NUL bytes or the mark of UTF-16: save the file as UTF-8")
+        raise ValueError(
+            f"{path}, line {number}: NUL bytes or the mark of UTF-16: save the file as UTF-8"
+        )
     if len(raw) > LONGEST_LINE:
         raise ValueError(f"{path}, line {number}: longer than 16 MiB, which is no sentence")
 
@@ -125,11 +139,15 @@ def read_aligned(path: str | Path) -> list[str]:
     return [line.strip() for _, line in numbered(path)]
 
 
-def _cells(path: Path, number: int, line: str, n: int, separator: str = "\t", more: bool = False) -> list[str]:
+def _cells(
+    path: Path, number: int, line: str, n: int, separator: str = "\t", more: bool = False
+) -> list[str]:
     cells = line.split(separator)
     if len(cells) < n or (len(cells) > n and not more):
         least = "at least " if more else ""
-        raise ValueError(f"{path}, line {number}: {len(cells)} fields where {least}{n} are expected")
+        raise ValueError(
+            f"{path}, line {number}: {len(cells)} fields where {least}{n} are expected"
+        )
     return cells
 
 
@@ -152,7 +170,8 @@ def _label(path: Path, number: int, text: str) -> int:
 
 
 def _table(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, the cells of `columns`) of a tab-separated file with a header line and no quoting."""
+    """Yield (line number, the cells of `columns`) of a tab-separated file with a header line and no
+    quoting."""
     header: list[str] = []
     for number, line in numbered(path):
         if number == 1:
@@ -170,14 +189,17 @@ def _check_column(path: Path, name: str, header: list[str]) -> None:
         raise ValueError(f"{path}, line 1: {count} {name!r} among {header}")
 
 
-def _pairs(path: Path, name: str, rows: list[tuple[str, str, float]], kinds: list[str] | None = None) -> Pairs:
+def _pairs(
+    path: Path, name: str, rows: list[tuple[str, str, float]], kinds: list[str] | None = None
+) -> Pairs:
     if not rows:
         raise ValueError(f"{path}: 0 scored pairs")
     first, second, scores = (list(column) for column in zip(*rows, strict=True))
     return Pairs(name, first, second, np.array(scores, float), kinds)
 
 
-# --- sentence files ----------------------------------------------------------------------------------------
+# --- sentence files
+# ----------------------------------------------------------------------------------------
 
 
 def _column(path: Path, column: str, kind: str) -> Iterator[str]:
@@ -191,7 +213,10 @@ def _column(path: Path, column: str, kind: str) -> Iterator[str]:
         _check_column(path, column, header)
         for row in rows:
             if row and len(row) != len(header):
-                raise ValueError(f"{path}, line {rows.line_num}: {len(row)} fields where {len(header)} are expected")
+                raise ValueError(
+                    f"{path}, line {rows.line_num}: {len(row)} fields where {len(header)} are"
+                    " expected"
+                )
             if row:
                 yield re.sub(r"\s*[\r\n]+\s*", " ", row[header.index(column)])
     except csv.Error as error:
@@ -202,14 +227,14 @@ def read_lines(path: str | Path, column: str | None = None) -> list[str]:
     """Sentences of a file, one a line, stripped; blank lines are skipped, blank cells too.
 
     Args:
-        path: `.txt`, or `.csv` (quoted cells) and `.tsv` (no quoting) with a header line; each also compressed, with
-            `.xz` or `.gz` after it. UTF-8, with or without a byte order mark.
+        path: `.txt`, or `.csv` (quoted cells) and `.tsv` (no quoting) with a header line; each also
+            compressed, with `.xz` or `.gz` after it. UTF-8, with or without a byte order mark.
         column: the column of a `.csv` or `.tsv` file; a line break inside a cell becomes a space.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: bad UTF-8, missing column or ragged row (with file and line number), damaged archive, unknown
-            suffix.
+        ValueError: bad UTF-8, missing column or ragged row (with file and line number), damaged
+            archive, unknown suffix.
 
     Example:
         >>> import tempfile; folder = Path(tempfile.mkdtemp())
@@ -221,25 +246,34 @@ def read_lines(path: str | Path, column: str | None = None) -> list[str]:
 
 
 def sentence_lines(path: str | Path, column: str | None = None) -> list[str]:
-    """As `read_lines`, with the blank lines of a `.txt` file and blank cells kept as empty sentences."""
+    """As `read_lines`, with the blank lines of a `.txt` file and blank cells kept as empty
+    sentences."""
     path = Path(path)
     kind = (path.with_suffix("") if path.suffix in (".xz", ".gz") else path).suffix
     if kind not in (".txt", ".csv", ".tsv"):
-        raise ValueError(f"{path}: the name must end in .txt, .csv or .tsv, or in one of these and .xz or .gz")
+        raise ValueError(
+            f"{path}: the name must end in .txt, .csv or .tsv, or in one of these and .xz or .gz"
+        )
     if not path.is_file():
         raise FileNotFoundError(f"no file {path}")
     if (kind == ".txt") != (column is None):
-        need = "has no columns: leave `column` out" if column else "has columns: say which one in `column`"
+        need = (
+            "has no columns: leave `column` out"
+            if column
+            else "has columns: say which one in `column`"
+        )
         raise ValueError(f"{path}: a {kind} file {need}")
     lines = (line for _, line in numbered(path)) if column is None else _column(path, column, kind)
     return [line.strip() for line in lines]
 
 
-# --- graded pairs ------------------------------------------------------------------------------------------
+# --- graded pairs
+# ------------------------------------------------------------------------------------------
 
 
 def sts_input(path: Path) -> list[tuple[str, str]]:
-    """Every sentence pair of a SemEval `STS.input.X.txt`, two tab-separated columns, scored or not."""
+    """Every sentence pair of a SemEval `STS.input.X.txt`, two tab-separated columns, scored or
+    not."""
     found = []
     for number, line in numbered(path):
         a, b = _cells(path, number, line, 2)
@@ -248,10 +282,13 @@ def sts_input(path: Path) -> list[tuple[str, str]]:
 
 
 def sts_subset(path: Path, gold_path: Path, name: str) -> Pairs:
-    """Scored pairs of `STS.input.X.txt` and `STS.gs.X.txt`; an empty gold line is a pair nobody scored."""
+    """Scored pairs of `STS.input.X.txt` and `STS.gs.X.txt`; an empty gold line is a pair nobody
+    scored."""
     pairs, gold = sts_input(path), [line for _, line in numbered(gold_path)]
     if len(pairs) != len(gold):
-        raise ValueError(f"{path}, line {len(pairs)}: the last one, but {gold_path.name} has {len(gold)} lines")
+        raise ValueError(
+            f"{path}, line {len(pairs)}: the last one, but {gold_path.name} has {len(gold)} lines"
+        )
     rows = []
     for number, ((a, b), score) in enumerate(zip(pairs, gold, strict=True), 1):
         if score.strip():
@@ -264,7 +301,8 @@ def _row(path: Path, number: int, a: str, b: str, score: str) -> tuple[str, str,
 
 
 def stsb_file(path: Path, name: str) -> Pairs:
-    """STS Benchmark: no header, no quoting; fields 5, 6, 7 are score and sentences, source fields may follow."""
+    """STS Benchmark: no header, no quoting; fields 5, 6, 7 are score and sentences, source fields
+    may follow."""
     rows = []
     for number, line in numbered(path):
         cells = _cells(path, number, line, 7, more=True)
@@ -279,7 +317,8 @@ def sick_file(path: Path, name: str) -> Pairs:
 
 
 def kinds_file(path: Path, name: str) -> Pairs:
-    """Graded pairs with kinds: header `score kind sentence1 sentence2`, tab-separated without quoting."""
+    """Graded pairs with kinds: header `score kind sentence1 sentence2`, tab-separated without
+    quoting."""
     rows, kinds = [], []
     for number, (score, kind, a, b) in _table(path, ("score", "kind", "sentence1", "sentence2")):
         rows.append(_row(path, number, a, b, score))
@@ -296,7 +335,8 @@ def cnsd_file(path: Path, name: str) -> Pairs:
     return _pairs(path, name, rows)
 
 
-# --- labelled sentences ------------------------------------------------------------------------------------
+# --- labelled sentences
+# ------------------------------------------------------------------------------------
 
 
 def _some(path: Path, sentences: list[str]) -> list[str]:
@@ -308,7 +348,8 @@ def _some(path: Path, sentences: list[str]) -> list[str]:
 def sentences_file(path: Path) -> list[str]:
     """One sentence a line; Latin-1 where the file is not valid UTF-8 (MR, CR, SUBJ, MPQA).
 
-    Blank lines are kept as empty sentences: CR and MPQA hold seven, and the published counts include them.
+    Blank lines are kept as empty sentences: CR and MPQA hold seven, and the published counts
+        include them.
     """
     return _some(path, [line.strip() for _, line in numbered(path, fallback="latin-1")])
 
@@ -330,7 +371,9 @@ def trec_file(path: Path) -> tuple[list[str], list[int]]:
         fine, _, question = line.partition(" ")
         coarse = fine.partition(":")[0]
         if coarse not in TREC_CLASSES or not question.strip():
-            raise ValueError(f"{path}, line {number}: no `CLASS:subclass question` of {', '.join(TREC_CLASSES)}")
+            raise ValueError(
+                f"{path}, line {number}: no `CLASS:subclass question` of {', '.join(TREC_CLASSES)}"
+            )
         sentences.append(question.strip())
         labels.append(TREC_CLASSES.index(coarse))
     return _some(path, sentences), labels
@@ -346,7 +389,8 @@ def mrpc_file(path: Path) -> tuple[list[str], list[str], list[int]]:
     return _some(path, first), second, labels
 
 
-# --- settings ----------------------------------------------------------------------------------------------
+# --- settings
+# ----------------------------------------------------------------------------------------------
 
 
 class _Yaml(yaml.SafeLoader):
@@ -359,7 +403,9 @@ class _Yaml(yaml.SafeLoader):
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         for place, key in enumerate(keys):
             if key in keys[:place]:
-                raise yaml.composer.ComposerError(None, None, f"{key!r} stands twice", node.start_mark)
+                raise yaml.composer.ComposerError(
+                    None, None, f"{key!r} stands twice", node.start_mark
+                )
         return node
 
 
@@ -378,7 +424,8 @@ _Yaml.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(node
 
 
 def yaml_value(text: str) -> Any:
-    """What a YAML text means by the core schema of YAML 1.2, in which `yes` and `1:30` are text and 010 is ten.
+    """What a YAML text means by the core schema of YAML 1.2, in which `yes` and `1:30` are text and
+    010 is ten.
 
     Raises:
         ValueError: no YAML, or a key stands twice; one line that says where.

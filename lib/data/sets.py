@@ -1,4 +1,5 @@
-"""Evaluation sets: the seven STS tasks, STS-B, SICK-R, the shipped pairs, CNSD and the seven transfer tasks."""
+"""Evaluation sets: the seven STS tasks, STS-B, SICK-R, the shipped pairs, CNSD and the seven
+transfer tasks."""
 
 from pathlib import Path
 
@@ -7,7 +8,9 @@ from lib.data import readers
 from lib.data.folders import FETCH, find, find_senteval
 from lib.data.readers import Pairs, Transfer
 
-STS_SUBSETS: dict[str, dict[str, tuple[int, int]]] = {  # sub-set: (pairs, of them with a gold score)
+STS_SUBSETS: dict[
+    str, dict[str, tuple[int, int]]
+] = {  # sub-set: (pairs, of them with a gold score)
     "STS12": {
         **{"MSRpar": (750, 750), "MSRvid": (750, 750), "SMTeuroparl": (459, 459)},
         **{"surprise.OnWN": (750, 750), "surprise.SMTnews": (399, 399)},
@@ -67,8 +70,8 @@ def check_size(name: str, expected: int, found: int, path: Path, check: bool) ->
     if any((folder / OWN_SETS).is_file() for folder in path.absolute().parents):
         return
     raise ValueError(
-        f"{path}: {found:,} where {name} has {expected:,}: bring the whole file (`{FETCH}`), or, if "
-        f"the sets there are your own, put an empty file {OWN_SETS!r} into {path.parent}"
+        f"{path}: {found:,} where {name} has {expected:,}: bring the whole file (`{FETCH}`), or, if"
+        f" the sets there are your own, put an empty file {OWN_SETS!r} into {path.parent}"
     )
 
 
@@ -92,21 +95,27 @@ def sts_subset(task: str, subset: str, data_dir: str | Path | None, check: bool 
     path = sts_path(task, subset, data_dir)
     gold_path = path.with_name(f"STS.gs.{subset}.txt")
     if not gold_path.is_file():
-        raise FileNotFoundError(f"{gold_path} is missing beside {path.name}: remove that folder and run `{FETCH}`")
+        raise FileNotFoundError(
+            f"{gold_path} is missing beside {path.name}: remove that folder and run `{FETCH}`"
+        )
     pairs = readers.sts_subset(path, gold_path, f"{task} {subset}")
     check_size(pairs.name, STS_SUBSETS[task][subset][1], len(pairs), gold_path, check)
     return pairs
 
 
-def sts_tasks(data_dir: str | Path | None = None, check: bool = True) -> dict[str, dict[str, Pairs]]:
-    """The seven STS test sets: task → sub-set → pairs; STS-B and SICK-R have the one sub-set `test`.
+def sts_tasks(
+    data_dir: str | Path | None = None, check: bool = True
+) -> dict[str, dict[str, Pairs]]:
+    """The seven STS test sets: task → sub-set → pairs; STS-B and SICK-R have the one sub-set
+    `test`.
 
     Pairs without a gold score (most of STS15 and STS16) are left out.
 
     Args:
         check: as `stsb`.
 
-    Sources: SemEval 2012–2016, STS shared tasks; Cer et al. 2017 (STS-B); Marelli et al. 2014 (SICK); Conneau &
+    Sources: SemEval 2012–2016, STS shared tasks; Cer et al. 2017 (STS-B); Marelli et al. 2014
+        (SICK); Conneau &
     Kiela 2018 (SentEval, whose build these files are).
     """
     tasks = {
@@ -161,11 +170,12 @@ def cnsd(split: str, data_dir: str | Path | None = None, check: bool = True) -> 
 
 
 def transfer(name: str, data_dir: str | Path | None = None, check: bool = True) -> Transfer:
-    """A transfer task of SentEval: MR, CR, SUBJ, MPQA (no splits), SST2, TREC (coarse classes), MRPC (pairs).
+    """A transfer task of SentEval: MR, CR, SUBJ, MPQA (no splits), SST2, TREC (coarse classes),
+    MRPC (pairs).
 
-    A file that is valid UTF-8 throughout is read as UTF-8, any other as Latin-1 (SentEval reads all as Latin-1; the
-    builds in circulation differ). Labels are SentEval's: 1 is positive, objective, paraphrase; TREC's index
-    `TREC_CLASSES`.
+    A file that is valid UTF-8 throughout is read as UTF-8, any other as Latin-1 (SentEval reads all
+    as Latin-1; the builds in circulation differ). Labels are SentEval's: 1 is positive, objective,
+    paraphrase; TREC's index `TREC_CLASSES`.
 
     Args:
         check: as `stsb`.

@@ -1,7 +1,8 @@
-"""LoRA: train a low-rank difference to every linear layer of a backbone and leave its own weights as they are.
+"""LoRA: train a low-rank difference to every linear layer of a backbone and leave its own weights
+as they are.
 
-A layer `W x` becomes `W x + (α/r) B A x` with A `(r, in)` random and B `(out, r)` zero at the start; only A and B are
-trained. Needs the package `peft` (extra `cluster`).
+A layer `W x` becomes `W x + (α/r) B A x` with A `(r, in)` random and B `(out, r)` zero at the
+start; only A and B are trained. Needs the package `peft` (extra `cluster`).
 
 Source: Hu et al. 2022 (LoRA), §4.1.
 """
@@ -13,7 +14,8 @@ from torch import Tensor, nn
 
 
 def add_lora(backbone: nn.Module, rank: int, seed: int = 0) -> None:
-    """Give every linear layer of `backbone` a difference of rank `rank`, α = 2r, and freeze all else, in place.
+    """Give every linear layer of `backbone` a difference of rank `rank`, α = 2r, and freeze all
+    else, in place.
 
     Args:
         backbone: of `transformers`; what it computes does not change yet, since B is zero.
@@ -43,7 +45,8 @@ def has_lora(backbone: nn.Module) -> bool:
 
 
 def adapter_state(backbone: nn.Module) -> dict[str, Tensor]:
-    """The A and B of all layers, which are all that `add_lora` lets a training change: r·(in + out) numbers a layer.
+    """The A and B of all layers, which are all that `add_lora` lets a training change: r·(in + out)
+    numbers a layer.
 
     The tensors are the model's own, as those of `state_dict`.
     """
@@ -71,7 +74,8 @@ def load_adapter_state(backbone: nn.Module, state: Mapping[str, Tensor]) -> None
 
 
 def merged_state(backbone: nn.Module) -> dict[str, Tensor]:
-    """Weights under their own names, `W + (α/r) B A` where there is LoRA; the backbone stays as it is.
+    """Weights under their own names, `W + (α/r) B A` where there is LoRA; the backbone stays as it
+    is.
 
     Sums are on the CPU, so that there is no second copy of the model beside the first.
     """

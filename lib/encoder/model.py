@@ -16,7 +16,13 @@ from lib.device import resolve_device, resolve_precision
 from lib.encoder.adapters import adapter_state, add_lora, has_lora, load_adapter_state, merged_state
 from lib.encoder.heads import build_head
 from lib.encoder.pooling import check_pooling, pool
-from lib.encoder.pretrained import first_line, limit_like_sentence_transformers, load_backbone, optional_file, quiet
+from lib.encoder.pretrained import (
+    first_line,
+    limit_like_sentence_transformers,
+    load_backbone,
+    optional_file,
+    quiet,
+)
 from lib.encoder.speedups import SPEEDUPS, FirstToken, cheapen, check_speedups, keep_bf16
 from lib.encoder.storage import EXPORTED_POOLINGS, HEAD_FILE, SETTINGS_FILE, saved_settings
 from lib.files import write_json, write_text, written
@@ -84,34 +90,47 @@ class Encoder(nn.Module):
         head_per_view: bool = False,
         speedups: Collection[str] = SPEEDUPS,
     ) -> "Encoder":
-        """Load a Hugging Face id, a `transformers` or sentence-transformers folder, or a folder written by `save`.
+        """Load a Hugging Face id, a `transformers` or sentence-transformers folder, or a folder
+        written by `save`.
 
-        A sentence-transformers model is pooled, cut and lower-cased as it says itself, so that `encode` gives its
-        vectors (without their normalisation, which a cosine does not see). No program code of a model is run.
+        A sentence-transformers model is pooled, cut and lower-cased as it says itself, so that
+        `encode` gives its vectors (without their normalisation, which a cosine does not see). No
+        program code of a model is run.
 
         Args:
-            pooling, head, eval_pooling, eval_head: as `Encoder`; None takes what the folder was saved or exported with,
-                else cls, none, the pooling itself, False.
-            dropout: probability of every dropout inside the backbone, in [0, 1); None keeps the model's own.
+            pooling, head, eval_pooling, eval_head: as `Encoder`; None takes what the folder was
+                saved or exported with, else cls, none, the pooling itself, False.
+            dropout: probability of every dropout inside the backbone, in [0, 1); None keeps the
+                model's own.
             device: as `resolve_device`.
             seed: of the initial weights of a head that the folder does not hold, and of LoRA's.
-            lora_rank: r of LoRA (`encoder.adapters`), 0 trains all weights. `save` writes the sum of both.
-            head_init: `init` of `lib.encoder.heads.build_head`, for a head that the folder does not hold.
-            head_per_view: in training the head meets each view by itself, if `forward` is told their sizes.
-            speedups: those of `lib.encoder.speedups` that are in use; they change the time, not what is computed (the
-                random numbers of dropout are others).
+            lora_rank: r of LoRA (`encoder.adapters`), 0 trains all weights. `save` writes the sum
+                of both.
+            head_init: `init` of `lib.encoder.heads.build_head`, for a head that the folder does not
+                hold.
+            head_per_view: in training the head meets each view by itself, if `forward` is told
+                their sizes.
+            speedups: those of `lib.encoder.speedups` that are in use; they change the time, not
+                what is computed (the random numbers of dropout are others).
 
         Raises:
-            FileNotFoundError: neither a folder nor a model the Hub can give now, or a file of it is missing.
+            FileNotFoundError: neither a folder nor a model the Hub can give now, or a file of it is
+                missing.
             PermissionError: the model is gated; the message names the licence page.
             ImportError: a package that it needs is not installed.
-            ValueError: its files are damaged, of two models, or of a kind that is not served: encoder-decoders, models
-                that need program code of their own, sentence-transformers with other poolings or further layers
-                (unless `pooling` is given, which takes the backbone alone).
+            ValueError: its files are damaged, of two models, or of a kind that is not served:
+                encoder-decoders, models that need program code of their own, sentence-transformers
+                with other poolings or further layers (unless `pooling` is given, which takes the
+                backbone alone).
         """
         name, where = str(name_or_folder), resolve_device(device)
         settings = saved_settings(name, pooling)
-        explicit = {"pooling": pooling, "head": head, "eval_pooling": eval_pooling, "eval_head": eval_head}
+        explicit = {
+            "pooling": pooling,
+            "head": head,
+            "eval_pooling": eval_pooling,
+            "eval_head": eval_head,
+        }
         saved_head = settings.get("head", "none")
         if pooling is not None and eval_pooling is None:
             settings.pop("eval_pooling", None)
@@ -136,7 +155,10 @@ class Encoder(nn.Module):
             return
         path = optional_file(name, HEAD_FILE)
         if path is None:
-            message = f"{name}: {HEAD_FILE}, the weights of its head, is missing: copy it there, or choose head='none'"
+            message = (
+                f"{name}: {HEAD_FILE}, the weights of its head, is missing: copy it there, or"
+                " choose head='none'"
+            )
             raise FileNotFoundError(message)
         try:
             state = load_file(path)
@@ -148,19 +170,23 @@ class Encoder(nn.Module):
                 "the file is damaged or of another head"
             ) from error
         if broken := [key for key, weight in state.items() if not torch.isfinite(weight).all()]:
-            raise ValueError(f"{path}: {broken[0]} holds numbers that are not finite: fetch it again")
+            raise ValueError(
+                f"{path}: {broken[0]} holds numbers that are not finite: fetch it again"
+            )
 
     @property
     def device(self) -> torch.device:
         """Device of the weights."""
         return next(self.parameters()).device
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, sizes: Sequence[int] | None = None) -> Tensor:
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor, sizes: Sequence[int] | None = None
+    ) -> Tensor:
         """Embeddings `z` (n, d) of token ids (n, t): what enters the loss, not normalised.
 
         Args:
-            sizes: rows of each view, n in sum; with `head_per_view` the head is applied to each of them
-                by itself, so that its batch norm never sees two views together.
+            sizes: rows of each view, n in sum; with `head_per_view` the head is applied to each of
+                them by itself, so that its batch norm never sees two views together.
         """
         pooling = self.settings["pooling" if self.training else "eval_pooling"]
         z = self._pooled(input_ids, attention_mask, pooling)
@@ -172,9 +198,15 @@ class Encoder(nn.Module):
 
     def _pooled(self, input_ids: Tensor, attention_mask: Tensor, pooling: str) -> Tensor:
         every = pooling not in ("cls", "mean", "last_token")
-        first_token = nullcontext() if self._first_token is None else self._first_token.alone(pooling == "cls")
+        first_token = (
+            nullcontext()
+            if self._first_token is None
+            else self._first_token.alone(pooling == "cls")
+        )
         with first_token:
-            output = self.backbone(input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=every)
+            output = self.backbone(
+                input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=every
+            )
         states = output.hidden_states if every else (output.last_hidden_state,)
         return pool(states, attention_mask, pooling)
 
@@ -189,13 +221,13 @@ class Encoder(nn.Module):
     ) -> np.ndarray:
         """Embeddings `(n, d)` float32 of `sentences`, in their order, without dropout.
 
-        Each distinct sentence is encoded once. Sentences are sorted by length and batched so that a batch
-        holds at most `batch_tokens` tokens with padding. A sentence without any token, as the empty one is for a
-        tokenizer without special tokens, is a row of zeros.
+        Each distinct sentence is encoded once. Sentences are sorted by length and batched so that a
+        batch holds at most `batch_tokens` tokens with padding. A sentence without any token, as the
+        empty one is for a tokenizer without special tokens, is a row of zeros.
 
         Args:
-            batch_tokens: None is 16,384 on a GPU; on a CPU so few that a layer's activations stay in its cache,
-                400,000 / hidden size.
+            batch_tokens: None is 16,384 on a GPU; on a CPU so few that a layer's activations stay
+                in its cache, 400,000 / hidden size.
             precision: as `resolve_precision`; it holds whatever autocast this is called in.
             max_length: tokens to cut at; None is the longest the model can read.
             pooling: another pooling than `eval_pooling`, without the head.
@@ -210,13 +242,17 @@ class Encoder(nn.Module):
             out = np.zeros((len(place), self._width(pooling)), np.float32)
             if not place:
                 return out
-            rows = tokenise(list(place), self.tokenizer, max_length or self.longest_input(), progress=False)
+            rows = tokenise(
+                list(place), self.tokenizer, max_length or self.longest_input(), progress=False
+            )
             order = np.argsort(rows.lengths, kind="stable")
             order = order[rows.lengths[order] > 0]
             if batch_tokens is None:
                 cached = 400_000 // self.backbone.config.hidden_size
                 batch_tokens = cached if self.device.type == "cpu" else 16_384
-            with tqdm(total=len(order), unit="sentence", desc="encode", disable=not progress) as bar:
+            with tqdm(
+                total=len(order), unit="sentence", desc="encode", disable=not progress
+            ) as bar:
                 for batch in _token_batches(order, rows.lengths, batch_tokens):
                     out[batch] = self._encode_batch(rows, batch, pooling).float().cpu().numpy()
                     bar.update(len(batch))
@@ -229,7 +265,9 @@ class Encoder(nn.Module):
 
     def _width(self, pooling: str | None) -> int:
         vector = torch.zeros(1, self.backbone.config.hidden_size, device=self.device)
-        return (self.head(vector) if self.settings["eval_head"] and pooling is None else vector).shape[1]
+        return (
+            self.head(vector) if self.settings["eval_head"] and pooling is None else vector
+        ).shape[1]
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
@@ -242,33 +280,46 @@ class Encoder(nn.Module):
             self.train(was_training)
 
     def longest_input(self) -> int:
-        """Most tokens the model reads: the smaller of the tokenizer's and the position table's limit."""
+        """Most tokens the model reads: the smaller of the tokenizer's and the position table's
+        limit."""
         table = getattr(getattr(self.backbone, "embeddings", None), "position_embeddings", None)
         padding = getattr(table, "padding_idx", None)
-        offset = 0 if padding is None else padding + 1  # RoBERTa's positions start after the padding's
+        offset = (
+            0 if padding is None else padding + 1
+        )  # RoBERTa's positions start after the padding's
         positions = getattr(self.backbone.config, "max_position_embeddings", None) or 0
         limit = positions - offset if positions > 0 else _LONGEST  # XLNet has -1: no table
         return min(self.tokenizer.model_max_length, limit, _LONGEST)
 
     def hidden_states(self, sentence: str) -> np.ndarray:
-        """Hidden states `(layers + 1, t, d)` of one sentence without dropout; entry 0 is the embeddings' output."""
-        batch = self.tokenizer(sentence, return_tensors="pt", truncation=True, max_length=self.longest_input())
+        """Hidden states `(layers + 1, t, d)` of one sentence without dropout; entry 0 is the
+        embeddings' output."""
+        batch = self.tokenizer(
+            sentence, return_tensors="pt", truncation=True, max_length=self.longest_input()
+        )
         batch = batch.to(self.device)
         with self._evaluating():
             output = self.backbone(
-                input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], output_hidden_states=True
+                input_ids=batch["input_ids"],
+                attention_mask=batch["attention_mask"],
+                output_hidden_states=True,
             )
         return torch.stack(output.hidden_states)[:, 0].float().cpu().numpy()
 
     def trained_state(self) -> dict[str, Tensor]:
         """Weights that a training changes: with LoRA the adapters and the head, else all of them.
 
-        The tensors are the model's own. `load_trained_state` puts them into an encoder that was loaded the same way.
+        The tensors are the model's own. `load_trained_state` puts them into an encoder that was
+        loaded the same way.
         """
         if not has_lora(self.backbone):
             return self.state_dict()
-        adapters = {f"backbone.{name}": weight for name, weight in adapter_state(self.backbone).items()}
-        return adapters | {f"head.{name}": weight for name, weight in self.head.state_dict().items()}
+        adapters = {
+            f"backbone.{name}": weight for name, weight in adapter_state(self.backbone).items()
+        }
+        return adapters | {
+            f"head.{name}": weight for name, weight in self.head.state_dict().items()
+        }
 
     def load_trained_state(self, state: Mapping[str, Tensor]) -> None:
         """Take up what `trained_state` gave, in place; frozen weights stay as they are.
@@ -282,7 +333,9 @@ class Encoder(nn.Module):
                 return
             self.head.load_state_dict(_part(state, "head."))
         except RuntimeError as error:
-            raise ValueError(f"these weights are of another encoder: {first_line(error)}") from error
+            raise ValueError(
+                f"these weights are of another encoder: {first_line(error)}"
+            ) from error
         load_adapter_state(self.backbone, _part(state, "backbone."))
 
     def save(self, folder: str | Path) -> None:
@@ -306,25 +359,32 @@ class Encoder(nn.Module):
             self.tokenizer.save_pretrained(folder)
 
     def export_sentence_transformers(self, folder: str | Path, card: str = "") -> None:
-        """Write a folder that `SentenceTransformer(folder)` opens and that gives the vectors of `encode`.
+        """Write a folder that `SentenceTransformer(folder)` opens and that gives the vectors of
+        `encode`.
 
         Args:
             card: text of its README.md, if any. The folder appears complete or not at all.
 
         Raises:
-            ValueError: `eval_pooling` has no counterpart there (cls, mean and last_token have), or the head
-                is kept at evaluation.
+            ValueError: `eval_pooling` has no counterpart there (cls, mean and last_token have), or
+                the head is kept at evaluation.
         """
         modes = EXPORTED_POOLINGS
         pooling = self.settings["eval_pooling"]
         if pooling not in modes or self.settings["eval_head"]:
             raise ValueError(
-                f"sentence-transformers has no module for eval_pooling={pooling!r} with "
-                f"eval_head={self.settings['eval_head']}: export with cls, mean or last_token and no head"
+                f"sentence-transformers has no module for eval_pooling={pooling!r} with"
+                f" eval_head={self.settings['eval_head']}: export with cls, mean or last_token and"
+                " no head"
             )
         modules = [
             {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
-            {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+            {
+                "idx": 1,
+                "name": "1",
+                "path": "1_Pooling",
+                "type": "sentence_transformers.models.Pooling",
+            },
         ]
         pooling_config = {
             "word_embedding_dimension": self.backbone.config.hidden_size,
@@ -334,7 +394,9 @@ class Encoder(nn.Module):
             self._write_backbone(temporary)
             write_json(temporary / "modules.json", modules)
             write_json(temporary / "1_Pooling" / "config.json", pooling_config)
-            write_json(temporary / "sentence_bert_config.json", {"max_seq_length": self.longest_input()})
+            write_json(
+                temporary / "sentence_bert_config.json", {"max_seq_length": self.longest_input()}
+            )
             if card:
                 write_text(temporary / "README.md", card)
 

@@ -1,7 +1,9 @@
-"""A backbone and its tokenizer from a folder or the Hub: whole, or one sentence that says what is wrong.
+"""A backbone and its tokenizer from a folder or the Hub: whole, or one sentence that says what is
+wrong.
 
-No program code that lies beside a model is run, and no weight is left to chance: a checkpoint that lacks a tensor of
-its configuration, or holds one that the configuration has no place for, is refused.
+No program code that lies beside a model is run, and no weight is left to chance: a checkpoint that
+lacks a tensor of its configuration, or holds one that the configuration has no place for, is
+refused.
 """
 
 import inspect
@@ -16,7 +18,13 @@ import torch
 from huggingface_hub.errors import GatedRepoError
 from tokenizers.normalizers import Lowercase, Sequence
 from torch import nn
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer, PreTrainedConfig
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    PreTrainedConfig,
+)
 from transformers.utils import cached_file
 from transformers.utils import logging as hf_logging
 
@@ -42,7 +50,9 @@ HEADS_OF_PRE_TRAINING = re.compile(
     r"|vocab_transform|vocab_layer_norm|vocab_projector|generator_predictions|generator_lm_head"
     r"|discriminator_predictions|sop_classifier|classifier|pre_classifier|qa_outputs|score)\."
 )
-NOT_READ = re.compile(r"(^|\.)(pooler\.|(position_ids|token_type_ids|inv_freq|attn\.(masked_)?bias)$)")
+NOT_READ = re.compile(
+    r"(^|\.)(pooler\.|(position_ids|token_type_ids|inv_freq|attn\.(masked_)?bias)$)"
+)
 
 
 @contextmanager
@@ -79,7 +89,8 @@ def explained(name: str) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception says in one line: its first, and the second where the first ends in a colon."""
+    """What an exception says in one line: its first, and the second where the first ends in a
+    colon."""
     lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
     return " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1]) or type(error).__name__
 
@@ -89,13 +100,17 @@ def _sentence(name: str, error: Exception) -> Exception:
     reason = first_line(error).split(". ")[0]
     if isinstance(error.__cause__, GatedRepoError) or "gated repo" in text.lower():
         page = f"https://huggingface.co/{name}"
-        return PermissionError(f"{name} is gated: accept its licence at {page} and run `hf auth login`")
+        return PermissionError(
+            f"{name} is gated: accept its licence at {page} and run `hf auth login`"
+        )
     if pointer := _lfs_pointer(Path(name)):
-        return ValueError(f"{pointer} is a pointer of Git LFS and not the file itself: run `git lfs pull`")
+        return ValueError(
+            f"{pointer} is a pointer of Git LFS and not the file itself: run `git lfs pull`"
+        )
     if "trust_remote_code" in text:
         return ValueError(
-            f"{name} needs program code of its own (auto_map in its configuration), which is not run "
-            "here: choose a model that transformers knows itself"
+            f"{name} needs program code of its own (auto_map in its configuration), which is not"
+            " run here: choose a model that transformers knows itself"
         )
     if isinstance(error, ImportError):
         return ImportError(f"{name} cannot be read: {reason}")
@@ -114,7 +129,11 @@ def _lfs_pointer(folder: Path) -> Path | None:
     if not folder.is_dir():
         return None
     for path in sorted(folder.iterdir()):
-        if path.is_file() and path.stat().st_size < 1024 and path.read_bytes().startswith(LFS_POINTER):
+        if (
+            path.is_file()
+            and path.stat().st_size < 1024
+            and path.read_bytes().startswith(LFS_POINTER)
+        ):
             return path
     return None
 
@@ -143,13 +162,15 @@ def read_tokenizer(name: str, **options: Any):
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         files = " or ".join(reversed(tokenizer.vocab_files_names.values()))
         raise FileNotFoundError(
-            f"{name} has no tokenizer: {files} is missing: copy the tokenizer's files beside the weights"
+            f"{name} has no tokenizer: {files} is missing: copy the tokenizer's files beside the"
+            " weights"
         )
     return tokenizer
 
 
 def optional_file(name: str, filename: str) -> Path | None:
-    """A file of a model's folder or of its Hub repository (without a network: of the cache), or None."""
+    """A file of a model's folder or of its Hub repository (without a network: of the cache), or
+    None."""
     if Path(name).is_dir():
         path = Path(name) / filename
         return path if path.is_file() else None
@@ -173,7 +194,9 @@ def read_json(path: Path, kind: type = dict) -> Any:
         ValueError: it holds something else; the message names the file.
     """
     if path.read_bytes().startswith(LFS_POINTER):
-        raise ValueError(f"{path} is a pointer of Git LFS and not the file itself: run `git lfs pull`")
+        raise ValueError(
+            f"{path} is a pointer of Git LFS and not the file itself: run `git lfs pull`"
+        )
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -185,9 +208,11 @@ def read_json(path: Path, kind: type = dict) -> Any:
 
 
 def fitting_pooling(name_or_folder: str | Path) -> str:
-    """The pooling that suits an architecture: `cls` where a token sees the whole sentence, else `last_token`.
+    """The pooling that suits an architecture: `cls` where a token sees the whole sentence, else
+    `last_token`.
 
-    A causal model's first token has seen itself only: its state is the same for every sentence. Whether a model is one
+    A causal model's first token has seen itself only: its state is the same for every sentence.
+    Whether a model is one
     is read from its configuration: masked language models are not.
 
     Raises:
@@ -206,24 +231,27 @@ def load_backbone(name: str, dropout: float | None = None) -> tuple[nn.Module, A
     """Backbone in fp32 without pooler and task heads, and its tokenizer.
 
     Args:
-        dropout: probability of every dropout inside the backbone, in [0, 1); None keeps the model's own.
+        dropout: probability of every dropout inside the backbone, in [0, 1); None keeps the model's
+            own.
 
     Raises:
         FileNotFoundError: no such model, or a file of it is missing.
         PermissionError, ImportError: as `explained`.
-        ValueError: an encoder-decoder; a checkpoint with missing, foreign or mis-shaped tensors or numbers that are
-            not finite; a tokenizer of another model; `dropout` outside its range.
+        ValueError: an encoder-decoder; a checkpoint with missing, foreign or mis-shaped tensors or
+            numbers that are not finite; a tokenizer of another model; `dropout` outside its range.
     """
     if dropout is not None and not 0 <= dropout < 1:
         raise ValueError(f"dropout must be in [0, 1), got {dropout}")
     config = read_config(name)
     if getattr(config, "is_encoder_decoder", False):
         raise ValueError(
-            f"{name} is an encoder-decoder ({config.model_type}), which is not served here: choose an "
-            "encoder such as BERT or a decoder such as Llama"
+            f"{name} is an encoder-decoder ({config.model_type}), which is not served here: choose"
+            " an encoder such as BERT or a decoder such as Llama"
         )
     if getattr(config, "use_cache", False):
-        config.use_cache = False  # keys and values of all tokens would be kept, for a text nobody continues
+        config.use_cache = (
+            False  # keys and values of all tokens would be kept, for a text nobody continues
+        )
     for field in DROPOUT_FIELDS if dropout is not None else ():
         if isinstance(getattr(config, field, None), float | int):
             setattr(config, field, dropout)
@@ -250,12 +278,15 @@ def _read_weights(name: str, config: PreTrainedConfig) -> nn.Module:
     _check_report(name, report)
     for tensor, weight in backbone.named_parameters():
         if not torch.isfinite(weight).all():
-            raise ValueError(f"{name}: {tensor} holds numbers that are not finite: fetch the weights again")
+            raise ValueError(
+                f"{name}: {tensor} holds numbers that are not finite: fetch the weights again"
+            )
     return backbone
 
 
 def _check_report(name: str, report: dict) -> None:
-    """Raise unless a checkpoint holds the tensors of its configuration, in their shapes, and no others."""
+    """Raise unless a checkpoint holds the tensors of its configuration, in their shapes, and no
+    others."""
     if mismatched := sorted(report["mismatched_keys"]):
         tensor, there, here = mismatched[0]
         raise ValueError(
@@ -264,15 +295,22 @@ def _check_report(name: str, report: dict) -> None:
         )
     missing = sorted(k for k in report["missing_keys"] if not NOT_READ.search(k))
     foreign = sorted(
-        key for key in report["unexpected_keys"] if not NOT_READ.search(key) and not HEADS_OF_PRE_TRAINING.match(key)
+        key
+        for key in report["unexpected_keys"]
+        if not NOT_READ.search(key) and not HEADS_OF_PRE_TRAINING.match(key)
     )
     problems = []
     if missing:
         problems.append(f"lack {len(missing)} tensors that config.json asks for, e.g. {missing[0]}")
     if foreign:
-        problems.append(f"hold {len(foreign)} tensors that config.json has no place for, e.g. {foreign[0]}")
+        problems.append(
+            f"hold {len(foreign)} tensors that config.json has no place for, e.g. {foreign[0]}"
+        )
     if problems:
-        raise ValueError(f"{name}: the weights {' and '.join(problems)}: they are not complete, or of another model")
+        raise ValueError(
+            f"{name}: the weights {' and '.join(problems)}: they are not complete, or of another"
+            " model"
+        )
 
 
 def _check_vocabulary(name: str, tokenizer, backbone: nn.Module) -> None:
@@ -284,8 +322,8 @@ def _check_vocabulary(name: str, tokenizer, backbone: nn.Module) -> None:
     largest = max(tokenizer.get_vocab().values())
     if isinstance(rows, int) and largest >= rows:
         raise ValueError(
-            f"{name}: the tokenizer's ids go up to {largest} and the embedding matrix has {rows} rows: "
-            "the tokenizer is of another model"
+            f"{name}: the tokenizer's ids go up to {largest} and the embedding matrix has {rows}"
+            " rows: the tokenizer is of another model"
         )
 
 
@@ -299,11 +337,18 @@ _OLD_POOLINGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-_HARMLESS_ARGUMENTS = {"add_pooling_layer", "attn_implementation", "dtype", "torch_dtype", "trust_remote_code"}
+_HARMLESS_ARGUMENTS = {
+    "add_pooling_layer",
+    "attn_implementation",
+    "dtype",
+    "torch_dtype",
+    "trust_remote_code",
+}
 
 
 def sentence_transformers_pooling(name: str) -> str | None:
-    """The pooling that a sentence-transformers model asks for in its modules.json; None if it is no such model.
+    """The pooling that a sentence-transformers model asks for in its modules.json; None if it is no
+    such model.
 
     Without a network, a model of the Hub is known as one only if its modules.json is in the cache.
 
@@ -312,7 +357,9 @@ def sentence_transformers_pooling(name: str) -> str | None:
     """
     if (path := optional_file(name, "modules.json")) is None:
         if (Path(name) / "1_Pooling" / "config.json").is_file():
-            raise FileNotFoundError(f"{name}: modules.json, which says what 1_Pooling is, is missing")
+            raise FileNotFoundError(
+                f"{name}: modules.json, which says what 1_Pooling is, is missing"
+            )
         return None
     modules = [_module(name, entry) for entry in read_json(path, list)]
     kinds = [kind for kind, _ in modules]
@@ -320,11 +367,15 @@ def sentence_transformers_pooling(name: str) -> str | None:
         raise _no_counterpart(name, f"the modules {', '.join(kinds)}")
     (_, weights), (_, folder) = modules[:2]
     if weights:
-        raise ValueError(f"{name}: the weights lie in its folder {weights}: load that with pooling=…")
+        raise ValueError(
+            f"{name}: the weights lie in its folder {weights}: load that with pooling=…"
+        )
     _check_settings(name)
     config = optional_file(name, f"{folder}/config.json")
     if config is None:
-        raise FileNotFoundError(f"{name}: {folder}/config.json, which modules.json names, is missing")
+        raise FileNotFoundError(
+            f"{name}: {folder}/config.json, which modules.json names, is missing"
+        )
     modes = _modes(read_json(config))
     if len(modes) != 1 or modes[0] not in COUNTERPARTS:
         raise _no_counterpart(name, f"the pooling {' + '.join(modes)}")
@@ -333,8 +384,9 @@ def sentence_transformers_pooling(name: str) -> str | None:
 
 def _no_counterpart(name: str, what: str) -> ValueError:
     return ValueError(
-        f"{name} is a sentence-transformers model with {what}, which has no counterpart here (cls, mean "
-        "and lasttoken without further layers have): pass pooling=… to take its backbone alone"
+        f"{name} is a sentence-transformers model with {what}, which has no counterpart here (cls,"
+        " mean and lasttoken without further layers have): pass pooling=… to take its backbone"
+        " alone"
     )
 
 
@@ -342,7 +394,9 @@ def _module(name: str, entry: Any) -> tuple[str, str]:
     """(class, path) of an entry of modules.json."""
     kind, path = (entry.get("type"), entry.get("path")) if isinstance(entry, dict) else (None, None)
     if not isinstance(kind, str) or not isinstance(path, str):
-        raise ValueError(f"{name}: modules.json must list objects with type and path: write it again")
+        raise ValueError(
+            f"{name}: modules.json must list objects with type and path: write it again"
+        )
     return kind.rpartition(".")[2] if kind.startswith("sentence_transformers.") else kind, path
 
 
@@ -382,7 +436,8 @@ def _transformer_settings(name: str) -> dict:
 
 
 def limit_like_sentence_transformers(name: str, tokenizer) -> None:
-    """Let a tokenizer cut at the model's max_seq_length and lower-case if the model says so, in place.
+    """Let a tokenizer cut at the model's max_seq_length and lower-case if the model says so, in
+    place.
 
     Raises:
         ValueError: max_seq_length is no positive number.

@@ -1,8 +1,10 @@
-"""For speed alone: what is here changes how long a training takes, and may be switched off one by one.
+"""For speed alone: what is here changes how long a training takes, and may be switched off one by
+one.
 
 * `dropout`: random numbers that cost little on a CPU; on a GPU dropout is torch's own.
 * `bf16_stream`: under a CPU's bf16 autocast the residual stream is bf16 too; nothing elsewhere.
-* `first_token`: with [CLS] pooling the last layer computes its other tokens no further than attention.
+* `first_token`: with [CLS] pooling the last layer computes its other tokens no further than
+    attention.
 
 `python -m benchmarks.speedups` measures each against the training without it.
 """
@@ -18,8 +20,18 @@ from transformers.masking_utils import sdpa_mask
 
 ATTENTION = "cheap_dropout"
 SPEEDUPS = ("dropout", "bf16_stream", "first_token")
-# Model types whose last layer gives the same first token when the others are left out after its attention.
-FIRST_TOKEN_ALONE = ("bert", "camembert", "deberta", "deberta-v2", "electra", "ernie", "roberta", "xlm-roberta")
+# Model types whose last layer gives the same first token when the others are left out after its
+# attention.
+FIRST_TOKEN_ALONE = (
+    "bert",
+    "camembert",
+    "deberta",
+    "deberta-v2",
+    "electra",
+    "ernie",
+    "roberta",
+    "xlm-roberta",
+)
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
@@ -49,7 +61,9 @@ def dropout(x: Tensor, p: float) -> Tensor:
     threshold = min(round(p * 2**16), 2**16 - 1)
     if not threshold:
         return x
-    draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(-(2**63), None)
+    draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(
+        -(2**63), None
+    )
     keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= threshold - 2**15
     return x * keep.to(x.dtype).mul_(2**16 / (2**16 - threshold))
 
@@ -65,19 +79,25 @@ class Dropout(nn.Dropout):
 
 
 def attention(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **options):
-    """Scaled dot-product attention with `dropout` on its weights, for transformers' attention interface.
+    """Scaled dot-product attention with `dropout` on its weights, for transformers' attention
+    interface.
 
-    softmax(Q·Kᵀ·s)·V with Q, K, V of shape `(n, heads, t, d)` and `mask` True where a key may be seen; returns
-    `(n, t, heads, d)` and None. Anything but training an encoder with dropout on a CPU is torch's own attention.
+    softmax(Q·Kᵀ·s)·V with Q, K, V of shape `(n, heads, t, d)` and `mask` True where a key may be
+    seen; returns `(n, t, heads, d)` and None. Anything but training an encoder with dropout on a
+    CPU is torch's own attention.
     """
     p = options.get("dropout", 0.0) if module.training else 0.0
     causal = options.get("is_causal", getattr(module, "is_causal", False))
     if not p or q.device.type != "cpu" or causal or k.shape[1] != q.shape[1]:
         return sdpa_attention_forward(module, q, k, v, mask, **options)
     scaling = options.get("scaling")
-    scores = q @ k.transpose(2, 3) * (q.shape[-1] ** -0.5 if scaling is None else scaling)  # (n, heads, t, t)
+    scores = (
+        q @ k.transpose(2, 3) * (q.shape[-1] ** -0.5 if scaling is None else scaling)
+    )  # (n, heads, t, t)
     if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+        scores = (
+            scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+        )
     weights = dropout(torch.softmax(scores, -1), p).to(v.dtype)
     return (weights @ v).transpose(1, 2).contiguous(), None
 
@@ -87,7 +107,8 @@ AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
 def cheapen(model: nn.Module) -> nn.Module:
-    """Let a `transformers` model draw its dropout with `dropout`, in place: on hidden states, and in sdpa attention."""
+    """Let a `transformers` model draw its dropout with `dropout`, in place: on hidden states, and
+    in sdpa attention."""
     for module in model.modules():
         for name, child in module.named_children():
             if type(child) is nn.Dropout:
@@ -98,10 +119,11 @@ def cheapen(model: nn.Module) -> nn.Module:
 
 
 class FirstToken:
-    """In the last layer of a BERT-like backbone, computes the first token alone while `alone` is open.
+    """In the last layer of a BERT-like backbone, computes the first token alone while `alone` is
+    open.
 
-    Its attention has seen all tokens by then; the rows of the others are not needed by [CLS] pooling. For other
-    architectures it does nothing.
+    Its attention has seen all tokens by then; the rows of the others are not needed by [CLS]
+    pooling. For other architectures it does nothing.
     """
 
     def __init__(self, backbone: nn.Module):
@@ -135,15 +157,22 @@ def check_speedups(names: Collection[str]) -> None:
 
 
 def keep_bf16(backbone: nn.Module) -> nn.Module:
-    """Let the residual stream be bf16 too while a BERT-like `backbone` trains under a CPU's bf16 autocast, in place.
+    """Let the residual stream be bf16 too while a BERT-like `backbone` trains under a CPU's bf16
+    autocast, in place.
 
-    There autocast adds in fp32 what its matrix products return in bf16, and converts again for each of them. On a GPU
-    nothing is changed: its autocast computes each LayerNorm in fp32, after which the stream is fp32 anyway.
+    There autocast adds in fp32 what its matrix products return in bf16, and converts again for each
+    of them. On a GPU
+    nothing is changed: its autocast computes each LayerNorm in fp32, after which the stream is fp32
+        anyway.
     """
 
     def lower(module: nn.Module, _inputs, output: Tensor) -> Tensor:
         on_cpu = output.device.type == "cpu"
-        return output.bfloat16() if on_cpu and module.training and torch.is_autocast_enabled("cpu") else output
+        return (
+            output.bfloat16()
+            if on_cpu and module.training and torch.is_autocast_enabled("cpu")
+            else output
+        )
 
     if isinstance(embeddings := getattr(backbone, "embeddings", None), nn.Module):
         embeddings.register_forward_hook(lower)

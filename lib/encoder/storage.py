@@ -1,4 +1,5 @@
-"""What an encoder's folder says beside its weights, in our own form and in that of sentence-transformers."""
+"""What an encoder's folder says beside its weights, in our own form and in that of
+sentence-transformers."""
 
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,16 @@ EXPORTED_POOLINGS = {"cls": "cls_token", "mean": "mean_tokens", "last_token": "l
 
 
 def saved_settings(name: str, pooling: str | None) -> dict[str, Any]:
-    """What a folder of ours or of sentence-transformers says; the latter only where no `pooling` is asked for."""
+    """What a folder of ours or of sentence-transformers says; the latter only where no `pooling` is
+    asked for."""
     if path := optional_file(name, SETTINGS_FILE):
         settings = read_json(path)
-        kinds: dict[str, type] = {"pooling": str, "head": str, "eval_pooling": str, "eval_head": bool}
+        kinds: dict[str, type] = {
+            "pooling": str,
+            "head": str,
+            "eval_pooling": str,
+            "eval_head": bool,
+        }
         for key, value in settings.items():
             if key not in kinds:
                 raise ValueError(f"{path}: unknown setting {key!r}: known are {', '.join(kinds)}")
@@ -24,9 +31,13 @@ def saved_settings(name: str, pooling: str | None) -> dict[str, Any]:
                 raise ValueError(f"{path}: {key} must be {kind}, got {value!r}")
             known = HEADS if key == "head" else POOLINGS
             if key != "eval_head" and str(value).partition(":")[0] not in known:
-                raise ValueError(f"{path}: unknown {key} {value!r}: choose one of {', '.join(known)}")
+                raise ValueError(
+                    f"{path}: unknown {key} {value!r}: choose one of {', '.join(known)}"
+                )
         return settings
     if (Path(name) / HEAD_FILE).is_file():
-        raise FileNotFoundError(f"{name}: {SETTINGS_FILE}, which says what {HEAD_FILE} is, is missing")
+        raise FileNotFoundError(
+            f"{name}: {SETTINGS_FILE}, which says what {HEAD_FILE} is, is missing"
+        )
     found = None if pooling else sentence_transformers_pooling(name)
     return {} if found is None else {"pooling": found}

@@ -1,10 +1,18 @@
-"""Scores: STS, transfer tasks, geometry, sentence vectors without training, and the statistics of seeds.
+"""Scores: STS, transfer tasks, geometry, sentence vectors without training, and the statistics of
+seeds.
 
 `encode` is any function from a list of sentences to one row a sentence.
 """
 
 from lib.evaluate.baselines import bag_of_words_encode, token_counts, word_vectors_encode
-from lib.evaluate.geometry import alignment, effective_rank, geometry, mean_cosine, singular_values, uniformity
+from lib.evaluate.geometry import (
+    alignment,
+    effective_rank,
+    geometry,
+    mean_cosine,
+    singular_values,
+    uniformity,
+)
 from lib.evaluate.sts import (
     AGGREGATIONS,
     TASKS,

@@ -26,18 +26,22 @@ def token_counts(sentences: Sequence[str], tokenizer: Any) -> np.ndarray:
     return np.asarray(_token_matrix(sentences, tokenizer, len(tokenizer)).sum(0)).ravel()
 
 
-def word_vectors_encode(matrix: np.ndarray, tokenizer: Any, sif: np.ndarray | None = None, a: float = 1e-3) -> Encode:
+def word_vectors_encode(
+    matrix: np.ndarray, tokenizer: Any, sif: np.ndarray | None = None, a: float = 1e-3
+) -> Encode:
     """A baseline without context: the mean of static token vectors, optionally weighted (SIF).
 
-    With `sif`, token w has the weight a / (a + p(w)), and the first singular vector of all sentences of a call, their
-    common component, is removed from each: v − c cᵀ v. The result then depends on which sentences are encoded
+    With `sif`, token w has the weight a / (a + p(w)), and the first singular vector of all
+    sentences of a call, their
+    common component, is removed from each: v − c cᵀ v. The result then depends on which sentences
+        are encoded
     together; `sts7` passes those of all tasks.
 
     Args:
         matrix: (vocabulary, d), e.g. an encoder's input embeddings.
         tokenizer: of `transformers`.
-        sif: occurrences (or probabilities) of each token id, (vocabulary,), from any corpus (`token_counts`); None is
-            the bare mean.
+        sif: occurrences (or probabilities) of each token id, (vocabulary,), from any corpus
+            (`token_counts`); None is the bare mean.
         a: SIF's smoothing parameter.
 
     Returns:
@@ -56,7 +60,9 @@ def word_vectors_encode(matrix: np.ndarray, tokenizer: Any, sif: np.ndarray | No
         counts = _token_matrix(sentences, tokenizer, len(matrix))
         vectors = counts @ weighted / np.maximum(counts.sum(1).A1, 1)[:, None]  # (n, d)
         if sif is not None:
-            common = np.linalg.eigh(vectors.T @ vectors)[1][:, -1]  # first right singular vector, (d,)
+            common = np.linalg.eigh(vectors.T @ vectors)[1][
+                :, -1
+            ]  # first right singular vector, (d,)
             vectors = vectors - np.outer(vectors @ common, common)
         return vectors
 
@@ -67,8 +73,8 @@ def bag_of_words_encode(vectorizer: Any) -> Encode:
     """A baseline without vectors: scikit-learn's word counts or TF-IDF, as a sparse matrix.
 
     Args:
-        vectorizer: `CountVectorizer`, `TfidfVectorizer`, …; one that is not fitted is fitted anew on the sentences
-            of each call (TF-IDF weights then depend on them).
+        vectorizer: `CountVectorizer`, `TfidfVectorizer`, …; one that is not fitted is fitted anew
+            on the sentences of each call (TF-IDF weights then depend on them).
     """
 
     def encode(sentences: list[str]) -> sparse.csr_matrix:

@@ -11,7 +11,8 @@ _CHUNK = 1024
 
 
 def alignment(x: np.ndarray, y: np.ndarray, alpha: float = 2) -> float:
-    """Mean distance of positive pairs on the unit sphere: mean_i ‖u_i − v_i‖^α, u and v the normalised rows.
+    """Mean distance of positive pairs on the unit sphere: mean_i ‖u_i − v_i‖^α, u and v the
+    normalised rows.
 
     Args:
         x, y: (n, d), row i of the one belongs to row i of the other; normalised inside.
@@ -35,12 +36,13 @@ def alignment(x: np.ndarray, y: np.ndarray, alpha: float = 2) -> float:
 
 
 def uniformity(x: np.ndarray, t: float = 2, max_rows: int | None = 4000, seed: int = 0) -> float:
-    """How evenly points cover the unit sphere: log mean_{i<j} exp(−t ‖u_i − u_j‖²), u the normalised rows.
+    """How evenly points cover the unit sphere: log mean_{i<j} exp(−t ‖u_i − u_j‖²), u the
+    normalised rows.
 
     Args:
         x: (n, d), normalised inside; n ≥ 2.
-        max_rows: exact over all pairs up to so many rows, above them over the pairs of a seeded sample of so many;
-            None is always exact. Time grows with n², memory does not.
+        max_rows: exact over all pairs up to so many rows, above them over the pairs of a seeded
+            sample of so many; None is always exact. Time grows with n², memory does not.
 
     Returns:
         ≤ 0, lower is better; 0 if all points are one; not below −4t.
@@ -60,19 +62,22 @@ def uniformity(x: np.ndarray, t: float = 2, max_rows: int | None = 4000, seed: i
     total = 0.0
     for start in range(0, len(u), _CHUNK):
         rows = u[start : start + _CHUNK]
-        distance = square[start : start + _CHUNK, None] + square[start:] - 2 * rows @ u[start:].T  # (chunk, rest)
+        distance = (
+            square[start : start + _CHUNK, None] + square[start:] - 2 * rows @ u[start:].T
+        )  # (chunk, rest)
         later = np.arange(len(u) - start) > np.arange(len(rows))[:, None]
         total += np.exp(-t * distance[later].clip(0)).sum()
     return math.log(total / (len(u) * (len(u) - 1) / 2))
 
 
 def mean_cosine(x: np.ndarray, n_pairs: int | None = None, seed: int = 0) -> float:
-    """Mean cosine of two different rows, in [-1, 1]: near 0 for isotropic embeddings, near 1 for a narrow cone.
+    """Mean cosine of two different rows, in [-1, 1]: near 0 for isotropic embeddings, near 1 for a
+    narrow cone.
 
     Args:
         x: (n, d), n ≥ 2.
-        n_pairs: random pairs to draw (with replacement); None is the exact mean over all pairs, from
-            (‖Σ u_i‖² − Σ ‖u_i‖²) / (n (n − 1)).
+        n_pairs: random pairs to draw (with replacement); None is the exact mean over all pairs,
+            from (‖Σ u_i‖² − Σ ‖u_i‖²) / (n (n − 1)).
 
     Source: Ethayarajh 2019 (average self-similarity as a measure of anisotropy).
     """
@@ -89,20 +94,23 @@ def mean_cosine(x: np.ndarray, n_pairs: int | None = None, seed: int = 0) -> flo
 
 
 def singular_values(x: np.ndarray, centre: bool = False) -> np.ndarray:
-    """Singular values of the rows as they are, largest first, (min(n, d),); `centre` subtracts the mean row before.
+    """Singular values of the rows as they are, largest first, (min(n, d),); `centre` subtracts the
+    mean row before.
 
-    Without centring the common direction of anisotropic embeddings is the first value; with it the values are those
-    of the covariance, s² / n its eigenvalues.
+    Without centring the common direction of anisotropic embeddings is the first value; with it the
+    values are those of the covariance, s² / n its eigenvalues.
     """
     x = as_rows(x)
     return np.linalg.svd(x - x.mean(0) if centre else x, compute_uv=False)
 
 
 def effective_rank(x: np.ndarray, centre: bool = False) -> float:
-    """exp of the entropy of the normalised singular values, exp(−Σ p_i ln p_i) with p_i = s_i / Σ s.
+    """exp of the entropy of the normalised singular values, exp(−Σ p_i ln p_i) with p_i = s_i / Σ
+    s.
 
     Returns:
-        Between 1 (all rows on one line) and min(n, d) (all directions used alike); NaN if all values are 0.
+        Between 1 (all rows on one line) and min(n, d) (all directions used alike); NaN if all
+        values are 0.
 
     Example:
         >>> round(effective_rank(np.eye(3)), 6)
@@ -118,10 +126,11 @@ def effective_rank(x: np.ndarray, centre: bool = False) -> float:
 
 
 def geometry(encode: Encode, pairs: Pairs, threshold: float = 4) -> dict[str, float]:
-    """Alignment over the pairs with gold ≥ `threshold`; uniformity, mean cosine, effective rank over all sentences.
+    """Alignment over the pairs with gold ≥ `threshold`; uniformity, mean cosine, effective rank
+    over all sentences.
 
-    All distinct sentences of `pairs` are encoded in one call; the effective rank is that of the normalised,
-    uncentred embeddings.
+    All distinct sentences of `pairs` are encoded in one call; the effective rank is that of the
+    normalised, uncentred embeddings.
 
     Raises:
         ValueError: no pair reaches the threshold.
@@ -129,7 +138,9 @@ def geometry(encode: Encode, pairs: Pairs, threshold: float = 4) -> dict[str, fl
     distinct = list(dict.fromkeys([*pairs.sentence1, *pairs.sentence2]))
     known = remember(encode, distinct)
     positive = [
-        (a, b) for a, b, gold in zip(pairs.sentence1, pairs.sentence2, pairs.scores, strict=True) if gold >= threshold
+        (a, b)
+        for a, b, gold in zip(pairs.sentence1, pairs.sentence2, pairs.scores, strict=True)
+        if gold >= threshold
     ]
     if not positive:
         raise ValueError(f"{pairs.name} has no pair with a gold score of at least {threshold}")

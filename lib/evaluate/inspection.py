@@ -1,4 +1,5 @@
-"""What an encoder's scores are made of: shared words, pairs that change rank, attention to words."""
+"""What an encoder's scores are made of: shared words, pairs that change rank, attention to
+words."""
 
 from collections.abc import Callable, Iterable
 
@@ -19,8 +20,8 @@ def jaccard(first: str, second: str, tokens: Callable[[str], Iterable] = terms_o
     Two sentences without tokens are equal: 100.
 
     Args:
-        tokens: the tokens of a sentence; default: lower-cased words and punctuation marks. `list` takes characters,
-            a tokenizer's method word pieces.
+        tokens: the tokens of a sentence; default: lower-cased words and punctuation marks. `list`
+            takes characters, a tokenizer's method word pieces.
 
     Example:
         >>> jaccard("A dog barks.", "a dog sleeps.")
@@ -38,10 +39,13 @@ def mean_jaccard(pairs: Pairs, tokens: Callable[[str], Iterable] = terms_of) -> 
     Raises:
         ValueError: no pairs.
 
-    Relations: SDA prints 47.39 for the STS series and 57.24 for SICK-R and does not name its tokens. On SentEval's
-    files, as the mean of the six STS tasks, the default gives 39.97 and 49.06; letter case, punctuation, pooling of the
-    pairs and unscored pairs change little. BERT's uncased word pieces, with the [CLS] and [SEP] that all sentences
-    share, give 47.04 and 56.01, the nearest plain reading: the overlap of a model's input, not of words. None of some
+    Relations: SDA prints 47.39 for the STS series and 57.24 for SICK-R and does not name its
+        tokens. On SentEval's
+    files, as the mean of the six STS tasks, the default gives 39.97 and 49.06; letter case,
+    punctuation, pooling of the pairs and unscored pairs change little. BERT's uncased word pieces,
+    with the [CLS] and [SEP] that all sentences
+    share, give 47.04 and 56.01, the nearest plain reading: the overlap of a model's input, not of
+        words. None of some
     thirty readings gives both numbers within 0.3.
 
     Example:
@@ -59,13 +63,14 @@ def mean_jaccard(pairs: Pairs, tokens: Callable[[str], Iterable] = terms_of) -> 
 def rank_changes(encode_a: Encode, encode_b: Encode, pairs: Pairs) -> pd.DataFrame:
     """Which pairs model b ranks nearer to the gold ranking than model a does.
 
-    improvement = |rank_a − rank_gold| − |rank_b − rank_gold|. Rank 1 is the least similar pair, ties have their mean
-    rank.
+    improvement = |rank_a − rank_gold| − |rank_b − rank_gold|. Rank 1 is the least similar pair,
+    ties have their mean rank.
 
     Returns:
-        A row a pair, the index its number in `pairs`: `sentence1`, `sentence2`, `gold` [0, 5], `similarity_a`,
-        `similarity_b` [-1, 1], `rank_gold`, `rank_a`, `rank_b` [1, n], `improvement` (-n, n); the largest improvement
-        first, equal ones in the order of `pairs`.
+        A row a pair, the index its number in `pairs`: `sentence1`, `sentence2`, `gold` [0, 5],
+            `similarity_a`,
+        `similarity_b` [-1, 1], `rank_gold`, `rank_a`, `rank_b` [1, n], `improvement` (-n, n); the
+        largest improvement first, equal ones in the order of `pairs`.
 
     Relations: Spearman's ρ falls with the mean of the squared distances (rank − rank_gold)².
 
@@ -74,33 +79,49 @@ def rank_changes(encode_a: Encode, encode_b: Encode, pairs: Pairs) -> pd.DataFra
         >>> axes = {"a": [1, 0], "b": [0, 1], "c": [1, 1], "d": [-1, 0]}
         >>> good = lambda sentences: [axes[s] for s in sentences]
         >>> bad = lambda sentences: [axes["dab"["cab".index(s)]] for s in sentences]
-        >>> rank_changes(bad, good, pairs)[["gold", "rank_a", "rank_b", "improvement"]].values.tolist()
+        >>> rank_changes(bad, good, pairs)[["gold", "rank_a", "rank_b",
+        ...     "improvement"]].values.tolist()
         [[0.0, 2.0, 1.0, 1.0], [3.0, 1.0, 2.0, 1.0], [5.0, 3.0, 3.0, 0.0]]
 
     Source: Zhu et al. 2024 (SDA), §6.6 and Figure 4.
     """
-    table = pd.DataFrame({"sentence1": pairs.sentence1, "sentence2": pairs.sentence2, "gold": pairs.scores})
-    table["similarity_a"], table["similarity_b"] = similarities(encode_a, pairs), similarities(encode_b, pairs)
-    ranks = table[["gold", "similarity_a", "similarity_b"]].rank().set_axis(["rank_gold", "rank_a", "rank_b"], axis=1)
+    table = pd.DataFrame(
+        {"sentence1": pairs.sentence1, "sentence2": pairs.sentence2, "gold": pairs.scores}
+    )
+    table["similarity_a"], table["similarity_b"] = (
+        similarities(encode_a, pairs),
+        similarities(encode_b, pairs),
+    )
+    ranks = (
+        table[["gold", "similarity_a", "similarity_b"]]
+        .rank()
+        .set_axis(["rank_gold", "rank_a", "rank_b"], axis=1)
+    )
     distance = ranks.sub(ranks["rank_gold"], axis=0).abs()
     table = table.join(ranks).assign(improvement=distance["rank_a"] - distance["rank_b"])
     return table.sort_values("improvement", ascending=False, kind="stable")
 
 
 @torch.inference_mode()
-def attention_to_words(encoder: Encoder, sentence: str, position: str | None = None) -> list[tuple[str, float]]:
-    """How much of the last layer's attention each word gets from the token that becomes the sentence's embedding.
+def attention_to_words(
+    encoder: Encoder, sentence: str, position: str | None = None
+) -> list[tuple[str, float]]:
+    """How much of the last layer's attention each word gets from the token that becomes the
+    sentence's embedding.
 
-    a_j = mean over heads of softmax(q_i · k_j / √d)_j, i that token; summed over a word's pieces, divided by the sum
-    over all words, so that [CLS] and [SEP], which often get most of it, are left out.
+    a_j = mean over heads of softmax(q_i · k_j / √d)_j, i that token; summed over a word's pieces,
+    divided by the sum over all words, so that [CLS] and [SEP], which often get most of it, are left
+    out.
 
     Args:
-        position: a pooling, whose tokens' attention it is: `cls` the first token's, `last_token` the last one's, any
-            other the mean of all tokens', special ones included; None: the encoder's `eval_pooling`.
+        position: a pooling, whose tokens' attention it is: `cls` the first token's, `last_token`
+            the last one's, any other the mean of all tokens', special ones included; None: the
+            encoder's `eval_pooling`.
 
     Returns:
-        (word as written, weight) in the order of the sentence, weights in [0, 1] that sum to 1; words are those of the
-        tokenizer, which takes a punctuation mark for one. Empty if the sentence has no word.
+        (word as written, weight) in the order of the sentence, weights in [0, 1] that sum to 1;
+        words are those of the tokenizer, which takes a punctuation mark for one. Empty if the
+        sentence has no word.
 
     Raises:
         ValueError: unknown position, or the backbone does not show its attention.
@@ -116,7 +137,9 @@ def attention_to_words(encoder: Encoder, sentence: str, position: str | None = N
     position = position or encoder.settings["eval_pooling"]
     if position not in POOLINGS:
         raise ValueError(f"position must be one of {', '.join(POOLINGS)}, got {position!r}")
-    batch = encoder.tokenizer(sentence, return_tensors="pt", truncation=True, max_length=encoder.longest_input())
+    batch = encoder.tokenizer(
+        sentence, return_tensors="pt", truncation=True, max_length=encoder.longest_input()
+    )
     ids, mask = (batch[name].to(encoder.device) for name in ("input_ids", "attention_mask"))
     backbone, was_training = encoder.backbone, encoder.training
     implementation = backbone.config._attn_implementation
@@ -136,4 +159,7 @@ def attention_to_words(encoder: Encoder, sentence: str, position: str | None = N
         if word is not None:
             words[word] = words.get(word, 0) + share
     spans = {word: batch.word_to_chars(word) for word in words}
-    return [(sentence[slice(*spans[word])].strip(), share / sum(words.values())) for word, share in words.items()]
+    return [
+        (sentence[slice(*spans[word])].strip(), share / sum(words.values()))
+        for word, share in words.items()
+    ]

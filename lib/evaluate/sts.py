@@ -23,14 +23,17 @@ def as_rows(x: Any, n: int | None = None) -> Any:
     """`x` as a float64 matrix (n, d), dense or CSR, checked."""
     x = sparse.csr_matrix(x, dtype=np.float64) if sparse.issparse(x) else np.asarray(x, np.float64)
     if x.ndim != 2 or (n is not None and x.shape[0] != n):
-        raise ValueError(f"embeddings of shape {x.shape} where ({'n' if n is None else n}, d) is expected")
+        raise ValueError(
+            f"embeddings of shape {x.shape} where ({'n' if n is None else n}, d) is expected"
+        )
     if not np.isfinite(x.data if sparse.issparse(x) else x).all():
         raise ValueError("embeddings hold NaN or infinity: did the training diverge?")
     return x
 
 
 def unit(x: Any, n: int | None = None) -> Any:
-    """Rows divided by their length; a zero row stays zero, so that its cosine with anything is 0."""
+    """Rows divided by their length; a zero row stays zero, so that its cosine with anything is
+    0."""
     x = as_rows(x, n)
     if sparse.issparse(x):
         length = np.sqrt(np.asarray(x.multiply(x).sum(1)).ravel())
@@ -40,7 +43,8 @@ def unit(x: Any, n: int | None = None) -> Any:
 
 
 def remember(encode: Encode, sentences: Iterable[str]) -> Encode:
-    """Encode each distinct sentence, all in one call, and return a function that looks unit rows up.
+    """Encode each distinct sentence, all in one call, and return a function that looks unit rows
+    up.
 
     Several measures of the same sentences then share one encoding.
 
@@ -58,7 +62,8 @@ def remember(encode: Encode, sentences: Iterable[str]) -> Encode:
 
 
 def similarities(encode: Encode, pairs: Pairs) -> np.ndarray:
-    """Cosine of the two sentences of each pair, (n,), in [-1, 1]; each distinct sentence is encoded once.
+    """Cosine of the two sentences of each pair, (n,), in [-1, 1]; each distinct sentence is encoded
+    once.
 
     A pair with a zero vector has cosine 0.
 
@@ -78,7 +83,8 @@ def _cosines(known: Encode, pairs: Pairs) -> np.ndarray:
 def spearman(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -> float:
     """Spearman's rank correlation × 100, in [-100, 100]; ties get their mean rank.
 
-    NaN if one side is constant: there is no ranking to compare. For similarities that means that all embeddings
+    NaN if one side is constant: there is no ranking to compare. For similarities that means that
+        all embeddings
     are one point, a complete collapse.
 
     Raises:
@@ -90,7 +96,10 @@ def spearman(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     if x.shape != y.shape or x.ndim != 1 or len(x) < 2:
-        raise ValueError(f"a rank correlation needs two lists of one length, at least 2: got {x.shape} and {y.shape}")
+        raise ValueError(
+            f"a rank correlation needs two lists of one length, at least 2: got {x.shape} and"
+            f" {y.shape}"
+        )
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ValueError("values to rank hold NaN or infinity")
     with warnings.catch_warnings():
@@ -117,10 +126,12 @@ def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
     """Spearman × 100 of one STS task under the three aggregations, and of each sub-set.
 
     Returns:
-        `all`: one ranking over the concatenated pairs; `mean`: mean of the sub-sets' values; `wmean`: their mean
+        `all`: one ranking over the concatenated pairs; `mean`: mean of the sub-sets' values;
+            `wmean`: their mean
         weighted by pairs; then every sub-set by its name.
 
-    Relations: SimCSE and what followed report `all`; SentEval prints `mean` and `wmean` (Gao et al. 2021, Appendix B).
+    Relations: SimCSE and what followed report `all`; SentEval prints `mean` and `wmean` (Gao et al.
+        2021, Appendix B).
     """
     for pairs in subsets.values():
         _check_rankable(pairs)
@@ -142,7 +153,9 @@ def sentences_of(sets: Iterable[Pairs]) -> list[str]:
     return [sentence for pairs in sets for sentence in (*pairs.sentence1, *pairs.sentence2)]
 
 
-def sts7(encode: Encode, data_dir: str | Path | None = None, aggregation: str = "all") -> dict[str, float]:
+def sts7(
+    encode: Encode, data_dir: str | Path | None = None, aggregation: str = "all"
+) -> dict[str, float]:
     """Spearman × 100 on the seven STS test sets and their mean, `avg`.
 
     All distinct sentences of all tasks go through `encode` in one call.
@@ -155,21 +168,28 @@ def sts7(encode: Encode, data_dir: str | Path | None = None, aggregation: str = 
         ValueError: unknown aggregation.
     """
     if aggregation not in AGGREGATIONS:
-        raise ValueError(f"aggregation must be one of {', '.join(AGGREGATIONS)}, got {aggregation!r}")
+        raise ValueError(
+            f"aggregation must be one of {', '.join(AGGREGATIONS)}, got {aggregation!r}"
+        )
     tasks = data.sts_tasks(data_dir)
-    known = remember(encode, sentences_of(pairs for subsets in tasks.values() for pairs in subsets.values()))
+    known = remember(
+        encode, sentences_of(pairs for subsets in tasks.values() for pairs in subsets.values())
+    )
     scores = {task: sts_task(known, subsets)[aggregation] for task, subsets in tasks.items()}
     return {**scores, "avg": float(np.mean(list(scores.values())))}
 
 
-def by_kind(encode: Encode, pairs: Pairs, reference: str = "paraphrase") -> dict[str, dict[str, float]]:
+def by_kind(
+    encode: Encode, pairs: Pairs, reference: str = "paraphrase"
+) -> dict[str, dict[str, float]]:
     """How each kind of pair is scored, kinds in the order in which they appear.
 
     Returns:
-        kind → `n`; `mean_gold` [0, 5]; `mean_cosine` [-1, 1]; `spearman` × 100 within the kind, NaN where its gold
-        scores do not vary; `auc_against_<reference>` [0, 1]: the probability that a pair of the reference kind has
-        a higher cosine than a pair of this kind, ties counting half. It is 0.5 for a model that does not tell the
-        two kinds apart, and NaN for the reference itself.
+        kind → `n`; `mean_gold` [0, 5]; `mean_cosine` [-1, 1]; `spearman` × 100 within the kind, NaN
+        where its gold scores do not vary; `auc_against_<reference>` [0, 1]: the probability that a
+        pair of the reference kind has a higher cosine than a pair of this kind, ties counting half.
+        It is 0.5 for a model that does not tell the two kinds apart, and NaN for the reference
+        itself.
 
     Raises:
         ValueError: the pairs have no kinds.
@@ -187,6 +207,8 @@ def by_kind(encode: Encode, pairs: Pairs, reference: str = "paraphrase") -> dict
             "mean_gold": float(pairs.scores[own].mean()),
             "mean_cosine": float(cosine[own].mean()),
             "spearman": spearman(cosine[own], pairs.scores[own]) if own.sum() > 1 else math.nan,
-            f"auc_against_{reference}": float(roc_auc_score(~own[either], cosine[either])) if separable else math.nan,
+            f"auc_against_{reference}": (
+                float(roc_auc_score(~own[either], cosine[either])) if separable else math.nan
+            ),
         }
     return table

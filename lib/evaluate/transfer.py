@@ -1,7 +1,7 @@
 """Beyond cosines: SentEval's transfer tasks, and three looks at why a model ranks pairs as it does.
 
-`encode` is any function from a list of sentences to one row a sentence, as in `lib.evaluate`. Accuracies and overlaps
-are in percent.
+`encode` is any function from a list of sentences to one row a sentence, as in `lib.evaluate`.
+Accuracies and overlaps are in percent.
 """
 
 from collections.abc import Sequence
@@ -27,14 +27,16 @@ Split = tuple[np.ndarray, np.ndarray]
 
 
 def _embeddings(encode: Encode, sentences: Sequence[str]) -> Any:
-    """Rows of `sentences`, (n, d) float64, dense or CSR, each distinct sentence encoded once; checked."""
+    """Rows of `sentences`, (n, d) float64, dense or CSR, each distinct sentence encoded once;
+    checked."""
     place = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
     x = as_rows(encode(list(place)), len(place))
     return x[[place[sentence] for sentence in sentences]]
 
 
 def _features(encode: Encode, task: Transfer) -> Any:
-    """One row a labelled line, all splits one below the other: u (n, d), or of pairs |u − v| beside u ∘ v (n, 2d)."""
+    """One row a labelled line, all splits one below the other: u (n, d), or of pairs |u − v| beside
+    u ∘ v (n, 2d)."""
     lines = [s for sentences, _ in task.splits.values() for s in sentences]
     if not task.second:
         return _embeddings(encode, lines)
@@ -45,8 +47,11 @@ def _features(encode: Encode, task: Transfer) -> Any:
     return np.hstack([np.abs(u - v), u * v])
 
 
-def _splits(task: Transfer, y: np.ndarray, folds: int, seed: int) -> list[tuple[np.ndarray, np.ndarray, list[Split]]]:
-    """(training rows, test rows, [(rows to fit on, rows to choose C on), …] inside the training rows), …"""
+def _splits(
+    task: Transfer, y: np.ndarray, folds: int, seed: int
+) -> list[tuple[np.ndarray, np.ndarray, list[Split]]]:
+    """(training rows, test rows, [(rows to fit on, rows to choose C on), …] inside the training
+    rows), …"""
     stops = np.cumsum([len(labels) for _, labels in task.splits.values()])
     rows = dict(zip(task.splits, np.split(np.arange(len(y)), stops[:-1]), strict=True))
     kfold = StratifiedKFold(folds, shuffle=True, random_state=seed)
@@ -57,14 +62,20 @@ def _splits(task: Transfer, y: np.ndarray, folds: int, seed: int) -> list[tuple[
         return [(rows["train"], rows["test"], [(rows["train"], rows["dev"])])]
     if rows.keys() == {"train", "test"}:
         return [(rows["train"], rows["test"], inner(rows["train"]))]
-    raise ValueError(f"{task.name}: splits {', '.join(rows)} where all; train, test; or train, dev, test are expected")
+    raise ValueError(
+        f"{task.name}: splits {', '.join(rows)} where all; train, test; or train, dev, test are"
+        " expected"
+    )
 
 
-def _predictions(x: Any, y: np.ndarray, fit: np.ndarray, ask: np.ndarray, grid: Sequence[float]) -> list[np.ndarray]:
-    """Labels predicted for the rows `ask` by regressions on the rows `fit`, one for each C, each begun at the last.
+def _predictions(
+    x: Any, y: np.ndarray, fit: np.ndarray, ask: np.ndarray, grid: Sequence[float]
+) -> list[np.ndarray]:
+    """Labels predicted for the rows `ask` by regressions on the rows `fit`, one for each C, each
+    begun at the last.
 
-    Subtracting the mean row leaves the optimum where it is, as the intercept is not penalised, and brings the solver
-    there in fewer steps.
+    Subtracting the mean row leaves the optimum where it is, as the intercept is not penalised, and
+    brings the solver there in fewer steps.
     """
     shift = 0 if sparse.issparse(x) else x[fit].mean(0)
     x_fit, x_ask = x[fit] - shift, x[ask] - shift
@@ -72,37 +83,46 @@ def _predictions(x: Any, y: np.ndarray, fit: np.ndarray, ask: np.ndarray, grid: 
     return [model.set_params(C=c).fit(x_fit, y[fit]).predict(x_ask) for c in grid]
 
 
-def transfer_task(encode: Encode, task: Transfer, folds: int = 10, seed: int = 1111, workers: int = 1) -> dict:
-    """Accuracy of a logistic regression on frozen embeddings: how much of a task's answer they hold linearly.
+def transfer_task(
+    encode: Encode, task: Transfer, folds: int = 10, seed: int = 1111, workers: int = 1
+) -> dict:
+    """Accuracy of a logistic regression on frozen embeddings: how much of a task's answer they hold
+    linearly.
 
-    min over W, b of ½‖W‖² + C Σ_i −log p(y_i | W x_i + b), with p logistic for two classes, softmax for more. C is
+    min over W, b of ½‖W‖² + C Σ_i −log p(y_i | W x_i + b), with p logistic for two classes, softmax
+    for more. C is
     never chosen on what is tested:
 
-    * one split `all` (MR, CR, SUBJ, MPQA): stratified folds, each the test part once; C on a tenth of the rest.
+    * one split `all` (MR, CR, SUBJ, MPQA): stratified folds, each the test part once; C on a tenth
+        of the rest.
     * `train`, `dev`, `test` (SST2): C on `dev`; the regression sees `train` only.
     * `train`, `test` (TREC, MRPC): C by the mean accuracy over stratified folds of `train`.
 
-    C is one of `C_GRID`, 2^-2 … 2^3, for TREC and MRPC of `C_GRID_INNER_FOLDS`, 2^-1 … 2^5; of equally good ones the
-    smallest. The solver is L-BFGS in float64, until no entry of the gradient (of the objective divided by C n) exceeds
+    C is one of `C_GRID`, 2^-2 … 2^3, for TREC and MRPC of `C_GRID_INNER_FOLDS`, 2^-1 … 2^5; of
+    equally good ones the smallest. The solver is L-BFGS in float64, until no entry of the gradient
+    (of the objective divided by C n) exceeds
     `TOLERANCE`: at scikit-learn's 1e-4 it stops so early on SST2 that a larger C changes nothing.
 
     Args:
-        encode: gets each distinct sentence of the task once, in one call; its rows are taken as they are, neither
-            normalised nor scaled, dense or sparse.
+        encode: gets each distinct sentence of the task once, in one call; its rows are taken as
+            they are, neither normalised nor scaled, dense or sparse.
         task: of `data.transfer`; with `second` the features of a pair are |u − v| beside u ∘ v.
         folds: outer folds and inner folds, at least 2; each class needs as many members.
         workers: threads over which folds are spread.
 
     Returns:
-        `accuracy`, the mean over the folds' test parts; `dev`, that on what C was chosen on; `C`, the list of what
-        was chosen, one a fold; with pairs `f1` of class 1. All but C in percent, in [0, 100].
+        `accuracy`, the mean over the folds' test parts; `dev`, that on what C was chosen on; `C`,
+        the list of what was chosen, one a fold; with pairs `f1` of class 1. All but C in percent,
+        in [0, 100].
 
     Raises:
         ValueError: other splits than these, embeddings of a wrong shape, NaN or infinity in them.
 
-    Relations: SentEval chooses C of MR, CR, SUBJ and MPQA by inner folds, here one split of the same size stands for
-    them, a tenth of the work. Its regression was scikit-learn's of 2018, with a penalised intercept and one class
-    against the rest; SimCSE's tables come from its PyTorch classifier, trained by Adam.
+    Relations: SentEval chooses C of MR, CR, SUBJ and MPQA by inner folds, here one split of the
+        same size stands for
+    them, a tenth of the work. Its regression was scikit-learn's of 2018, with a penalised intercept
+    and one class against the rest; SimCSE's tables come from its PyTorch classifier, trained by
+    Adam.
 
     Example:
         >>> counts = lambda sentences: [[s.count("!"), s.count("?")] for s in sentences]
@@ -119,20 +139,33 @@ def transfer_task(encode: Encode, task: Transfer, folds: int = 10, seed: int = 1
     inner = [split for _, _, splits in parts for split in splits]
     with ThreadPoolExecutor(workers) as pool:
         tried = list(pool.map(lambda rows: _predictions(x, y, rows[0], rows[1], grid), inner))
-        scores = np.array([[(p == y[dev]).mean() for p in found] for found, (_, dev) in zip(tried, inner, strict=True)])
+        scores = np.array(
+            [
+                [(p == y[dev]).mean() for p in found]
+                for found, (_, dev) in zip(tried, inner, strict=True)
+            ]
+        )
         scores = scores.reshape(len(parts), -1, len(grid)).mean(1)  # (outer folds, grid)
         chosen = [grid[i] for i in scores.argmax(1)]
-        last = list(pool.map(lambda part, c: _predictions(x, y, part[0], part[1], [c]), parts, chosen))
+        last = list(
+            pool.map(lambda part, c: _predictions(x, y, part[0], part[1], [c]), parts, chosen)
+        )
     tests = [(found[0], y[test]) for found, (_, test, _) in zip(last, parts, strict=True)]
     accuracy = float(100 * np.mean([(predicted == true).mean() for predicted, true in tests]))
     result = {"accuracy": accuracy, "dev": float(100 * scores.max(1).mean()), "C": chosen}
-    return result | ({"f1": float(100 * np.mean([f1_score(y, p) for p, y in tests]))} if task.second else {})
+    return result | (
+        {"f1": float(100 * np.mean([f1_score(y, p) for p, y in tests]))} if task.second else {}
+    )
 
 
 def transfer7(
-    encode: Encode, data_dir: str | Path | None = None, tasks: Sequence[str] = data.TRANSFER_TASKS, **options: int
+    encode: Encode,
+    data_dir: str | Path | None = None,
+    tasks: Sequence[str] = data.TRANSFER_TASKS,
+    **options: int,
 ) -> dict[str, float]:
-    """Accuracy on MR, CR, SUBJ, MPQA, SST2, TREC and MRPC, their mean `avg`, and `MRPC f1`, which is not in it.
+    """Accuracy on MR, CR, SUBJ, MPQA, SST2, TREC and MRPC, their mean `avg`, and `MRPC f1`, which
+    is not in it.
 
     Args:
         tasks: some of the seven; `avg` is then their mean.

@@ -7,20 +7,24 @@ import numpy as np
 from lib.evaluate.sts import Encode
 
 
-def whitened_encode(encode: Encode, sentences: Sequence[str] | None = None, dim: int | None = None) -> Encode:
+def whitened_encode(
+    encode: Encode, sentences: Sequence[str] | None = None, dim: int | None = None
+) -> Encode:
     """Post-process any encoder so that its features are uncorrelated and of variance 1.
 
-    x̃ = (x − μ) U Λ^(−1/2), with mean μ and covariance U Λ Uᵀ; the first `dim` columns belong to the largest λ.
-    Directions without variance (λ below 1e-10 of the largest) become 0.
+    x̃ = (x − μ) U Λ^(−1/2), with mean μ and covariance U Λ Uᵀ; the first `dim` columns belong to
+    the largest λ. Directions without variance (λ below 1e-10 of the largest) become 0.
 
     Args:
-        sentences: what μ and covariance are estimated on; None: the sentences of each call, as the paper's "target".
+        sentences: what μ and covariance are estimated on; None: the sentences of each call, as the
+            paper's "target".
         dim: features kept, at most d; None: all.
 
     Raises:
         ValueError: `dim` is not between 1 and d.
 
-    Source: Su et al. 2021, "Whitening Sentence Representations", Algorithm 1; the row of UNA's Table D8.
+    Source: Su et al. 2021, "Whitening Sentence Representations", Algorithm 1; the row of UNA's
+        Table D8.
     """
 
     def fit(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

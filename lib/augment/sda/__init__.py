@@ -1,6 +1,7 @@
 """SDA: rules on syntax trees that insert punctuation, modal verbs and negations.
 
-`parse` makes the trees, `trees` is what a rule sees of one, `rules` and `chinese` are the rules, `english` the words.
+`parse` makes the trees, `trees` is what a rule sees of one, `rules` and `chinese` are the rules,
+`english` the words.
 
 Source: Zhu et al. 2024 (SDA), §4 and Appendix A.
 """

@@ -1,7 +1,9 @@
-"""SDA's rules for Chinese: commas, modal words, 不 and 没, without spaces; on parses of a Chinese spaCy pipeline.
+"""SDA's rules for Chinese: commas, modal words, 不 and 没, without spaces; on parses of a Chinese
+spaCy pipeline.
 
-Tags are the Chinese Treebank's (VV verb, VC 是, VE 有, VA predicative adjective). Of the authors' words those that do
-not negate (令人惊讶的是) are left out of the negating openers, and so is their English "not" behind an auxiliary.
+Tags are the Chinese Treebank's (VV verb, VC 是, VE 有, VA predicative adjective). Of the authors'
+words those that do not negate (令人惊讶的是) are left out of the negating openers, and so is their
+English "not" behind an auxiliary.
 
 Source: Zhu et al. 2024 (SDA), §5.1 and Table 7, which print no list; words after the authors' code.
 """
@@ -18,7 +20,21 @@ MODALS = ("必须", "不得不", "不能不", "不会不", "应该", "应当", "
 OPENERS = ("不得不说，", "诚然，")
 DENIALS = ("并非", "并不是说", "不可能是")
 NEGATIVES = {"不", "没", "没有", "未", "别", "不是", "不会", "不能", "无法", "不可"}
-_HAVE_MODALS = {*MODALS, "能", "会", "能够", "可以", "要", "应", "该", "得", "需要", "需", "敢", "肯"}
+_HAVE_MODALS = {
+    *MODALS,
+    "能",
+    "会",
+    "能够",
+    "可以",
+    "要",
+    "应",
+    "该",
+    "得",
+    "需要",
+    "需",
+    "敢",
+    "肯",
+}
 _VERBS = ("VV", "VC", "VE", "VA")
 _FINAL = {"。", "！", "？", "；", "，", ".", "!", "?", "…", "……"}
 
@@ -36,7 +52,12 @@ def _subject_end(tree: Tree) -> int | None:
 
 
 def _comma(tree: Tree, place: int | None) -> list[Edit]:
-    fits = place is not None and 0 < place < len(tree.words) and tree.is_word(place) and tree.is_word(place - 1)
+    fits = (
+        place is not None
+        and 0 < place < len(tree.words)
+        and tree.is_word(place)
+        and tree.is_word(place - 1)
+    )
     return [Edit(place, place, "，", "left")] if fits and place is not None else []
 
 
@@ -45,13 +66,18 @@ def punctuation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
 
     Example:
         >>> tree = Tree(["他", "喜欢", "书", "。"], [""] * 4, ["PN", "VV", "NN", "PU"],
-        ...             ["nsubj", "ROOT", "dobj", "punct"], ["他", "喜欢", "书", "。"], [1, 1, 1, 1])
+        ...             ["nsubj", "ROOT", "dobj", "punct"], ["他", "喜欢", "书", "。"], [1, 1, 1,
+        ...     1])
         >>> punctuation(tree).text
         '他，喜欢书。'
     """
     tree = Tree.of(doc)
     for i, label in enumerate(tree.deps):
-        if label in ("ccomp", "advcl", "dep") and tree.tags[i] in _VERBS and (edits := _comma(tree, tree.span(i)[0])):
+        if (
+            label in ("ccomp", "advcl", "dep")
+            and tree.tags[i] in _VERBS
+            and (edits := _comma(tree, tree.span(i)[0]))
+        ):
             return render(tree, edits, "")
     last = max((i for i, word in enumerate(tree.words) if word.strip()), default=None)
     edits = _comma(tree, _subject_end(tree))
@@ -63,10 +89,11 @@ def punctuation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
 
 
 def modal_verbs(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
-    """MV: a modal word before the main verb; where there is one, or no verb, an opener such as 诚然.
+    """MV: a modal word before the main verb; where there is one, or no verb, an opener like 诚然.
 
     Example:
-        >>> tree = Tree(["他", "去", "北京"], [""] * 3, ["PN", "VV", "NR"], ["nsubj", "ROOT", "dobj"],
+        >>> tree = Tree(["他", "去", "北京"], [""] * 3, ["PN", "VV", "NR"], ["nsubj", "ROOT",
+        ...     "dobj"],
         ...             ["他", "去", "北京"], [1, 1, 1])
         >>> modal_verbs(tree, np.random.default_rng(0)).text
         '他可能去北京'
@@ -74,7 +101,9 @@ def modal_verbs(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
     tree = Tree.of(doc)
     rng = np.random.default_rng() if rng is None else rng
     root = _root(tree)
-    free = root is not None and not any(tree.lower[i] in _HAVE_MODALS | NEGATIVES for i in tree.children(root))
+    free = root is not None and not any(
+        tree.lower[i] in _HAVE_MODALS | NEGATIVES for i in tree.children(root)
+    )
     if root is not None and free:
         return render(tree, [Edit(root, root, choose(MODALS, rng), subtree=(root,))], "")
     first = next((i for i in range(len(tree.words)) if tree.is_word(i)), None)
@@ -84,7 +113,8 @@ def modal_verbs(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
 
 
 def _negated(tree: Tree) -> list[Edit]:
-    """The main verb without its 不 or 没, or with one: 没 for 有 and for what is over (了, 过), 不 else."""
+    """The main verb without its 不 or 没, or with one: 没 for 有 and for what is over (了, 过), 不
+    else."""
     root = _root(tree)
     if root is None:
         return []
@@ -108,11 +138,13 @@ def _denial(tree: Tree, rng: np.random.Generator | None) -> list[Edit]:
 
 
 def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
-    """NEG: the main verb negated, or its negation taken out; a sentence without a verb is denied as a whole.
+    """NEG: the main verb negated, or its negation taken out; a sentence without a verb is denied as
+    a whole.
 
     Example:
         >>> tree = Tree(["他", "去", "了", "北京"], [""] * 4, ["PN", "VV", "AS", "NR"],
-        ...             ["nsubj", "ROOT", "aux:asp", "dobj"], ["他", "去", "了", "北京"], [1, 1, 1, 1])
+        ...             ["nsubj", "ROOT", "aux:asp", "dobj"], ["他", "去", "了", "北京"], [1, 1,
+        ...     1, 1])
         >>> negation(tree).text
         '他没去北京'
     """
@@ -125,7 +157,8 @@ def double_negation(doc: Any, rng: np.random.Generator | None = None) -> Augment
 
     Example:
         >>> tree = Tree(["他", "去", "了", "北京"], [""] * 4, ["PN", "VV", "AS", "NR"],
-        ...             ["nsubj", "ROOT", "aux:asp", "dobj"], ["他", "去", "了", "北京"], [1, 1, 1, 1])
+        ...             ["nsubj", "ROOT", "aux:asp", "dobj"], ["他", "去", "了", "北京"], [1, 1,
+        ...     1, 1])
         >>> double_negation(tree, np.random.default_rng(1)).text
         '并不是说他没去北京'
     """

@@ -1,4 +1,5 @@
-"""Words of English that the rules of SDA need: auxiliaries, phrases, negative words, irregular verbs."""
+"""Words of English that the rules of SDA need: auxiliaries, phrases, negative words, irregular
+verbs."""
 
 import hashlib
 import re
@@ -12,7 +13,20 @@ BE = {"am", "is", "are", "was", "were", "'m", "'re", "ai"}
 HAVE = {"have", "has", "had", "'ve"}
 DO = {"do", "does", "did"}
 MODALS = {
-    *("can", "could", "will", "would", "shall", "should", "may", "might", "must", "ought", "need", "dare"),
+    *(
+        "can",
+        "could",
+        "will",
+        "would",
+        "shall",
+        "should",
+        "may",
+        "might",
+        "must",
+        "ought",
+        "need",
+        "dare",
+    ),
     *("ca", "wo", "sha", "'ll", "'d"),
 }
 WILL_LIKE = {"will", "would", "may", "might", "'ll", "wo"}
@@ -29,12 +43,26 @@ LINKS = {
     *("however", "also", "therefore", "moreover", "thus", "then", "furthermore"),
     *("nevertheless", "instead", "finally", "meanwhile", "hence"),
 }
-QUANTITIES = {"many", "several", "other", "few", "most", "more", "such", "same", "various", "numerous", "certain"}
-_NATIONS = re.compile(r"(?:[ai]an|ean|ese|ish)$|^(?:french|dutch|greek|swiss|czech|arab|german|roman)$")
+QUANTITIES = {
+    "many",
+    "several",
+    "other",
+    "few",
+    "most",
+    "more",
+    "such",
+    "same",
+    "various",
+    "numerous",
+    "certain",
+}
+_NATIONS = re.compile(
+    r"(?:[ai]an|ean|ese|ish)$|^(?:french|dutch|greek|swiss|czech|arab|german|roman)$"
+)
 INTENSIFIERS = ("extremely", "quite", "very", "really", "rather", "particularly", "remarkably")
 
-# Of the authors' list "can't avoid to", "can't help to" and "have no choice but" are no English: the first is left out,
-# the others read "cannot help but" and "have no choice but to".
+# Of the authors' list "can't avoid to", "can't help to" and "have no choice but" are no English:
+# the first is left out, the others read "cannot help but" and "have no choice but to".
 MODAL_PHRASES = ("must", "should", "ought to")
 PLAIN_PHRASES = (*MODAL_PHRASES, "have to", "need to")
 AGREEING_PHRASES = ("have to", "need to", "have no choice but to")
@@ -45,17 +73,45 @@ _AGREEING = {
     "cannot": ("could not", "cannot", "cannot"),
 }
 PREFIXES = (
-    *("It isn't that", "The fact is not that", "It is not true that", "It is not the truth that", "Not that"),
-    *("There is no way that", "There is no chance that", "It is impossible that", "It can't be that"),
+    *(
+        "It isn't that",
+        "The fact is not that",
+        "It is not true that",
+        "It is not the truth that",
+        "Not that",
+    ),
+    *(
+        "There is no way that",
+        "There is no chance that",
+        "It is impossible that",
+        "It can't be that",
+    ),
 )
 
 # Base form, past tense, participle.
-_FORMS = [line.split() for line in Path(__file__).with_name("irregular_verbs.txt").read_text("utf-8").splitlines()]
+_FORMS = [
+    line.split()
+    for line in Path(__file__).with_name("irregular_verbs.txt").read_text("utf-8").splitlines()
+]
 _PARTICIPLES = {base: participle for base, _, participle in _FORMS} | {"be": "been"}
 _PASTS = {past for base, past, _ in _FORMS if base != past}
 _AMBIGUOUS = {"found", "lay", "ground", "wound", "saw", "felt"}
-_BASES = {form: base for base, past, participle in _FORMS for form in (past, participle) if form not in _AMBIGUOUS}
-_BASES |= {"has": "have", "does": "do", "goes": "go", "is": "be", "are": "be", "am": "be", "was": "be", "were": "be"}
+_BASES = {
+    form: base
+    for base, past, participle in _FORMS
+    for form in (past, participle)
+    if form not in _AMBIGUOUS
+}
+_BASES |= {
+    "has": "have",
+    "does": "do",
+    "goes": "go",
+    "is": "be",
+    "are": "be",
+    "am": "be",
+    "was": "be",
+    "were": "be",
+}
 _PARTS = ("over", "under", "out", "re", "with", "fore", "mis", "up", "un")
 _SILENT_E = re.compile(
     r"(?:[cuv]|[aeiou]s|[lnpr]s|[lrd]g|[aeu]ng|[^aeiou][aeiou][bdgkz]|[^aeiou][iuo]l|[^aeiourl][lr]|(?<![aeo])at|[^aeiou]ot"
@@ -65,7 +121,8 @@ _SILENT_E = re.compile(
 
 @cache
 def verbs() -> frozenset[str]:
-    """Infinitives that the shipped parser's treebank has (`data/mini-spacy/verbs.txt`), and the irregular ones."""
+    """Infinitives that the shipped parser's treebank has (`data/mini-spacy/verbs.txt`), and the
+    irregular ones."""
     listed = paths.MINI_SPACY / "verbs.txt"
     return frozenset(listed.read_text(encoding="utf-8").split()) | {base for base, _, _ in _FORMS}
 
@@ -77,18 +134,22 @@ def digest() -> str:
 
 
 def keeps_capital(word: str, tag: str) -> bool:
-    """Whether a word is written with a capital inside a sentence too: names, "I", acronyms, adjectives of nations.
+    """Whether a word is written with a capital inside a sentence too: names, "I", acronyms,
+    adjectives of nations.
 
     Example:
         >>> keeps_capital("German", "JJ"), keeps_capital("The", "DT"), keeps_capital("IBM", "NN")
         (True, False, True)
     """
     nation = tag.startswith("JJ") and _NATIONS.search(word.lower())
-    return bool(tag.startswith("NNP") or word == "I" or any(c.isupper() for c in word[1:]) or nation)
+    return bool(
+        tag.startswith("NNP") or word == "I" or any(c.isupper() for c in word[1:]) or nation
+    )
 
 
 def is_past(word: str, tag: str) -> bool:
-    """Whether a finite verb is in the past tense, also where a parser took it for an infinitive or the present.
+    """Whether a finite verb is in the past tense, also where a parser took it for an infinitive or
+    the present.
 
     Example:
         >>> is_past("went", "VBP"), is_past("need", "VBP"), is_past("cut", "VBD")
@@ -101,10 +162,12 @@ def is_past(word: str, tag: str) -> bool:
 
 
 def base_form(word: str, tag: str, lemma: str = "") -> str:
-    """Infinitive of a verb form: from the tables, else by the rules of spelling; the parser's lemma if it is a verb.
+    """Infinitive of a verb form: from the tables, else by the rules of spelling; the parser's lemma
+    if it is a verb.
 
     Example:
-        >>> [base_form(word, "VBD") for word in ("took", "overthrew", "matured", "dubbed", "portrayed")]
+        >>> [base_form(word, "VBD") for word in ("took", "overthrew", "matured", "dubbed",
+        ...     "portrayed")]
         ['take', 'overthrow', 'mature', 'dub', 'portray']
         >>> base_form("saw", "VBD", "see"), base_form("tries", "VBZ")
         ('see', 'try')
@@ -117,7 +180,9 @@ def base_form(word: str, tag: str, lemma: str = "") -> str:
     if tag in ("VB", "VBP") and not is_past(word, tag):
         return word
     candidates = _candidates(word)
-    return next((c for c in candidates if c in verbs()), candidates[0] if candidates else lemma or word)
+    return next(
+        (c for c in candidates if c in verbs()), candidates[0] if candidates else lemma or word
+    )
 
 
 def _irregular(word: str, forms: Container[str]) -> str | None:
@@ -136,12 +201,18 @@ def _candidates(word: str) -> list[str]:
     if word.endswith("eed"):
         return [word[:-1]]
     if word.endswith("s"):
-        return [word[:-2], word[:-1]] if word.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")) else [word[:-1]]
+        return (
+            [word[:-2], word[:-1]]
+            if word.endswith(("sses", "shes", "ches", "xes", "zzes", "oes"))
+            else [word[:-1]]
+        )
     if not word.endswith("ed"):
         return []
     stem = word[:-2]
     double = len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in "aeiou"
-    if double and (stem[-1] not in "lsfz" or (stem[-1] == "l" and len(re.findall("[aeiouy]+", stem)) > 1)):
+    if double and (
+        stem[-1] not in "lsfz" or (stem[-1] == "l" and len(re.findall("[aeiouy]+", stem)) > 1)
+    ):
         return [stem[:-1], stem]
     return [stem + "e", stem] if not double and _SILENT_E.search(stem) else [stem, stem + "e"]
 
@@ -153,15 +224,21 @@ def participle(word: str, lemma: str) -> str:
         >>> participle("went", "go"), participle("travelled", "travel"), participle("was", "be")
         ('gone', 'travelled', 'been')
     """
-    whole = (part + _PARTICIPLES[rest] for part in ("", *_PARTS) if (rest := lemma.removeprefix(part)) in _PARTICIPLES)
+    whole = (
+        part + _PARTICIPLES[rest]
+        for part in ("", *_PARTS)
+        if (rest := lemma.removeprefix(part)) in _PARTICIPLES
+    )
     return next(whole, word)
 
 
 def agreed(phrase: str, past: bool, third: bool) -> str:
-    """A modal phrase whose *have*, *need* or *can* has the tense and person of the verb before which it stands.
+    """A modal phrase whose *have*, *need* or *can* has the tense and person of the verb before
+    which it stands.
 
     Example:
-        >>> agreed("have to", False, True), agreed("cannot but", True, True), agreed("must", True, False)
+        >>> agreed("have to", False, True), agreed("cannot but", True, True), agreed("must",
+        ...     True, False)
         ('has to', 'could not but', 'must')
     """
     first, _, rest = phrase.partition(" ")

@@ -1,8 +1,9 @@
-"""Parses of a corpus with spaCy: only the components that the rules of SDA need, in several processes, kept on disk.
+"""Parses of a corpus with spaCy: only the components that the rules of SDA need, in several
+processes, kept on disk.
 
-A corpus is cut into chunks, each parsed in batches of sentences of like length and stored as one `DocBin`; a second
-call with the same text and pipeline reads them, and an interrupted one goes on at the first that is missing. A chunk
-that is damaged, or holds other sentences, is parsed again.
+A corpus is cut into chunks, each parsed in batches of sentences of like length and stored as one
+`DocBin`; a second call with the same text and pipeline reads them, and an interrupted one goes on
+at the first that is missing. A chunk that is damaged, or holds other sentences, is parsed again.
 """
 
 import hashlib
@@ -42,17 +43,20 @@ def load(model: str | Path = "") -> Language:
     """A spaCy pipeline without the components that parsing does not need.
 
     Args:
-        model: an installed package ("en_core_web_sm"), a folder, or "" for the shipped `data/mini-spacy`.
+        model: an installed package ("en_core_web_sm"), a folder, or "" for the shipped
+            `data/mini-spacy`.
 
     Returns:
-        The pipeline, whose matrix products are NumPy's: where several processes parse, hold each to one thread, as
-        `parse` and `rewrite` do.
+        The pipeline, whose matrix products are NumPy's: where several processes parse, hold each to
+        one thread, as `parse` and `rewrite` do.
 
     Raises:
         ValueError: there is none of that name, or it has no tagger, parser or lemmatiser.
     """
     name = str(model or paths.MINI_SPACY)
-    plain = type(get_current_ops()) is NumpyOps  # whose BLIS is a quarter slower than NumPy's own BLAS
+    plain = (
+        type(get_current_ops()) is NumpyOps
+    )  # whose BLIS is a quarter slower than NumPy's own BLAS
     try:
         with use_ops("numpy", use_blis=False) if plain else nullcontext():
             nlp = spacy.load(name, exclude=UNUSED)
@@ -61,7 +65,10 @@ def load(model: str | Path = "") -> Language:
         raise ValueError(f"no spaCy pipeline {name!r}: {remedy}") from error
     lacking = [n for n, kinds in _NEEDED.items() if not any(k in nlp.pipe_names for k in kinds)]
     if lacking:
-        raise ValueError(f"{name!r} has {', '.join(nlp.pipe_names) or 'no component'}, but no {' or '.join(lacking)}")
+        raise ValueError(
+            f"{name!r} has {', '.join(nlp.pipe_names) or 'no component'}, but no"
+            f" {' or '.join(lacking)}"
+        )
     if "trainable_lemmatizer" in nlp.pipe_names and "morphologizer" in nlp.pipe_names:
         nlp.disable_pipe("morphologizer")
     return nlp
@@ -87,7 +94,8 @@ def parse(
     Args:
         sentences: one sentence each, without line breaks.
         model: as `load`.
-        folder: where parses are kept, in a folder named after the text and the pipeline; None: nowhere.
+        folder: where parses are kept, in a folder named after the text and the pipeline; None:
+            nowhere.
         workers: processes.
         chunk: sentences to a file.
 
@@ -108,7 +116,10 @@ def parse(
         if _in_one(jobs, workers):
             parts: Iterator[Sequence[Doc]] = map(_parsed, jobs)
         else:
-            parts = (list(DocBin().from_bytes(b).get_docs(nlp.vocab)) for b in _in_processes(_packed, jobs, workers))
+            parts = (
+                list(DocBin().from_bytes(b).get_docs(nlp.vocab))
+                for b in _in_processes(_packed, jobs, workers)
+            )
         for docs in parts:
             yield from docs
             bar.update(len(docs))
@@ -131,7 +142,9 @@ class _Job:
     file: Path | None
 
 
-def _jobs(sentences: Sequence[str], nlp: Language, model: str, folder: str | Path | None, chunk: int) -> list[_Job]:
+def _jobs(
+    sentences: Sequence[str], nlp: Language, model: str, folder: str | Path | None, chunk: int
+) -> list[_Job]:
     target, pipeline = None, pipeline_digest(nlp)
     if folder is not None:
         kept = [sentences, nlp.pipe_names, ATTRIBUTES]
@@ -140,7 +153,8 @@ def _jobs(sentences: Sequence[str], nlp: Language, model: str, folder: str | Pat
     starts = range(0, len(sentences), chunk)
     files = [target and target / f"{n:05d}.spacy" for n in range(len(starts))]
     return [
-        _Job(list(sentences[i : i + chunk]), i, model, pipeline, file) for i, file in zip(starts, files, strict=True)
+        _Job(list(sentences[i : i + chunk]), i, model, pipeline, file)
+        for i, file in zip(starts, files, strict=True)
     ]
 
 
@@ -170,18 +184,22 @@ def rewrite(
     first: int = 0,
     nouns: bool = False,
 ) -> dict[str, list[str]]:
-    """Every sentence after each rule of SDA, all on one parse; each has its own generator, seeded by (seed, number).
+    """Every sentence after each rule of SDA, all on one parse; each has its own generator, seeded
+    by (seed, number).
 
     Args:
-        rules: of `lib.augment.sda.RULES`, or for a Chinese pipeline of `lib.augment.sda.chinese.RULES`.
-        share: probability that a rule is tried on a sentence, one for all or one for each; the others stay.
+        rules: of `lib.augment.sda.RULES`, or for a Chinese pipeline of
+            `lib.augment.sda.chinese.RULES`.
+        share: probability that a rule is tried on a sentence, one for all or one for each; the
+            others stay.
         model, folder, workers, progress: as `parse`.
         first: number of the first sentence in its corpus.
-        nouns: the English double negation may put "no" before a noun, as `sda.double_negation` has it.
+        nouns: the English double negation may put "no" before a noun, as `sda.double_negation` has
+            it.
 
     Raises:
-        ValueError: no rule or an unknown one, a share outside [0, 1], a pipeline for another language, `nouns` for
-            Chinese, or a negative seed or number.
+        ValueError: no rule or an unknown one, a share outside [0, 1], a pipeline for another
+            language, `nouns` for Chinese, or a negative seed or number.
 
     Example:
         >>> rewrite(["She sings."], ["negation"])
@@ -201,9 +219,14 @@ def rewrite(
         raise ValueError(f"share must be in [0, 1], one for all rules or one for each, got {share}")
     nlp = load(model)
     if nlp.lang not in RULES:
-        raise ValueError(f"there are rules for {' and '.join(RULES)}; {nlp.meta['name']} is a pipeline for {nlp.lang}")
+        raise ValueError(
+            f"there are rules for {' and '.join(RULES)}; {nlp.meta['name']} is a pipeline for"
+            f" {nlp.lang}"
+        )
     if nouns and nlp.lang != "en":
-        raise ValueError(f"nouns is a choice of the English rules, {nlp.meta['name']} is for {nlp.lang}")
+        raise ValueError(
+            f"nouns is a choice of the English rules, {nlp.meta['name']} is for {nlp.lang}"
+        )
     jobs = _jobs(sentences, nlp, str(model), folder, CHUNK)
     result: dict[str, list[str]] = {rule: [] for rule in rules}
     change = partial(_rewritten, shares=shares, seed=seed, first=first, nouns=nouns)
@@ -215,12 +238,16 @@ def rewrite(
     return result
 
 
-def _rewritten(job: _Job, shares: dict[str, float], seed: int, first: int, nouns: bool) -> dict[str, list[str]]:
+def _rewritten(
+    job: _Job, shares: dict[str, float], seed: int, first: int, nouns: bool
+) -> dict[str, list[str]]:
     docs = _parsed(job)
     result: dict[str, list[str]] = {rule: [] for rule in shares}
     known = RULES[str(_pipeline(job.model, job.pipeline).lang)]
     every = min(shares.values()) == 1
-    for number, (sentence, doc) in enumerate(zip(job.sentences, docs, strict=True), first + job.first):
+    for number, (sentence, doc) in enumerate(
+        zip(job.sentences, docs, strict=True), first + job.first
+    ):
         drawn = 0.0 if every else np.random.default_rng((seed, number, 1)).random()
         tree = Tree.of(doc) if drawn < max(shares.values()) else None
         for rule, share in shares.items():
@@ -232,10 +259,13 @@ def _rewritten(job: _Job, shares: dict[str, float], seed: int, first: int, nouns
 
 @lru_cache(maxsize=2)
 def _pipeline(model: str, digest: str) -> Language:
-    """The pipeline of that name whose files have that digest, so that one trained anew is not taken for the old one."""
+    """The pipeline of that name whose files have that digest, so that one trained anew is not taken
+    for the old one."""
     nlp = load(model)
     if pipeline_digest(nlp) != digest:
-        raise ValueError(f"the files of spaCy pipeline {model!r} changed while it was parsing: start again")
+        raise ValueError(
+            f"the files of spaCy pipeline {model!r} changed while it was parsing: start again"
+        )
     return nlp
 
 
@@ -255,7 +285,8 @@ def _packed(job: _Job) -> bytes:
 
 
 def _kept(job: _Job) -> list[Doc] | None:
-    """The parses of a kept chunk; None if there is none, or it cannot be read, or holds other sentences."""
+    """The parses of a kept chunk; None if there is none, or it cannot be read, or holds other
+    sentences."""
     if job.file is None or not job.file.is_file():
         return None
     content, vocabulary = job.file.read_bytes(), _pipeline(job.model, job.pipeline).vocab
@@ -270,15 +301,22 @@ def _docs(job: _Job) -> Sequence[Doc]:
     nlp = _pipeline(job.model, job.pipeline)
     order = sorted(range(len(job.sentences)), key=lambda i: len(job.sentences[i]))
     docs: list[Doc] = [Doc(nlp.vocab)] * len(order)
-    with threadpool_limits(1):  # threads for matrices this small wait for each other longer than they work
-        for i, doc in zip(order, nlp.pipe((job.sentences[i] for i in order), batch_size=128), strict=True):
+    with threadpool_limits(
+        1
+    ):  # threads for matrices this small wait for each other longer than they work
+        for i, doc in zip(
+            order, nlp.pipe((job.sentences[i] for i in order), batch_size=128), strict=True
+        ):
             docs[i] = doc
     return docs
 
 
 def pipeline_digest(nlp: Language) -> str:
-    """First twelve digits of a sha256 of a pipeline's name, version and vectors, spaCy's version and the components."""
-    digest = hashlib.sha256(f"{nlp.meta['lang']} {nlp.meta['name']} {nlp.meta['version']} {spacy.__version__}".encode())
+    """First twelve digits of a sha256 of a pipeline's name, version and vectors, spaCy's version
+    and the components."""
+    digest = hashlib.sha256(
+        f"{nlp.meta['lang']} {nlp.meta['name']} {nlp.meta['version']} {spacy.__version__}".encode()
+    )
     vectors = ("vocab/vectors",) if nlp.vocab.vectors.shape[0] else ()
     for part in (*nlp.component_names, "tokenizer", "config.cfg", *vectors):
         folder = Path(nlp.path or "none") / part

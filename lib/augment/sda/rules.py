@@ -1,8 +1,10 @@
-"""SDA, "simple discrete augmentation": rules on a parsed sentence that insert punctuation, modal verbs and negations.
+"""SDA, "simple discrete augmentation": rules on a parsed sentence that insert punctuation, modal
+verbs and negations.
 
-A rule takes a spaCy `Doc` (or a `Tree`) and returns an `Augmented`: the new text and the edits that made it. Tags are
-the Penn Treebank's; dependency labels may be spaCy's English ones or those of Universal Dependencies. Tokens are known
-by their index, never by their string; spacing and case stay the sentence's own.
+A rule takes a spaCy `Doc` (or a `Tree`) and returns an `Augmented`: the new text and the edits that
+made it. Tags are the Penn Treebank's; dependency labels may be spaCy's English ones or those of
+Universal Dependencies. Tokens are known by their index, never by their string; spacing and case
+stay the sentence's own.
 
 Source: Zhu et al. 2024 (SDA), §4 and Appendix A, Algorithms 1–3.
 """
@@ -15,10 +17,21 @@ from typing import Any
 import numpy as np
 
 from lib.augment.sda import english
-from lib.augment.sda.english import ADVERB_NEGATIVES, BE, CONTRACTED, DO, HAVE, MODALS, PREFIXES, WILL_LIKE
+from lib.augment.sda.english import (
+    ADVERB_NEGATIVES,
+    BE,
+    CONTRACTED,
+    DO,
+    HAVE,
+    MODALS,
+    PREFIXES,
+    WILL_LIKE,
+)
 from lib.augment.sda.trees import CLOSING, OPENING, QUOTES, Augmented, Edit, Tree, render
 
-VERSION = 3  # raised when a rule writes other text, so that finished trainings are not taken for new ones
+VERSION = (
+    3  # raised when a rule writes other text, so that finished trainings are not taken for new ones
+)
 SUBJECTS = {"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"}
 CLAUSES = {"acl", "advcl", "ccomp", "csubj", "csubjpass", "relcl", "xcomp"}
 FINITE_CLAUSES = {"acl", "advcl", "ccomp", "conj", "csubj", "csubjpass", "parataxis", "relcl"}
@@ -31,7 +44,8 @@ MARKS = FINAL | CLOSING
 
 @dataclass(frozen=True)
 class _Clause:
-    """Main clause: the finite token, the root, the subject (None: none), and what kind of word the finite one is."""
+    """Main clause: the finite token, the root, the subject (None: none), and what kind of word the
+    finite one is."""
 
     finite: int
     root: int
@@ -46,22 +60,33 @@ class _Clause:
 
     @property
     def inverted(self) -> bool:
-        """Whether the subject stands behind the finite word, as in questions; not in "Among them were three women"."""
-        behind = self.subject is not None and self.subject > self.finite and self.kind not in ("verb", "imperative")
+        """Whether the subject stands behind the finite word, as in questions; not in "Among them
+        were three women"."""
+        behind = (
+            self.subject is not None
+            and self.subject > self.finite
+            and self.kind not in ("verb", "imperative")
+        )
         return behind and (self.asked or self.subject < self.root)  # type: ignore[operator]
 
 
 def _clause(tree: Tree, root: int | None = None) -> _Clause | None:
-    """The clause whose predicate is token `root`, by default the main one; None if it is not finite."""
+    """The clause whose predicate is token `root`, by default the main one; None if it is not
+    finite."""
     root = tree.root if root is None else root
     if root is None:
         return None
     children = tree.children(root)
-    to = next((i for i in children if tree.lower[i] == "to" and tree.deps[i] in ("aux", "mark")), len(tree.words))
+    to = next(
+        (i for i in children if tree.lower[i] == "to" and tree.deps[i] in ("aux", "mark")),
+        len(tree.words),
+    )
     auxiliaries = [i for i in children if tree.deps[i] in AUXILIARIES and i < to]
     subject = next((i for i in children if tree.deps[i] in SUBJECTS and i not in auxiliaries), None)
     group = sorted({*auxiliaries, root})
-    negative = next((i for verb in group for i in tree.children(verb) if _negates_verb(tree, i)), None)
+    negative = next(
+        (i for verb in group for i in tree.children(verb) if _negates_verb(tree, i)), None
+    )
     words = (i for i in range(len(tree.words)) if tree.is_word(i))
     first = next(words, root)
     asked = any("?" in word for word in tree.words[-3:])
@@ -106,18 +131,23 @@ def _after_subject(tree: Tree, clause: _Clause) -> int:
     return clause.finite + 1
 
 
-def punctuation(doc: Any, rng: np.random.Generator | None = None, order: str = "random") -> Augmented:
-    """PI: a comma before a subordinate clause, or the subject quoted or followed by a comma, or another final mark.
+def punctuation(
+    doc: Any, rng: np.random.Generator | None = None, order: str = "random"
+) -> Augmented:
+    """PI: a comma before a subordinate clause, or the subject quoted or followed by a comma, or
+    another final mark.
 
     Args:
         doc: spaCy `Doc` or `Tree`.
         rng: needed by `order="random"`.
-        order: "paper", Algorithm 1: clause, else a comma after the subject, else a final "!"; "random", as the authors'
-            code: clause or subject first by chance, the subject quoted or followed by a comma by chance, then half the
-            time the whole sentence quoted, else one of `, . ; !` at the end. A question ends with "?!".
+        order: "paper", Algorithm 1: clause, else a comma after the subject, else a final "!";
+            "random", as the authors' code: clause or subject first by chance, the subject quoted or
+            followed by a comma by chance, then half the time the whole sentence quoted, else one of
+            `, . ; !` at the end. A question ends with "?!".
 
     Example:
-        >>> tree = Tree(["He", "sleeps", "."], [" ", "", ""], ["PRP", "VBZ", "."], ["nsubj", "root", "punct"],
+        >>> tree = Tree(["He", "sleeps", "."], [" ", "", ""], ["PRP", "VBZ", "."], ["nsubj",
+        ...     "root", "punct"],
         ...             ["he", "sleep", "."], [1, 1, 1])
         >>> punctuation(tree, order="paper").text
         'He, sleeps.'
@@ -138,7 +168,10 @@ def punctuation(doc: Any, rng: np.random.Generator | None = None, order: str = "
         return ways[0](tree) or ways[1](tree)
 
     edits = (_clause_comma(tree) or subject()) if first else (subject() or _clause_comma(tree))
-    return render(tree, edits or (_whole_quotes(tree) if whole else []) or _final(tree, mark) or _final(tree, "!"))
+    return render(
+        tree,
+        edits or (_whole_quotes(tree) if whole else []) or _final(tree, mark) or _final(tree, "!"),
+    )
 
 
 def _clause_comma(tree: Tree) -> list[Edit]:
@@ -152,7 +185,8 @@ def _clause_comma(tree: Tree) -> list[Edit]:
 
 
 def _is_clause(tree: Tree, i: int) -> bool:
-    """Whether a complement is a verb with words of its own; Universal Dependencies call "famous" an xcomp too."""
+    """Whether a complement is a verb with words of its own; Universal Dependencies call "famous" an
+    xcomp too."""
     return tree.tags[i].startswith("VB") and any(tree.is_word(j) for j in tree.children(i))
 
 
@@ -165,7 +199,11 @@ def _comma(tree: Tree, place: int) -> Edit | None:
 
 def _subject(tree: Tree) -> int | None:
     """The main clause's noun subject, else the first of the sentence."""
-    found = [i for i, label in enumerate(tree.deps) if label in ("nsubj", "nsubjpass") and tree.is_word(i)]
+    found = [
+        i
+        for i, label in enumerate(tree.deps)
+        if label in ("nsubj", "nsubjpass") and tree.is_word(i)
+    ]
     return next((i for i in found if tree.heads[i] == tree.root), found[0] if found else None)
 
 
@@ -184,9 +222,12 @@ def _subject_quotes(tree: Tree) -> list[Edit]:
 
 
 def _quotes(tree: Tree, first: int, last: int) -> list[Edit]:
-    """Quotation marks around tokens, unless some are there, a bracket opens or closes within, or a word is cut."""
+    """Quotation marks around tokens, unless some are there, a bracket opens or closes within, or a
+    word is cut."""
     inside = tree.words[max(first - 1, 0) : last + 2]
-    brackets = "".join(c for word in tree.words[first : last + 1] for c in word if c in OPENING | CLOSING)
+    brackets = "".join(
+        c for word in tree.words[first : last + 1] for c in word if c in OPENING | CLOSING
+    )
     cut = last + 1 < len(tree.words) and not tree.spaces[last] and tree.words[last + 1][0] in "'’-"
     if any(set(word) & (QUOTES - {"'"}) for word in inside) or len(brackets) % 2 or cut:
         return []
@@ -230,20 +271,24 @@ def modal_verbs(
 
     | clause | phrases |
     |---|---|
-    | finite verb or *be* | all of `english.PHRASES`; *have*, *need* and *can* agree with the verb's tense and person |
-    | *have* + participle, *do*, a question, a negated *be* | must, should: they take the finite word's place |
+    | finite verb or *be* | all of `english.PHRASES`; *have*, *need* and *can* agree with the verb's
+    tense and person |
+    | *have* + participle, *do*, a question, a negated *be* | must, should: they take the finite
+    word's place |
     | will, would, may, might | have to, need to, behind them |
     | another modal, no finite verb, an imperative | unchanged |
 
     Args:
         doc: spaCy `Doc` or `Tree`.
         rng: choice of the phrase.
-        perfect: past tense becomes "must have travelled" (Table 1), not "must travel" (Algorithm 2); only "must",
-            as "should have" says that it did not happen.
-        intensify: half the time an adverb of degree before every adjective instead, as the authors' code does.
+        perfect: past tense becomes "must have travelled" (Table 1), not "must travel" (Algorithm
+            2); only "must", as "should have" says that it did not happen.
+        intensify: half the time an adverb of degree before every adjective instead, as the authors'
+            code does.
 
     Example:
-        >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj", "root", "punct"],
+        >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
+        ...     "root", "punct"],
         ...             ["he", "sleep", "."], [1, 1, 1])
         >>> modal_verbs(tree, np.random.default_rng(5)).text
         'He had no choice but to sleep.'
@@ -259,11 +304,15 @@ def modal_verbs(
     clause = _clause(tree)
     if clause is None or clause.command or (clause.kind == "verb" and clause.negative is not None):
         return Augmented(tree.text)
-    if tree.lower[clause.finite] == "used" and any(tree.deps[i] == "xcomp" for i in tree.children(clause.root)):
+    if tree.lower[clause.finite] == "used" and any(
+        tree.deps[i] == "xcomp" for i in tree.children(clause.root)
+    ):
         return Augmented(tree.text)
     if clause.kind == "modal":
         return render(tree, _behind_modal(tree, clause, rng))
-    if clause.kind == "verb" or (clause.kind == "be" and not clause.inverted and clause.negative is None):
+    if clause.kind == "verb" or (
+        clause.kind == "be" and not clause.inverted and clause.negative is None
+    ):
         return render(tree, _phrase_before(tree, clause, rng, perfect))
     modal = choose(("must", "should"), rng)
     edits = [Edit(clause.finite, clause.finite + 1, _cased(tree, clause.finite, modal))]
@@ -285,7 +334,9 @@ def _cased(tree: Tree, i: int, text: str) -> str:
     return text[0].upper() + text[1:] if i == first and tree.words[i][0].isupper() else text
 
 
-def _phrase_before(tree: Tree, clause: _Clause, rng: np.random.Generator, perfect: bool) -> list[Edit]:
+def _phrase_before(
+    tree: Tree, clause: _Clause, rng: np.random.Generator, perfect: bool
+) -> list[Edit]:
     i = clause.finite
     past = english.is_past(tree.lower[i], tree.tags[i]) or tree.lower[i] in ("was", "were")
     third = tree.tags[i] == "VBZ" or tree.lower[i] in ("is", "'s")
@@ -299,14 +350,21 @@ def _phrase_before(tree: Tree, clause: _Clause, rng: np.random.Generator, perfec
     elif past and _shares_subject(tree, clause):
         phrases = english.AGREEING_PHRASES
     phrase = english.agreed(choose(phrases, rng), past, third)
-    lemma = "be" if clause.kind == "be" else english.base_form(tree.lower[i], tree.tags[i], tree.lemmas[i])
+    lemma = (
+        "be"
+        if clause.kind == "be"
+        else english.base_form(tree.lower[i], tree.tags[i], tree.lemmas[i])
+    )
     form = f"have {english.participle(tree.lower[i], lemma)}" if past and perfect else lemma
     return [Edit(i, i + 1, _cased(tree, i, f"{phrase} {form}"), subtree=(i,))]
 
 
 def _shares_subject(tree: Tree, clause: _Clause) -> bool:
-    """Whether a second verb in the past tense has the first one's subject: moved to Paris and became a painter."""
-    others = (i for i in tree.children(clause.root) if tree.deps[i] == "conj" and tree.tags[i] == "VBD")
+    """Whether a second verb in the past tense has the first one's subject: moved to Paris and
+    became a painter."""
+    others = (
+        i for i in tree.children(clause.root) if tree.deps[i] == "conj" and tree.tags[i] == "VBD"
+    )
     return any(all(tree.deps[c] not in SUBJECTS for c in tree.children(i)) for i in others)
 
 
@@ -326,12 +384,15 @@ def _intensified(tree: Tree, rng: np.random.Generator) -> list[Edit]:
 def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
     """NEG: one negative transformation; every sentence with a word gets one.
 
-    In this order: a negative word of the main clause goes; "not" follows the auxiliary or *be*, or comes with
-    do-support; "no" stands before a noun; a negating phrase opens the sentence. Contracted ("didn't") where the
-    sentence contracts. "Without" and "none" stay: they do not negate the clause, or are no word to leave out.
+    In this order: a negative word of the main clause goes; "not" follows the auxiliary or *be*, or
+        comes with
+    do-support; "no" stands before a noun; a negating phrase opens the sentence. Contracted
+    ("didn't") where the sentence contracts. "Without" and "none" stay: they do not negate the
+    clause, or are no word to leave out.
 
     Example:
-        >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj", "root", "punct"],
+        >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
+        ...     "root", "punct"],
         ...             ["he", "sleep", "."], [1, 1, 1])
         >>> negation(tree).text
         'He did not sleep.'
@@ -345,24 +406,30 @@ def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
     return render(tree, _negated(tree, clause) or _no_noun(tree) or _prefix(tree, rng))
 
 
-def double_negation(doc: Any, rng: np.random.Generator | None = None, nouns: bool = False) -> Augmented:
+def double_negation(
+    doc: Any, rng: np.random.Generator | None = None, nouns: bool = False
+) -> Augmented:
     """DN: two negative transformations; if there is but one, a negating phrase before the sentence.
 
-    The words are walked in their order: "not" follows an auxiliary or *be* of any finite clause, or comes with
-    do-support to the main verb; a clause that is negative loses its negative word instead. A clause is changed once,
-    and the walk ends after two. Two in two clauses need not cancel ("The tower did not lean and the bridge was not
-    closed"): Algorithm 3 and the authors' code write them all the same. If the main clause is negative, its negation
-    goes behind a phrase; two words go only where they cancel ("did not say nothing"). A sentence without a place
-    stays; so does a question or a command with one, before which no phrase can stand.
+    The words are walked in their order: "not" follows an auxiliary or *be* of any finite clause, or
+        comes with
+    do-support to the main verb; a clause that is negative loses its negative word instead. A clause
+    is changed once, and the walk ends after two. Two in two clauses need not cancel ("The tower did
+    not lean and the bridge was not closed"): Algorithm 3 and the authors' code write them all the
+    same. If the main clause is negative, its negation goes behind a phrase; two words go only where
+    they cancel ("did not say nothing"). A sentence without a place stays; so does a question or a
+    command with one, before which no phrase can stand.
 
     Args:
         doc: spaCy `Doc` or `Tree`.
         rng: choice of the phrase.
-        nouns: the main clause alone is walked, and the second place is "no" before its object or predicate, as the
-            text of §4.3 has it: "He is not no teacher", to most readers one emphatic negation.
+        nouns: the main clause alone is walked, and the second place is "no" before its object or
+            predicate, as the text of §4.3 has it: "He is not no teacher", to most readers one
+            emphatic negation.
 
     Example:
-        >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj", "root", "punct"],
+        >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
+        ...     "root", "punct"],
         ...             ["he", "sleep", "."], [1, 1, 1])
         >>> double_negation(tree, np.random.default_rng(0)).text
         'It is impossible that he did not sleep.'
@@ -397,11 +464,14 @@ def _walk(tree: Tree, clause: _Clause | None, main: list[Edit]) -> list[list[Edi
 
 
 def _second_negation(tree: Tree, i: int) -> list[Edit]:
-    """What negates the finite clause of predicate i, or takes its only negation out; nothing without an auxiliary."""
+    """What negates the finite clause of predicate i, or takes its only negation out; nothing
+    without an auxiliary."""
     clause = _clause(tree, i)
     if clause is None:
         return []
-    negatives = [j for j in range(len(tree.words)) if _is_negative(tree, j) and _owner(tree, j) == i]
+    negatives = [
+        j for j in range(len(tree.words)) if _is_negative(tree, j) and _owner(tree, j) == i
+    ]
     if negatives:
         return _affirmed(tree, negatives[0]) if len(negatives) == 1 else []
     before, after = ("", *tree.lower, "")[clause.finite : clause.finite + 3 : 2]
@@ -420,7 +490,8 @@ def _owner(tree: Tree, i: int) -> int:
 
 
 def _cancelling(tree: Tree, clause: _Clause | None, negatives: list[int]) -> list[int]:
-    """The negation of the main verb and a negative argument of the same verb: did *not* say *nothing*."""
+    """The negation of the main verb and a negative argument of the same verb: did *not* say
+    *nothing*."""
     if clause is None or clause.negative not in negatives:
         return []
     for i in negatives:
@@ -452,7 +523,11 @@ def _of_main_clause(tree: Tree, clause: _Clause | None) -> list[int]:
     """Negative words of the main clause; of the whole sentence where it has none."""
     main = {tree.root, clause.finite if clause else tree.root}
     found = [i for i in range(len(tree.words)) if _is_negative(tree, i)]
-    inside = [i for i in found if i in main or tree.heads[i] in main or _is_argument(tree, tree.heads[i], main)]
+    inside = [
+        i
+        for i in found
+        if i in main or tree.heads[i] in main or _is_argument(tree, tree.heads[i], main)
+    ]
     return inside if inside or clause else found
 
 
@@ -461,7 +536,8 @@ def _is_argument(tree: Tree, i: int, main: set[int | None]) -> bool:
 
 
 def _is_negative(tree: Tree, i: int) -> bool:
-    """A negative word; but not "not only", "no matter", "No. 1", "No, …", a name such as "No Country"."""
+    """A negative word; but not "not only", "no matter", "No. 1", "No, …", a name such as "No
+    Country"."""
     word, following = tree.lower[i], tree.lower[i + 1] if i + 1 < len(tree.words) else ""
     if word in ADVERB_NEGATIVES:
         return following not in english.ONLY
@@ -471,25 +547,42 @@ def _is_negative(tree: Tree, i: int) -> bool:
 
 
 def _affirmed(tree: Tree, i: int) -> list[Edit]:
-    """A negative word taken out, or its positive in its place; "ca", "wo" and "sha" become whole again."""
+    """A negative word taken out, or its positive in its place; "ca", "wo" and "sha" become whole
+    again."""
     new, stop = english.NEGATIVES.get(tree.lower[i], ""), i + 1
     if " ".join(tree.lower[i : i + 2]) in ("no longer", "no one"):
         new, stop = "still" if tree.lower[i + 1] == "longer" else "someone", i + 2
     elif tree.lower[i] in ADVERB_NEGATIVES and tree.lower[i + 1 : i + 2] == ["yet"]:
         new, stop = "already", i + 2
     edits = [Edit(i, stop, _cased(tree, i, new) if new else "")]
-    pairs = {"neither": ("nor", "or"), "not": ("any", "some"), "n't": ("any", "some"), "never": ("any", "some")}
+    pairs = {
+        "neither": ("nor", "or"),
+        "not": ("any", "some"),
+        "n't": ("any", "some"),
+        "never": ("any", "some"),
+    }
     if wanted := pairs.get(tree.lower[i].replace("’", "'")):
-        end = next((j for j in range(stop, len(tree.words)) if _is_negative(tree, j)), len(tree.words))
-        later = (j for j in range(stop, end) if tree.lower[j] == wanted[0] and tree.tags[j] in ("DT", "CC"))
+        end = next(
+            (j for j in range(stop, len(tree.words)) if _is_negative(tree, j)), len(tree.words)
+        )
+        later = (
+            j
+            for j in range(stop, end)
+            if tree.lower[j] == wanted[0] and tree.tags[j] in ("DT", "CC")
+        )
         edits += [Edit(j, j + 1, wanted[1]) for j in list(later)[:1]]
-    if i and tree.lower[i].replace("’", "'") == "n't" and (whole := CONTRACTED.get(tree.lower[i - 1])):
+    if (
+        i
+        and tree.lower[i].replace("’", "'") == "n't"
+        and (whole := CONTRACTED.get(tree.lower[i - 1]))
+    ):
         edits.append(Edit(i - 1, i, _cased(tree, i - 1, whole)))
     return edits
 
 
 def _negated(tree: Tree, clause: _Clause | None) -> list[Edit]:
-    """A clause with "not"; nothing if it has none, or has a word beside which "not" is no English."""
+    """A clause with "not"; nothing if it has none, or has a word beside which "not" is no
+    English."""
     if clause is None or clause.negative is not None:
         return []
     if any(tree.lower[i] in english.HALF_NEGATIVES for i in tree.children(clause.root)):
@@ -502,28 +595,50 @@ def _negated(tree: Tree, clause: _Clause | None) -> list[Edit]:
         return []
     third, past = tree.tags[i] == "VBZ", english.is_past(tree.lower[i], tree.tags[i])
     do = "did" if past else "does" if third else "do"
-    short = any(w in english.SHORT and not tree.spaces[j - 1] for j, w in enumerate(tree.lower) if j)
+    short = any(
+        w in english.SHORT and not tree.spaces[j - 1] for j, w in enumerate(tree.lower) if j
+    )
     lemma = english.base_form(tree.lower[i], tree.tags[i], tree.lemmas[i])
-    return [Edit(i, i + 1, _cased(tree, i, f"{do}n't {lemma}" if short else f"{do} not {lemma}"), subtree=(i,))]
+    return [
+        Edit(
+            i,
+            i + 1,
+            _cased(tree, i, f"{do}n't {lemma}" if short else f"{do} not {lemma}"),
+            subtree=(i,),
+        )
+    ]
 
 
 def _no_noun(tree: Tree) -> list[Edit]:
-    """ "no" before the first object or predicate that is a bare plural, or for its "some", "any", "a"."""
+    """ "no" before the first object or predicate that is a bare plural, or for its "some", "any",
+    "a"."""
     for i, tag in enumerate(tree.tags):
         copula = i == tree.root and any(tree.deps[c] == "cop" for c in tree.children(i))
         argument = tree.deps[i] in ("dobj", "obj", "attr") and tree.heads[i] == tree.root
         if tag not in ("NN", "NNS") or not (copula or argument):
             continue
-        left = [c for c in tree.children(i) if c < i and tree.deps[c] not in ("det", "cop", "punct", *SUBJECTS, "aux")]
+        left = [
+            c
+            for c in tree.children(i)
+            if c < i and tree.deps[c] not in ("det", "cop", "punct", *SUBJECTS, "aux")
+        ]
         plain = all(tree.deps[c] in ("amod", "compound", "advmod", "mark") for c in left)
-        if not plain or any(tree.lower[c] in english.QUANTITIES or tree.tags[c] == "CD" for c in left):
+        if not plain or any(
+            tree.lower[c] in english.QUANTITIES or tree.tags[c] == "CD" for c in left
+        ):
             continue
         determiner = next((c for c in tree.children(i) if tree.deps[c] == "det"), None)
         if determiner is not None and tree.lower[determiner] in ("a", "an", "some", "any"):
             return [Edit(determiner, determiner + 1, _cased(tree, determiner, "no"), subtree=(i,))]
         left = [c for c in left if tree.deps[c] in ("amod", "compound")]
         first = min([i, *(tree.span(c)[0] for c in left)])
-        if tag == "NNS" and determiner is None and first and tree.spaces[first - 1] and tree.words[first] not in MARKS:
+        if (
+            tag == "NNS"
+            and determiner is None
+            and first
+            and tree.spaces[first - 1]
+            and tree.words[first] not in MARKS
+        ):
             return [Edit(first, first, "no", subtree=(i,))]
     return []
 
@@ -561,7 +676,8 @@ def apply(
     nouns: bool = False,
     **options: Any,
 ) -> Augmented:
-    """A rule by name with the generator of sentence `number` under `seed`, as `python -m lib augment sda` does.
+    """A rule by name with the generator of sentence `number` under `seed`, as
+    `python -m lib augment sda` does.
 
     Args:
         rules: of the language: these, or `lib.augment.sda.chinese.RULES`.

@@ -1,4 +1,5 @@
-"""A parsed sentence as lists, edits of its tokens, and the sentence after them, with its own spacing and case."""
+"""A parsed sentence as lists, edits of its tokens, and the sentence after them, with its own
+spacing and case."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,9 +14,11 @@ QUOTES, OPENING, CLOSING = set("\"“”„«»''`"), set("([{"), set(")]}")
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Tokens `start … stop − 1` became `text`; with `start == stop` it was inserted before token `start`.
+    """Tokens `start … stop − 1` became `text`; with `start == stop` it was inserted before token
+    `start`.
 
-    `glue` says on which side inserted text touches its neighbour: "left", "right" or "" (a space on both sides).
+    `glue` says on which side inserted text touches its neighbour: "left", "right" or "" (a space on
+    both sides).
     `subtree` holds the tokens that the rule looked at: the subject, the clause, the verb.
     """
 
@@ -35,10 +38,12 @@ class Augmented:
 
 
 class Tree:
-    """What the rules need of a parse, as lists: words, spaces, tags, deps (one scheme), lemmas, heads.
+    """What the rules need of a parse, as lists: words, spaces, tags, deps (one scheme), lemmas,
+    heads.
 
     Example:
-        >>> tree = Tree(["He", "sleeps", "."], [" ", "", ""], ["PRP", "VBZ", "."], ["nsubj", "root", "punct"],
+        >>> tree = Tree(["He", "sleeps", "."], [" ", "", ""], ["PRP", "VBZ", "."], ["nsubj",
+        ...     "root", "punct"],
         ...             ["he", "sleep", "."], [1, 1, 1])
         >>> tree.root, tree.children(1), tree.text
         (1, [0, 2], 'He sleeps.')
@@ -55,7 +60,10 @@ class Tree:
     ):
         lengths = {len(part) for part in (words, spaces, tags, deps, lemmas, heads)}
         if len(lengths) > 1:
-            raise ValueError(f"a tree needs as many spaces, tags, labels, lemmas and heads as words: got {lengths}")
+            raise ValueError(
+                "a tree needs as many spaces, tags, labels, lemmas and heads as words: got"
+                f" {lengths}"
+            )
         self.words, self.spaces, self.tags = list(words), list(spaces), list(tags)
         self.deps = [_LABELS.get(d) or d.replace(":pass", "pass").split(":")[0] for d in deps]
         self.lemmas, self.heads = list(lemmas), list(heads)
@@ -100,7 +108,8 @@ class Tree:
         return sorted(found)
 
     def span(self, i: int) -> tuple[int, int]:
-        """First and last token of the unbroken part of i's subtree around i, without punctuation at its ends."""
+        """First and last token of the unbroken part of i's subtree around i, without punctuation at
+        its ends."""
         inside = set(self.subtree(i))
         first = last = i
         while first - 1 in inside:
@@ -116,7 +125,11 @@ class Tree:
     @cached_property
     def root(self) -> int | None:
         """The first root that is no punctuation."""
-        roots = (i for i, head in enumerate(self.heads) if (head == i or self.deps[i] == "ROOT") and self.is_word(i))
+        roots = (
+            i
+            for i, head in enumerate(self.heads)
+            if (head == i or self.deps[i] == "ROOT") and self.is_word(i)
+        )
         return next(roots, None)
 
     def is_word(self, i: int) -> bool:
@@ -142,13 +155,17 @@ def render(tree: Tree, edits: Sequence[Edit], blank: str = " ") -> Augmented:
             raise ValueError(f"{edit} lies outside a sentence of {len(tree.words)} tokens")
         if edit.start == edit.stop:
             inserted.setdefault(edit.start, []).append(edit)
-    if sum(e.stop - e.start for e in edits) > len({i for e in edits for i in range(e.start, e.stop)}):
+    if sum(e.stop - e.start for e in edits) > len(
+        {i for e in edits for i in range(e.start, e.stop)}
+    ):
         raise ValueError(f"edits overlap: {edits}")
     out, gap, i = "", "", 0
     while i <= len(tree.words):
         if i in inserted:
             for edit in sorted(inserted[i], key=lambda e: e.glue != "left"):
-                out, gap = _with_inserted(out, gap, edit, tree.words[i] if i < len(tree.words) else "", blank)
+                out, gap = _with_inserted(
+                    out, gap, edit, tree.words[i] if i < len(tree.words) else "", blank
+                )
         if i == len(tree.words):
             break
         new = replaced.get(i)
@@ -177,7 +194,8 @@ def _with_inserted(out: str, gap: str, edit: Edit, following: str, blank: str) -
 
 
 def _repaired_case(tree: Tree, edits: Sequence[Edit]) -> list[Edit]:
-    """The edits with a small letter for the first word behind new words, and a capital for the second in its place."""
+    """The edits with a small letter for the first word behind new words, and a capital for the
+    second in its place."""
     first = next((i for i in range(len(tree.words)) if tree.is_word(i)), None)
     if first is None or not tree.words[first][0].isupper():
         return list(edits)
@@ -193,10 +211,15 @@ def _repaired_case(tree: Tree, edits: Sequence[Edit]) -> list[Edit]:
     follower = next((i for i in range(at_first.stop, len(tree.words)) if tree.is_word(i)), None)
     if follower is None or any(e.start <= follower < e.stop for e in edits):
         return list(edits)
-    return [*edits, Edit(follower, follower + 1, tree.words[follower][0].upper() + tree.words[follower][1:])]
+    return [
+        *edits,
+        Edit(follower, follower + 1, tree.words[follower][0].upper() + tree.words[follower][1:]),
+    ]
 
 
 def _keeps_capital(tree: Tree, i: int) -> bool:
     """A name may be tagged as a noun; the capital of the word behind it tells: Rayo Vallecano."""
-    named = i + 1 < len(tree.words) and tree.words[i + 1][0].isupper() and tree.tags[i] in ("NN", "FW")
+    named = (
+        i + 1 < len(tree.words) and tree.words[i + 1][0].isupper() and tree.tags[i] in ("NN", "FW")
+    )
     return named or english.keeps_capital(tree.words[i], tree.tags[i])
