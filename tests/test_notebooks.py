@@ -24,7 +24,10 @@ import symtable
 import sys
 from collections.abc import Iterable
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 
 import nbformat
 import pytest
@@ -350,3 +353,31 @@ def test_misspelt_parameter_fails(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "temprature" in done.stderr and "Error" in done.stderr
     assert trained_steps(tmp_path / "outputs") == []
+
+
+@each
+def test_what_a_notebook_takes_from_lib_is_there(path: Path) -> None:
+    """Names that it imports, and attributes of the modules among them."""
+    modules, trees = {}, [python(cell) for cell in code_cells(path)]
+    missing = []
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "lib":
+            for alias in node.names:
+                found = taken(node.module, alias.name)
+                missing += [alias.name] * (found is None)
+                modules |= (
+                    {alias.asname or alias.name: found} if isinstance(found, ModuleType) else {}
+                )
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        named = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        if named and node.value.id in modules and not hasattr(modules[node.value.id], node.attr):
+            missing.append(f"{node.value.id}.{node.attr}")
+    assert missing == [] and modules
+
+
+def taken(package: str, name: str) -> object:
+    """What `from package import name` gives, or None."""
+    module = import_module(package)
+    if not hasattr(module, name) and find_spec(f"{package}.{name}"):
+        import_module(f"{package}.{name}")
+    return getattr(module, name, None)
