@@ -2,10 +2,9 @@
 sentence-transformers' trainer.
 
 Weights are random, configuration and vocabulary are bert-base-uncased's. A 1M-sentence epoch is
-extrapolated from
-the timed steps. The physical floor stands beside it: the matrix products of a step at the measured
-    bf16 rate, plus
-the bytes that AdamW must move at the measured copy bandwidth.
+extrapolated from the timed steps. The physical floor stands beside it: the matrix products of a
+step at the measured bf16 rate, plus the bytes that AdamW must move at the measured copy
+bandwidth.
 """
 
 import argparse

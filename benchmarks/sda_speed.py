@@ -2,10 +2,10 @@
 memory.
 
 Two references on the same pipeline with as many processes: `nlp(text)` sentence by sentence, then
-    the four rules; and a
-parse for each rule, as the authors' scripts do, on an eighth of the sentences. Every side's time
-has the start of its processes in it. These import this module; `benchmarks.common`, which takes
-seconds to import and serves the parent alone, is imported where the parent needs it.
+the four rules; and a parse for each rule, as the authors' scripts do, on an eighth of the
+sentences. Every side's time has the start of its processes in it. These import this module;
+`benchmarks.common`, which takes seconds to import and serves the parent alone, is imported where
+the parent needs it.
 """
 
 import argparse

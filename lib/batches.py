@@ -172,11 +172,10 @@ class Feed:
 class BucketBatches:
     """Seeded batches of row numbers; with `bucket`, rows of similar length share a batch.
 
-    Every epoch is a fresh permutation. It is cut into pools of `pool` batches, each pool is sorted
-    by
-    length and cut into batches, and the batches are shuffled: little padding, and every sentence
-        once an
-    epoch. Batch i of epoch e depends on (seed, e, i) alone, so a resumed run sees the same batches.
+    Every epoch is a fresh permutation. It is cut into pools of `pool` batches, each pool is
+    sorted by length and cut into batches, and the batches are shuffled: little padding, and every
+    sentence once an epoch. Batch i of epoch e depends on (seed, e, i) alone, so a resumed run
+    sees the same batches.
 
     Args:
         lengths: length of every row, (n,).

@@ -2,9 +2,8 @@
 half-way.
 
 Command line: `python -m lib check` (`make check`), with names of extras to ask for those too:
-    `classroom`, `book`.
-It needs nothing but Python, of any version from 3.8 on, so that it can say that this one is too
-old.
+`classroom`, `book`. It needs nothing but Python, of any version from 3.8 on, so that it can say
+that this one is too old.
 """
 
 import json

@@ -37,10 +37,9 @@ def resolve_precision(precision: str = "auto", device: str | torch.device = "cpu
     """`"auto"` is bf16 autocast where the device multiplies bf16 matrices in hardware, else fp32.
 
     That means: GPUs that have bf16 units (compute capability 8 or more, or AMD's), and CPUs with
-        AMX tiles or
-    AVX512-BF16. On other CPUs bf16 is emulated and several times slower than fp32. The environment
-    variable `CSE_AUTO_PRECISION`, fp32 or bf16, says what "auto" means in its place; a precision
-    that is named is not touched.
+    AMX tiles or AVX512-BF16. On other CPUs bf16 is emulated and several times slower than fp32.
+    The environment variable `CSE_AUTO_PRECISION`, fp32 or bf16, says what "auto" means in its
+    place; a precision that is named is not touched.
 
     Raises:
         ValueError: `precision` is not one of auto, fp32, bf16.

@@ -328,10 +328,9 @@ def run(
     """Train once and evaluate the best and the last checkpoint; a run that is finished is not done
     again.
 
-    That holds across notebooks: a finished run of the same id in the same outputs folder is copied.
-        An interrupted run
-    is taken up where its checkpoint stands; one that another process is training is waited for. Of
-    several processes (`torchrun`) the first evaluates and writes.
+    That holds across notebooks: a finished run of the same id in the same outputs folder is
+    copied. An interrupted run is taken up where its checkpoint stands; one that another process
+    is training is waited for. Of several processes (`torchrun`) the first evaluates and writes.
 
     Args:
         notebook: the folder's name under `outputs/`.

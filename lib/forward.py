@@ -26,8 +26,8 @@ def encode_batch(
     """Embeddings (n, d) of each role, fp32, all in one forward pass.
 
     With a `chunk_size` the pass goes chunk by chunk: no activations are kept, the backward pass
-        computes each chunk's
-    again with the same dropout, and the gradient is that of the whole batch.
+    computes each chunk's again with the same dropout, and the gradient is that of the whole
+    batch.
 
     Args:
         model: an `Encoder`, or what wraps one.
@@ -37,12 +37,10 @@ def encode_batch(
     """
     sizes = list(batch.sizes.values())
     with nullcontext() if views is None else views.drawn(batch.mask, sizes, generator):
-        whole = not chunk_size
-        z = (
-            model(batch.ids, batch.mask, sizes).float()
-            if whole
-            else _in_chunks(model, batch, chunk_size)
-        )
+        if chunk_size:
+            z = _in_chunks(model, batch, chunk_size)
+        else:
+            z = model(batch.ids, batch.mask, sizes).float()
     return dict(zip(batch.sizes, z.split(sizes), strict=True))
 
 
@@ -76,12 +74,10 @@ class Forward:
     ):
         if recipe.chunk_size and group.size > 1:
             raise ValueError("chunk_size works in one process only: set chunk_size=0")
-        self.group, self.seed, self.precision, self.chunk_size = (
-            group,
-            seed,
-            precision,
-            recipe.chunk_size,
-        )
+        self.group = group
+        self.seed = seed
+        self.precision = precision
+        self.chunk_size = recipe.chunk_size
         named = ((recipe.view1, recipe.rate1), (recipe.view2, recipe.rate2))
         in_use = any(name != "none" for name, _ in named)
         self.views = EmbeddingViews(encoder.backbone, named) if in_use else None
@@ -92,9 +88,9 @@ class Forward:
     def __call__(self, batch: Batch, step: int) -> dict[str, Tensor]:
         """Embeddings (N, d) of each role, of the rows of all processes."""
         device = self.group.device
-        generator = (
-            None if self.views is None else step_generator(self.seed, step, device, self.group.rank)
-        )
+        generator = None
+        if self.views is not None:
+            generator = step_generator(self.seed, step, device, self.group.rank)
         with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             z = encode_batch(self.model, batch.to(device), self.chunk_size, self.views, generator)
         return dict(zip(z, self.group.gather(list(z.values())), strict=True))

@@ -88,11 +88,10 @@ class Grid:
         """This grid with other seeds, parameters in all cells, or at another profile.
 
         At `mini` and `small` a paper's recipe becomes the course's of the same method, learning
-        rate and r keep their ratio to the recipe's own, and what names the papers' models and files
-        is left to the profile. At `small` the number of steps is that of the notebook's own small
-        grid. Cells that need paraphrases stay out there, Chinese
-        ones everywhere: there is no such text. At `mini` a grid of ours leaves the text to the
-            profile, too.
+        rate and r keep their ratio to the recipe's own, and what names the papers' models and
+        files is left to the profile. At `small` the number of steps is that of the notebook's own
+        small grid. Cells that need paraphrases stay out there, Chinese ones everywhere: there is
+        no such text. At `mini` a grid of ours leaves the text to the profile, too.
 
         Example:
             >>> dict(read("una_table_c6").at("mini").cells[0].set)

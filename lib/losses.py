@@ -158,7 +158,7 @@ def margin_info_nce(
         >>> bool(margin_info_nce(z, z, z, delta=50.0) == info_nce(z, z))
         True
 
-    Source: Zhu et al. 2022 (SDA), Eq. 4.
+    Source: Zhu et al. 2024 (SDA), Eq. 4.
     """
     _check_pair(z1, z2, temperature)
     if z_neg.shape != z1.shape:
@@ -175,8 +175,7 @@ def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 
     """Triplet loss on Euclidean distances: mean of max(0, ‖a − p‖ − ‖a − n‖ + margin).
 
     The ancestor of InfoNCE: one negative for each anchor, and no gradient once it is `margin`
-        further
-    away than the positive. Embeddings (n, d) are used as they are.
+    further away than the positive. Embeddings (n, d) are used as they are.
 
     Raises:
         ValueError: shapes differ, the batch is empty or the margin is negative.

@@ -32,8 +32,8 @@ class Objective:
     """The recipe's loss; hard negatives enter it in the recipe's way.
 
     `doubled`: each hard negative is an anchor whose positive is its own second encoding, so it
-        needs two. `extra`: a
-    further candidate of every anchor. `margin`: a candidate of its own sentence only, relaxed by δ.
+    needs two. `extra`: a further candidate of every anchor. `margin`: a candidate of its own
+    sentence only, relaxed by δ.
 
     Args:
         recipe: loss, τ, δ, weight, and the augmentation of the positives' embeddings.
@@ -46,8 +46,8 @@ class Objective:
         >>> round(objective({"anchor": z, "positive": z}).item(), 4)  # −ln(e / (e + 1))
         0.3133
 
-    Source: SimCSE (Gao et al. 2021) eq. 1; UNA (Shu & Lampos 2024) §3.3; SDA (Zhu et al. 2024) eq.
-        4.
+    Source: SimCSE (Gao et al. 2021) eq. 1; UNA (Shu & Lampos 2024) §3.3; SDA (Zhu et al. 2024)
+    eq. 4.
     """
 
     def __init__(self, recipe: Recipe, seed: int = 42):
@@ -63,10 +63,8 @@ class Objective:
         if "negative" not in z:
             loss = self._loss(anchor, positive, recipe.temperature)
         elif recipe.negative_mode == "doubled":
-            anchors, positives = (
-                torch.cat([anchor, z["negative"]]),
-                torch.cat([positive, z["negative_again"]]),
-            )
+            anchors = torch.cat([anchor, z["negative"]])
+            positives = torch.cat([positive, z["negative_again"]])
             loss = self._loss(anchors, positives, recipe.temperature)
         elif recipe.negative_mode == "margin":
             loss = losses.margin_info_nce(

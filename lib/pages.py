@@ -152,10 +152,9 @@ def results_table(names: Sequence[str]) -> pd.DataFrame:
 
     Returns:
         Columns notebook, run (recipe and hash), profile, seeds (how many, and how many of them
-        collapsed), then those
-        of `RESULT_COLUMNS` that any run has: scores are Spearman ×100 of the best checkpoint. A
-            mean over a seed that
-        collapsed, so that its score is no number, is none either.
+        collapsed), then those of `RESULT_COLUMNS` that any run has: scores are Spearman ×100 of
+        the best checkpoint. A mean over a seed that collapsed, so that its score is no number, is
+        none either.
     """
     found = runs.collect()
     if found.empty:

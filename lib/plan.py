@@ -84,13 +84,12 @@ def cost(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | Non
     """Steps, memory and operations of a run, from its configuration alone: nothing is trained.
 
     Batches hold sentences of similar length: memory is that of the longest, with hard negatives,
-        time that of the mean.
-    A training step costs 6 operations a parameter and token, an evaluation 2; embeddings are looked
-    up, not multiplied. With adapters the frozen weights have neither gradient nor moments, 4 bytes
-    instead of 16, and take 4 operations instead of 6; with chunks only their activations are in
-    memory, and a forward pass comes twice, 2 operations more. Activations are counted as 34 bytes a
-    token, layer and dimension in bf16 (Korthikanti et al. 2022, eq. 1, without the attention
-    matrix), twice that in fp32, which is what is assumed here.
+    time that of the mean. A training step costs 6 operations a parameter and token, an evaluation
+    2; embeddings are looked up, not multiplied. With adapters the frozen weights have neither
+    gradient nor moments, 4 bytes instead of 16, and take 4 operations instead of 6; with chunks
+    only their activations are in memory, and a forward pass comes twice, 2 operations more.
+    Activations are counted as 34 bytes a token, layer and dimension in bf16 (Korthikanti et al.
+    2022, eq. 1, without the attention matrix), twice that in fp32, which is what is assumed here.
     """
     model = experiment.model_path(wanted.backbone)
     config = _config(model)

@@ -321,9 +321,8 @@ class Recipe:
     def changed(self, **changes) -> "Recipe":
         """A copy with some fields changed; an unknown field is an error that names the closest one.
 
-        The rate of a positive or a view goes with it: where these change to one without a rate, it
-            becomes 0, unless it
-        is given.
+        The rate of a positive or a view goes with it: where these change to one without a rate,
+        it becomes 0, unless it is given.
 
         Example:
             >>> recipe("paper_simcse_bert").changed(temperature=0.1).temperature
@@ -369,9 +368,9 @@ _ADDED = (
 def checked(name: str, value: object) -> Any:
     """`value` as the type that a field of `Recipe` declares, within what the field allows.
 
-    Nothing is rounded or guessed: a whole number may be written 1e2, a number 3, and a NumPy scalar
-        stands for what it
-    holds; True is no number, "none" no truth value, and NaN and infinity are nothing.
+    Nothing is rounded or guessed: a whole number may be written 1e2, a number 3, and a NumPy
+    scalar stands for what it holds; True is no number, "none" no truth value, and NaN and
+    infinity are nothing.
 
     Raises:
         ValueError: no such field, another type, or a value outside the range or the choices.

@@ -241,8 +241,7 @@ class Run:
         if there is one.
 
         The same id means the same parameters, data and seed, so training again would only repeat
-        it. `metrics.json`
-        comes last: a copy that was interrupted is no finished run.
+        it. `metrics.json` comes last: a copy that was interrupted is no finished run.
 
         Returns:
             Whether there was one, and nobody began it anew meanwhile.
@@ -318,9 +317,9 @@ def collect(folder: Path | None = None) -> pd.DataFrame:
     """
     rows = []
     for path in sorted(Path(folder or paths.outputs()).glob("*/*/metrics.json")):
-        params, env, metrics = (
-            _read(path.with_name(f"{name}.json")) for name in ("params", "env", "metrics")
-        )
+        params = _read(path.with_name("params.json"))
+        env = _read(path.with_name("env.json"))
+        metrics = _read(path)
         hashes = params.pop("data", {})
         row = {"notebook": path.parent.parent.name, "results_version": 1, **params}
         row |= {name: math.nan if value is None else value for name, value in metrics.items()}

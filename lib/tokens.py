@@ -1,8 +1,7 @@
 """Token ids of a text.
 
-A text is one long array of token ids plus row boundaries: two bytes a token for a vocabulary of at
-    most 65,535 pieces,
-about 50 MB for a million sentences.
+A text is one long array of token ids plus row boundaries: two bytes a token for a vocabulary of
+at most 65,535 pieces, about 50 MB for a million sentences.
 """
 
 from collections.abc import Sequence

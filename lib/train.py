@@ -84,9 +84,8 @@ def fit(
         encoder.train()
         monitor = Monitor(state.result, recipe, total, progress and group.is_main)
         done = state.result.steps
-        for step, batch in feed.steps(
-            done, done if state.result.stopped_early else total, group.share
-        ):
+        end = done if state.result.stopped_early else total
+        for step, batch in feed.steps(done, end, group.share):
             lr = set_learning_rate(optimizer, learning_rate(recipe, step, total))
             z = forward(batch, step)  # role → (N, d): every process sees the rows of all
             loss = objective(z, step)

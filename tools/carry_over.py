@@ -2,15 +2,14 @@
 today's.
 
 Command line: `python tools/carry_over.py` (CSE_DATA=folder of the sets). Version 1 recorded the
-    precision as the
-word `auto`, hashed of an encoder its `*.safetensors` alone, and knew neither batches without length
-buckets nor the hashes of the dev and test sets. A row keeps its numbers and gets
+precision as the word `auto`, hashed of an encoder its `*.safetensors` alone, and knew neither
+batches without length buckets nor the hashes of the dev and test sets. A row keeps its numbers
+and gets
 
 * `precision` and `scoring`: what `auto` was on its machine, bf16 on a processor with AMX tiles,
-    else fp32. The
-  untrained rows bear it out: of mini-BERT, STS-B dev is 66.3627 in the row, and on another
-      processor 66.3665 in bf16,
-  66.3715 in fp32; of MiniLM 86.7265, 86.7269 and 86.7170;
+  else fp32.
+  The untrained rows bear it out: of mini-BERT, STS-B dev is 66.3627 in the row, and on another
+  processor 66.3665 in bf16, 66.3715 in fp32; of MiniLM 86.7265, 86.7269 and 86.7170;
 * `bucket`: True, as all batches were;
 * `results_version`: 1, and `rules`: the version of SDA's rules if it used them;
 * `run_id`: that of these parameters by today's rule, without the hashes that version 1 did not take

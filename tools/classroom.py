@@ -2,10 +2,9 @@
 
 Each assignment is a notebook `assignments/source/<name>/<name>.ipynb` in the format of nbgrader.
 Answers to its functions in `assignments/answers/<name>.py`, cells like
-`# %% wrong: no normalisation | cosine_matrix`, show what
-its tests catch. Command line: `python -m tools.classroom course` (`make assignments`) holds a whole
-    course with
-nbgrader, extra `classroom`; `check` and `table` need it not.
+`# %% wrong: no normalisation | cosine_matrix`, show what its tests catch. Command line:
+`python -m tools.classroom course` (`make assignments`) holds a whole course with nbgrader, extra
+`classroom`; `check` and `table` need it not.
 """
 
 import argparse

@@ -1,10 +1,9 @@
 """Pre-training of the shipped encoders, from raw text to a model folder.
 
 Command line: ``CSE_DATA=... python -m tools.pretrain --out outputs/pretrain/mini-bert``;
-    `--architecture` trains a
-sibling: `albert` (shared layers, factorised embeddings), `roberta` (byte-level BPE) or `llama`
-    (rotary positions,
-causal attention, next-token prediction) on the same text with the same budget.
+`--architecture` trains a sibling: `albert` (shared layers, factorised embeddings), `roberta`
+(byte-level BPE) or `llama` (rotary positions, causal attention, next-token prediction) on the
+same text with the same budget.
 
 The recipe is made for a small budget. Word embeddings start from a truncated SVD of the
 positive pointwise mutual information of word-piece co-occurrences (Levy & Goldberg 2014),
@@ -321,8 +320,7 @@ class LinearCrossEntropy(torch.autograd.Function):
     rows at a time.
 
     A causal model is asked at every token: all logits at once are 270 MB at batch 8,192 and
-        vocabulary 8,192, and
-    moving them takes longer than computing them.
+    vocabulary 8,192, and moving them takes longer than computing them.
     """
 
     @staticmethod
@@ -331,11 +329,9 @@ class LinearCrossEntropy(torch.autograd.Function):
     ) -> torch.Tensor:
         """Args: hidden (m, d), weight (V, d), labels (m,); multiplied in the type of `hidden`."""
         w = weight.to(hidden.dtype)
-        total, d_hidden, d_weight = (
-            hidden.new_zeros((), dtype=torch.float32),
-            [],
-            torch.zeros_like(weight),
-        )
+        total = hidden.new_zeros((), dtype=torch.float32)
+        d_hidden = []
+        d_weight = torch.zeros_like(weight)
         for h, y in zip(hidden.split(rows), labels.split(rows), strict=True):
             p = (h @ w.T).float().softmax(1)  # (rows, V)
             own = torch.arange(len(y)), y

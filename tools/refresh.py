@@ -20,9 +20,8 @@ from lib import course, files, pages, plots
 def refresh(notebook: Path, stream: TextIO | None = None) -> course.Outcome:
     """Execute a notebook in place, with the parameters it has, from an empty `outputs/`.
 
-    What a commit should not hold is left out: timings, widget state, messages of libraries; figures
-        get a palette.
-    The notebook is replaced only if every cell succeeded.
+    What a commit should not hold is left out: timings, widget state, messages of libraries;
+    figures get a palette. The notebook is replaced only if every cell succeeded.
     """
     with tempfile.TemporaryDirectory() as folder, _outputs_in(folder):
         outcome = course.execute(notebook, Path(folder) / notebook.name, stream=stream)

@@ -77,8 +77,7 @@ def draw(
     over its seeds.
 
     Rows that cannot come out again are left out: those of other rules than today's, and cells in
-        which a seed
-    collapsed.
+    which a seed collapsed.
 
     Args:
         seeds: fewest seeds of a cell whose spread is worth comparing with.

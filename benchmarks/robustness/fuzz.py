@@ -2,10 +2,9 @@
 that could be known.
 
 Some damage cannot be known: another digit in a score, another letter in a sentence. It counts as
-    accepted. What must be
-refused is said by the campaign: archives whose checksum fails, files cut within a line, text with
-    NUL or in UTF-16,
-models with a tensor too few. A result from such input counts as wrong.
+accepted. What must be refused is said by the campaign: archives whose checksum fails, files cut
+within a line, text with NUL or in UTF-16, models with a tensor too few. A result from such input
+counts as wrong.
 """
 
 import contextlib

@@ -2,8 +2,8 @@
 bytes.
 
 A try kills the work up to three times, lets it finish, and starts it once more. Then the folder
-must look as after
-undisturbed work: the same files with the same content (times apart), none beside them.
+must look as after undisturbed work: the same files with the same content (times apart), none
+beside them.
 """
 
 import os

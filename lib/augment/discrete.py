@@ -1,8 +1,7 @@
 """Discrete augmentations on words: functions `(words, rate, generator) → words`.
 
-Source: the discrete baselines of Zhu et al. 2022 (SDA), Table 8, after Gao et al. 2021 (SimCSE),
-    Table 1;
-word repetition after Wu et al. 2022 (ESimCSE).
+Source: the discrete baselines of Zhu et al. 2024 (SDA), Table 8, after Gao et al. 2021 (SimCSE),
+Table 1; word repetition after Wu et al. 2022 (ESimCSE).
 """
 
 import math

@@ -47,8 +47,7 @@ def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
     exactly that size.
 
     Long rows are not sorted whole: uniform draws say where the k_i-th smallest must lie, what is
-        well below is in, and
-    only the draws around it are sorted; where that guess fails, all are.
+    well below is in, and only the draws around it are sorted; where that guess fails, all are.
 
     Args:
         draws: (n, m) int32.

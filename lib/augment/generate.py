@@ -1,8 +1,8 @@
 """Paraphrases and back-translations from sequence-to-sequence models, for corpora of any size.
 
-Source: UNA (Shu & Lampos 2024, appendix C.1): PEGASUS paraphrases (Zhang et al. 2020), en → fr → en
-    with the OPUS-MT
-models (Tiedemann & Thottingal 2020); ConSERT's extension uses the same round trip.
+Source: UNA (Shu & Lampos 2024, appendix C.1): PEGASUS paraphrases (Zhang et al. 2020), en → fr →
+en with the OPUS-MT models (Tiedemann & Thottingal 2020); ConSERT's extension uses the same round
+trip.
 """
 
 from collections.abc import Iterator, Sequence

@@ -2,11 +2,11 @@
 `(n, d)`.
 
 Source: MODALS, Cheung & Yeung 2021, §3.2; PCA jitter, Ye et al. 2021 (EfficientCL). UNA (Shu &
-    Lampos 2024, appendix
-C.2) compares them and prints neither formulas nor strengths.
+Lampos 2024, appendix C.2) compares them and prints neither formulas nor strengths.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -48,9 +48,8 @@ def sample_linearly(z: Tensor, strength: float, generator: torch.Generator | Non
         >>> sample_linearly(z, 0.0).equal(z)
         True
     """
-    b, c = (
-        torch.randint(len(z), (len(z),), generator=generator, device=z.device) for _ in range(2)
-    )
+    draw = partial(torch.randint, len(z), (len(z),), generator=generator, device=z.device)
+    b, c = draw(), draw()
     return z + strength * (z[b] - z[c])
 
 

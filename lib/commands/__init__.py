@@ -1,8 +1,8 @@
 """The verbs of `python -m lib`, one module each: words in, text on stdout, exit status out.
 
 Exit status: 0; 1 if the work itself failed (a notebook, a run, a count that differs); 2 for a
-    request that cannot be
-met, with one sentence on stderr that says why and what to do; 130 if interrupted.
+request that cannot be met, with one sentence on stderr that says why and what to do; 130 if
+interrupted.
 """
 
 import sys

@@ -115,8 +115,7 @@ def sts_tasks(
         check: as `stsb`.
 
     Sources: SemEval 2012–2016, STS shared tasks; Cer et al. 2017 (STS-B); Marelli et al. 2014
-        (SICK); Conneau &
-    Kiela 2018 (SentEval, whose build these files are).
+    (SICK); Conneau & Kiela 2018 (SentEval, whose build these files are).
     """
     tasks = {
         task: {subset: sts_subset(task, subset, data_dir, check) for subset in subsets}

@@ -212,8 +212,7 @@ def fitting_pooling(name_or_folder: str | Path) -> str:
     `last_token`.
 
     A causal model's first token has seen itself only: its state is the same for every sentence.
-    Whether a model is one
-    is read from its configuration: masked language models are not.
+    Whether a model is one is read from its configuration: masked language models are not.
 
     Raises:
         FileNotFoundError, PermissionError, ImportError, ValueError: as `lib.encoder.Encoder.load`.

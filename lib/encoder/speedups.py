@@ -160,10 +160,9 @@ def keep_bf16(backbone: nn.Module) -> nn.Module:
     """Let the residual stream be bf16 too while a BERT-like `backbone` trains under a CPU's bf16
     autocast, in place.
 
-    There autocast adds in fp32 what its matrix products return in bf16, and converts again for each
-    of them. On a GPU
-    nothing is changed: its autocast computes each LayerNorm in fp32, after which the stream is fp32
-        anyway.
+    There autocast adds in fp32 what its matrix products return in bf16, and converts again for
+    each of them. On a GPU nothing is changed: its autocast computes each LayerNorm in fp32, after
+    which the stream is fp32 anyway.
     """
 
     def lower(module: nn.Module, _inputs, output: Tensor) -> Tensor:

@@ -40,13 +40,11 @@ def mean_jaccard(pairs: Pairs, tokens: Callable[[str], Iterable] = terms_of) -> 
         ValueError: no pairs.
 
     Relations: SDA prints 47.39 for the STS series and 57.24 for SICK-R and does not name its
-        tokens. On SentEval's
-    files, as the mean of the six STS tasks, the default gives 39.97 and 49.06; letter case,
-    punctuation, pooling of the pairs and unscored pairs change little. BERT's uncased word pieces,
-    with the [CLS] and [SEP] that all sentences
-    share, give 47.04 and 56.01, the nearest plain reading: the overlap of a model's input, not of
-        words. None of some
-    thirty readings gives both numbers within 0.3.
+    tokens. On SentEval's files, as the mean of the six STS tasks, the default gives 39.97 and
+    49.06; letter case, punctuation, pooling of the pairs and unscored pairs change little. BERT's
+    uncased word pieces, with the [CLS] and [SEP] that all sentences share, give 47.04 and 56.01,
+    the nearest plain reading: the overlap of a model's input, not of words. None of some thirty
+    readings gives both numbers within 0.3.
 
     Example:
         >>> mean_jaccard(Pairs("toy", ["a b", "a"], ["b", "c"], np.array([3.0, 0.0])))

@@ -37,9 +37,8 @@ def paired_differences(
 
     Returns:
         One line a row, indexed by it: `minus`, `seeds` that both have, `mean`, `95 % ±`, `p`; the
-            last two are NaN
-        below two seeds or where all differences are equal, all three where a seed has no number,
-        such as one that collapsed.
+        last two are NaN below two seeds or where all differences are equal, all three where a
+        seed has no number, such as one that collapsed.
 
     Raises:
         ValueError: a baseline is not among the rows, or a row has two runs of one seed (choose a

@@ -84,8 +84,7 @@ def spearman(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -
     """Spearman's rank correlation × 100, in [-100, 100]; ties get their mean rank.
 
     NaN if one side is constant: there is no ranking to compare. For similarities that means that
-        all embeddings
-    are one point, a complete collapse.
+    all embeddings are one point, a complete collapse.
 
     Raises:
         ValueError: different lengths, fewer than two values, NaN or infinity in them.
@@ -127,8 +126,7 @@ def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
 
     Returns:
         `all`: one ranking over the concatenated pairs; `mean`: mean of the sub-sets' values;
-            `wmean`: their mean
-        weighted by pairs; then every sub-set by its name.
+        `wmean`: their mean weighted by pairs; then every sub-set by its name.
 
     Relations: SimCSE and what followed report `all`; SentEval prints `mean` and `wmean` (Gao et al.
         2021, Appendix B).

@@ -89,12 +89,11 @@ def transfer_task(
     """Accuracy of a logistic regression on frozen embeddings: how much of a task's answer they hold
     linearly.
 
-    min over W, b of ½‖W‖² + C Σ_i −log p(y_i | W x_i + b), with p logistic for two classes, softmax
-    for more. C is
-    never chosen on what is tested:
+    min over W, b of ½‖W‖² + C Σ_i −log p(y_i | W x_i + b), with p logistic for two classes,
+    softmax for more. C is never chosen on what is tested:
 
-    * one split `all` (MR, CR, SUBJ, MPQA): stratified folds, each the test part once; C on a tenth
-        of the rest.
+    * one split `all` (MR, CR, SUBJ, MPQA): stratified folds, each the test part once; C on a
+      tenth of the rest.
     * `train`, `dev`, `test` (SST2): C on `dev`; the regression sees `train` only.
     * `train`, `test` (TREC, MRPC): C by the mean accuracy over stratified folds of `train`.
 
@@ -119,10 +118,9 @@ def transfer_task(
         ValueError: other splits than these, embeddings of a wrong shape, NaN or infinity in them.
 
     Relations: SentEval chooses C of MR, CR, SUBJ and MPQA by inner folds, here one split of the
-        same size stands for
-    them, a tenth of the work. Its regression was scikit-learn's of 2018, with a penalised intercept
-    and one class against the rest; SimCSE's tables come from its PyTorch classifier, trained by
-    Adam.
+    same size stands for them, a tenth of the work. Its regression was scikit-learn's of 2018,
+    with a penalised intercept and one class against the rest; SimCSE's tables come from its
+    PyTorch classifier, trained by Adam.
 
     Example:
         >>> counts = lambda sentences: [[s.count("!"), s.count("?")] for s in sentences]

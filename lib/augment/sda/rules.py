@@ -384,11 +384,10 @@ def _intensified(tree: Tree, rng: np.random.Generator) -> list[Edit]:
 def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
     """NEG: one negative transformation; every sentence with a word gets one.
 
-    In this order: a negative word of the main clause goes; "not" follows the auxiliary or *be*, or
-        comes with
-    do-support; "no" stands before a noun; a negating phrase opens the sentence. Contracted
-    ("didn't") where the sentence contracts. "Without" and "none" stay: they do not negate the
-    clause, or are no word to leave out.
+    In this order: a negative word of the main clause goes; "not" follows the auxiliary or *be*,
+    or comes with do-support; "no" stands before a noun; a negating phrase opens the sentence.
+    Contracted ("didn't") where the sentence contracts. "Without" and "none" stay: they do not
+    negate the clause, or are no word to leave out.
 
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
@@ -411,14 +410,13 @@ def double_negation(
 ) -> Augmented:
     """DN: two negative transformations; if there is but one, a negating phrase before the sentence.
 
-    The words are walked in their order: "not" follows an auxiliary or *be* of any finite clause, or
-        comes with
-    do-support to the main verb; a clause that is negative loses its negative word instead. A clause
-    is changed once, and the walk ends after two. Two in two clauses need not cancel ("The tower did
-    not lean and the bridge was not closed"): Algorithm 3 and the authors' code write them all the
-    same. If the main clause is negative, its negation goes behind a phrase; two words go only where
-    they cancel ("did not say nothing"). A sentence without a place stays; so does a question or a
-    command with one, before which no phrase can stand.
+    The words are walked in their order: "not" follows an auxiliary or *be* of any finite clause,
+    or comes with do-support to the main verb; a clause that is negative loses its negative word
+    instead. A clause is changed once, and the walk ends after two. Two in two clauses need not
+    cancel ("The tower did not lean and the bridge was not closed"): Algorithm 3 and the authors'
+    code write them all the same. If the main clause is negative, its negation goes behind a
+    phrase; two words go only where they cancel ("did not say nothing"). A sentence without a
+    place stays; so does a question or a command with one, before which no phrase can stand.
 
     Args:
         doc: spaCy `Doc` or `Tree`.
