@@ -3,6 +3,8 @@ precision.
 
 What a test needs beyond `make setup` (real data, WordNet, Chromium) is a marker; where it is
 missing the test is skipped, and the last lines of the report count such tests and say what to do.
+
+Generated examples are the same in every run; `--hypothesis-profile=search` looks for new ones.
 """
 
 import importlib.util
@@ -19,7 +21,8 @@ from hypothesis import settings
 
 from lib import paths
 
-settings.register_profile("course", deadline=None)
+settings.register_profile("course", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None)
 settings.load_profile("course")
 
 OUTPUTS = pytest.StashKey[str]()

@@ -766,7 +766,7 @@ def test_no_stands_before_words_only():
     assert sda_rules._no_noun(odd) == []
 
 
-STRAY = re.compile(r"\w [,;:.?!)\]…–—-]")
+STRAY = re.compile(r"(?<=\S) [,;:.?!)\]…–—-]")
 
 
 def survivors(parse: Tree, edits: tuple[Edit, ...]) -> list[str]:

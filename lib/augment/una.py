@@ -20,37 +20,38 @@ _PICK, _DRAW, _FORCE = range(3)
 @dataclass(frozen=True)
 class UNA:
     """Negatives of sentences given as term numbers; draws depend on (seed, epoch, sentence,
-        position) alone.
+    position) alone.
 
-        Step 2, with z_i the TF-IDF score of a token and a_i = z_i − min z:
-            p_i = min(β · a_i / mean(a), 1), and 1 for the first token with the largest z.
-        Step 3: a token drawn with p_i becomes one of the `radius` terms below and above it in the
-        order of s, with probability proportional to s.
-     Terms of equal s stand in the order in which the corpus first names them. The authors sort from
-    the highest s down, so that equal terms stand the other way round: nearly every window then holds
-    other members (here and theirs share all of them in 0.5 % of the windows), with the same weights,
-    and the negatives change as often and as far.
+    Step 2, with z_i the TF-IDF score of a token and a_i = z_i − min z:
+        p_i = min(β · a_i / mean(a), 1), and 1 for the first token with the largest z.
+    Step 3: a token drawn with p_i becomes one of the `radius` terms below and above it in the
+    order of s, with probability proportional to s.
 
-        Args:
-            model: frequencies and s.
-            beta: β ≥ 0, the mean of p where nothing is cut at 1.
-            radius: r ≥ 1, terms on either side.
-            include_self: True lets a term "replace" itself, as in the authors' code.
-            per: mean(a) over the sentence's tokens ("token", as in the authors' code) or its distinct
-                terms ("type").
-            select: "tfidf" is step 2; "random" draws every token with rate β, and one at random where
-                none was drawn.
-            replace: "window" is step 3; "uniform" draws from the whole vocabulary.
-            seed: of all draws.
+    Terms of equal s stand in the order in which the corpus first names them. The authors sort
+    from the highest s down, so that equal terms stand the other way round: nearly every window
+    then holds other members (here and theirs share all of them in 0.5 % of the windows), with the
+    same weights, and the negatives change as often and as far.
 
-        Raises:
-            ValueError: a parameter outside its range.
+    Args:
+        model: frequencies and s.
+        beta: β ≥ 0, the mean of p where nothing is cut at 1.
+        radius: r ≥ 1, terms on either side.
+        include_self: True lets a term "replace" itself, as in the authors' code.
+        per: mean(a) over the sentence's tokens ("token", as in the authors' code) or its distinct
+            terms ("type").
+        select: "tfidf" is step 2; "random" draws every token with rate β, and one at random where
+            none was drawn.
+        replace: "window" is step 3; "uniform" draws from the whole vocabulary.
+        seed: of all draws.
 
-        Example:
-            >>> model = TfidfModel.fit(["a cat sat", "a dog ran", "a bird flew"])
-            >>> una = UNA(model, beta=0.5, radius=2)
-            >>> model.strings(una(model.encode(["a cat sat"])))[0] != "a cat sat"
-            True
+    Raises:
+        ValueError: a parameter outside its range.
+
+    Example:
+        >>> model = TfidfModel.fit(["a cat sat", "a dog ran", "a bird flew"])
+        >>> una = UNA(model, beta=0.5, radius=2)
+        >>> model.strings(una(model.encode(["a cat sat"])))[0] != "a cat sat"
+        True
     """
 
     model: TfidfModel

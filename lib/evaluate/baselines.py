@@ -30,21 +30,22 @@ def word_vectors_encode(
     matrix: np.ndarray, tokenizer: Any, sif: np.ndarray | None = None, a: float = 1e-3
 ) -> Encode:
     """A baseline without context: the mean of static token vectors, optionally weighted (SIF).
-     With `sif`, token w has the weight a / (a + p(w)), and the first singular vector of all sentences
-    of a call, their common component, is removed from each: v − c cᵀ v. The result then depends on
-    which sentences are encoded together; `sts7` passes those of all tasks.
 
-        Args:
-            matrix: (vocabulary, d), e.g. an encoder's input embeddings.
-            tokenizer: of `transformers`.
-            sif: occurrences (or probabilities) of each token id, (vocabulary,), from any corpus
-                (`token_counts`); None is the bare mean.
-            a: SIF's smoothing parameter.
+    With `sif`, token w has the weight a / (a + p(w)), and the first singular vector of all
+    sentences of a call, their common component, is removed from each: v − c cᵀ v. The result then
+    depends on which sentences are encoded together; `sts7` passes those of all tasks.
 
-        Returns:
-            encode; a sentence without tokens gets a zero vector.
+    Args:
+        matrix: (vocabulary, d), e.g. an encoder's input embeddings.
+        tokenizer: of `transformers`.
+        sif: occurrences (or probabilities) of each token id, (vocabulary,), from any corpus
+            (`token_counts`); None is the bare mean.
+        a: SIF's smoothing parameter.
 
-        Source: Arora, Liang & Ma 2017, Algorithm 1.
+    Returns:
+        encode; a sentence without tokens gets a zero vector.
+
+    Source: Arora, Liang & Ma 2017, Algorithm 1.
     """
     weights = np.ones(len(matrix))
     if sif is not None:
