@@ -253,7 +253,7 @@ def train_theirs(task: Task, seed: int, device: torch.device, bf16: bool = False
             per_device_train_batch_size=task.batch_size,
             seed=seed,
             bf16=bf16,
-            learning_rate=task.recipe().lr,
+            learning_rate=task.recipe().optimiser.lr,
             use_cpu=device.type == "cpu",
             save_strategy="no",
             eval_strategy="no",

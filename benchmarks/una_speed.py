@@ -301,15 +301,18 @@ def training_sides(
     def side(chosen: Recipe) -> Side:
         def run(i: int) -> Sample:
             encoder = Encoder.load(
-                folder, pooling=chosen.pooling, head=chosen.head, dropout=chosen.dropout
+                folder,
+                pooling=chosen.encoder.pooling,
+                head=chosen.head.kind,
+                dropout=chosen.encoder.dropout,
             )
             views = make_views(sentences, chosen, encoder.tokenizer)
             source.seconds = 0.0
-            negatives = source if chosen.negative == "una" else None
+            negatives = source if chosen.negative.kind == "una" else None
             result = fit(encoder, Feed(views, chosen, negatives, seed=i), device="cpu")
             seconds = round(source.seconds, 2)
             return Sample(
-                result.seconds, result.steps * chosen.batch_size, {"seconds_drawing": seconds}
+                result.seconds, result.steps * chosen.batches.size, {"seconds_drawing": seconds}
             )
 
         return run

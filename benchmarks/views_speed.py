@@ -133,7 +133,7 @@ def training_sides(sentences: list[str], steps: int, device: torch.device) -> di
                 eval_every=every,
                 device=str(device),
             )
-            return Sample(ticks[-1] - ticks[0], steps * chosen.batch_size)
+            return Sample(ticks[-1] - ticks[0], steps * chosen.batches.size)
 
         return run
 

@@ -98,20 +98,19 @@ class Feed:
             raise ValueError(
                 f"views must be aligned row by row, got {[len(view) for view in views]} rows"
             )
-        if (recipe.negative != "none") != (negatives is not None):
+        if recipe.negative.in_use != (negatives is not None):
             raise ValueError(
-                f"the recipe's negative is {recipe.negative!r}: pass negatives=make_negatives(…)"
-                " accordingly"
+                f"the recipe's negative is {recipe.negative.kind!r}: pass"
+                " negatives=make_negatives(…) accordingly"
             )
         self.views, self.recipe, self.negatives, self.seed = views, recipe, negatives, seed
         lengths = np.max([view.lengths for view in views], axis=0)
-        self.order = BucketBatches(
-            lengths, recipe.batch_size, seed, recipe.bucket, recipe.drop_last
-        )
+        own = recipe.batches
+        self.order = BucketBatches(lengths, own.size, seed, own.bucket, own.drop_last)
         if 1 in self.order.sizes:
             raise ValueError(
                 "a batch of one sentence has no other to be told from:"
-                f" batch_size={recipe.batch_size} with {len(lengths):,} sentences leaves one,"
+                f" batch_size={own.size} with {len(lengths):,} sentences leaves one,"
                 " change it or drop_last"
             )
         self.hard_roles = HARD[: Objective(recipe).negative_encodings]
@@ -163,7 +162,7 @@ class Feed:
 
     def _batch(self, step: int, rows: np.ndarray) -> Batch:
         parts = {role: view[rows] for role, view in zip(VIEWS, self.views, strict=False)}
-        if self.negatives is not None and step % self.recipe.every == 0:
+        if self.negatives is not None and step % self.recipe.negative.every == 0:
             hard = self.negatives(rows, step)
             parts |= {role: hard for role in self.hard_roles}
         return Batch.of(parts, self.views[0].pad_id)

@@ -20,7 +20,8 @@ from lib.encoder import Encoder
 from lib.evaluate import transfer
 from lib.identity import dev_pairs, model_hash, model_path, portable, text_hash
 from lib.profiles import Profile, profile
-from lib.recipes import RECIPES, Recipe, check_whole_number, recipe
+from lib.recipes import RECIPES, Recipe, recipe
+from lib.settings import check_whole_number
 
 __all__ = ["dev_pairs", "model_hash", "model_path", "portable", "resolve", "run", "text_hash"]
 
@@ -82,7 +83,7 @@ def resolve(
             else "_bert"
         )
     base = recipe(name)
-    backbone = model or chosen.model or base.backbone
+    backbone = model or chosen.model or base.encoder.backbone
     return (
         chosen,
         base.changed(backbone=backbone, **given),
@@ -134,14 +135,10 @@ def _corpus(name: str, data_dir: str | None, n: int | None, stamps: tuple) -> tu
 def rewritten(wanted: Recipe, sentences: list[str], seed: int = 0) -> dict[str, list[str]]:
     """The training text after each rule of SDA that the recipe asks for; parses are kept in
     `outputs/parses`."""
-    shares = {"negation": 1.0} if wanted.negative == "sda" else {}
-    if wanted.positive == "sda":
-        if wanted.rule in shares:
-            raise ValueError(
-                "rule='negation' makes the positives, which are the hard negatives of"
-                " negative='sda' too"
-            )
-        shares[wanted.rule] = wanted.augmented_share
+    own = wanted.positive
+    shares = {"negation": 1.0} if wanted.negative.kind == "sda" else {}
+    if own.kind == "sda":
+        shares[own.rule] = own.share
     if not shares:
         return {}
     return parse.rewrite(
@@ -149,10 +146,10 @@ def rewritten(wanted: Recipe, sentences: list[str], seed: int = 0) -> dict[str, 
         list(shares),
         seed,
         shares,
-        model_path(wanted.parser),
+        model_path(own.parser),
         paths.outputs() / "parses",
         workers=cores() if len(sentences) >= 100_000 else 1,
-        nouns=wanted.dn_nouns,
+        nouns=own.nouns,
     )
 
 
@@ -191,7 +188,7 @@ def encode_as(
     """
     cut = min(max_length, encoder.longest_input()) if max_length else None
     encode = partial(encoder.encode, precision=precision, pooling=pooling, max_length=cut)
-    return evaluate.whitened_encode(encode) if wanted.whiten else encode
+    return evaluate.whitened_encode(encode) if wanted.evaluation.whiten else encode
 
 
 class DevScore:
@@ -238,7 +235,7 @@ class DevScore:
     def _known(self, encoder: Encoder) -> evaluate.Encode:
         sentences = [*self.pairs.sentence1, *self.pairs.sentence2]
         encode = encode_as(
-            encoder, self.wanted, self.precision, max_length=self.wanted.dev_max_length
+            encoder, self.wanted, self.precision, max_length=self.wanted.evaluation.dev_max_length
         )
         return evaluate.remember(encode, sentences)
 
@@ -257,17 +254,18 @@ def test_metrics(
     The test scores with the recipe's `also_pooling`, which is named in their keys, come with them.
     A `geometry` that is known already is taken as it is.
     """
+    own = wanted.evaluation
     if geometry is None:
-        encode = encode_as(encoder, wanted, precision, max_length=wanted.dev_max_length)
+        encode = encode_as(encoder, wanted, precision, max_length=own.dev_max_length)
         geometry = evaluate.geometry(encode, dev_pairs(chosen, data_dir))
-    encode = encode_as(encoder, wanted, precision, max_length=wanted.test_max_length)
+    encode = encode_as(encoder, wanted, precision, max_length=own.test_max_length)
     scores = test_scores(encode, chosen, data_dir) | {
         f"dev_{name}": value for name, value in geometry.items()
     }
-    if wanted.also_pooling:
-        encode = encode_as(encoder, wanted, precision, wanted.also_pooling, wanted.test_max_length)
+    if own.also_pooling:
+        encode = encode_as(encoder, wanted, precision, own.also_pooling, own.test_max_length)
         again = test_scores(encode, chosen, data_dir)
-        scores |= {f"{name}_{wanted.also_pooling}": value for name, value in again.items()}
+        scores |= {f"{name}_{own.also_pooling}": value for name, value in again.items()}
     return {f"{name}_{suffix}": value for name, value in scores.items()}
 
 
@@ -300,10 +298,10 @@ def scores_of(chosen: Profile, wanted: Recipe) -> list[str]:
             "sts7_test_avg",
         ]
     names = [f"{chosen.dev}_dev_spearman", *(f"dev_{name}" for name in GEOMETRY), *tests]
-    if wanted.also_pooling:
-        names += [f"{name}_{wanted.also_pooling}" for name in tests]
+    if wanted.evaluation.also_pooling:
+        names += [f"{name}_{wanted.evaluation.also_pooling}" for name in tests]
     found = [f"{name}_{which}" for name in names for which in ("best", "last")]
-    if wanted.transfer_pooling:
+    if wanted.evaluation.transfer_pooling:
         found += [f"{name}_transfer_best" for name in (*data.TRANSFER_TASKS, "avg", "MRPC f1")]
     return found
 
@@ -423,16 +421,16 @@ def _tidied(record: runs.Run) -> runs.Run:
 
 def _new_encoder(wanted: Recipe, seed: int) -> Encoder:
     return Encoder.load(
-        model_path(wanted.backbone),
-        pooling=wanted.pooling,
-        head=wanted.head,
-        eval_pooling=wanted.eval_pooling,
-        eval_head=wanted.eval_head,
-        dropout=wanted.dropout,
+        model_path(wanted.encoder.backbone),
+        pooling=wanted.encoder.pooling,
+        head=wanted.head.kind,
+        eval_pooling=wanted.evaluation.pooling,
+        eval_head=wanted.evaluation.head,
+        dropout=wanted.encoder.dropout,
         seed=seed,
-        lora_rank=wanted.lora_rank,
-        head_init=wanted.head_init,
-        head_per_view=wanted.head_per_view,
+        lora_rank=wanted.encoder.lora_rank,
+        head_init=wanted.head.init,
+        head_per_view=wanted.head.per_view,
     )
 
 
@@ -440,8 +438,8 @@ def _feed(wanted, chosen, sentences, encoder, seed, data_dir, progress) -> Feed:
     """The batches of the run: its text with the positives and hard negatives that the recipe asks
     for."""
     texts = rewritten(wanted, sentences, seed)
-    aligned = texts[wanted.rule] if wanted.positive == "sda" else None
-    if wanted.positive == "file":
+    aligned = texts[wanted.positive.rule] if wanted.positive.kind == "sda" else None
+    if wanted.positive.kind == "file":
         aligned = positives_of(wanted, chosen, data_dir)
     negated = texts.get("negation")
     tokenizer = encoder.tokenizer
@@ -467,17 +465,11 @@ def _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev) -> dict[st
     else:
         encoder.load_trained_state(result.best_state)
         metrics.update(score("best", result.best_score))
-    if wanted.transfer_pooling:
-        encode = encode_as(
-            encoder,
-            replace(wanted, whiten=False),
-            scoring,
-            wanted.transfer_pooling,
-            wanted.test_max_length,
-        )
-        metrics.update(
-            {f"{k}_transfer_best": v for k, v in transfer.transfer7(encode, data_dir).items()}
-        )
+    if pooling := wanted.evaluation.transfer_pooling:
+        plain = wanted.changed(whiten=False)
+        encode = encode_as(encoder, plain, scoring, pooling, wanted.evaluation.test_max_length)
+        found = transfer.transfer7(encode, data_dir)
+        metrics.update({f"{name}_transfer_best": value for name, value in found.items()})
     if result.best_state is not None:
         tail = result.history[-min(10, len(result.history)) :]
         metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))

@@ -72,15 +72,15 @@ class Forward:
         precision: str = "fp32",
         compiled: bool = False,
     ):
-        if recipe.chunk_size and group.size > 1:
+        if recipe.batches.chunk_size and group.size > 1:
             raise ValueError("chunk_size works in one process only: set chunk_size=0")
         self.group = group
         self.seed = seed
         self.precision = precision
-        self.chunk_size = recipe.chunk_size
-        named = ((recipe.view1, recipe.rate1), (recipe.view2, recipe.rate2))
-        in_use = any(name != "none" for name, _ in named)
-        self.views = EmbeddingViews(encoder.backbone, named) if in_use else None
+        self.chunk_size = recipe.batches.chunk_size
+        self.views: EmbeddingViews | None = None
+        if recipe.views.in_use:
+            self.views = EmbeddingViews(encoder.backbone, recipe.views.named)
         self.model: Callable[..., Tensor] = group.prepare(encoder)
         if compiled:
             self.model = torch.compile(self.model, dynamic=True)

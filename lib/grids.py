@@ -7,7 +7,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,12 @@ from lib.augment import sda
 from lib.distributed import is_main_process
 from lib.evaluate.statistics import mean_sd
 from lib.profiles import profile
-from lib.recipes import Recipe, recipe
+from lib.recipes import FIELDS, recipe
 
 _PAPER_RECIPE = re.compile(r"paper_(.+?)(?:_bert|_roberta|_zh)?(?:_una)?")
 _OF_THE_PAPER = {"model", "positive_file", "epochs"}
 _REAL_DATA = {"corpus", "transfer_pooling"}
-_PARAMETERS = {f.name for f in fields(Recipe)} - {"name", "source", "chunk_size"}
+_PARAMETERS = FIELDS.keys() - {"chunk_size"}
 _PARAMETERS |= {"profile", "recipe", "max_steps", "corpus"}
 
 
@@ -133,18 +133,17 @@ def _smaller(cell: Cell, profile_name: str) -> Cell | None:
     paper, own = recipe(name), recipe(f"mini_{match[1]}")
     given = {key: value for key, value in cell.set.items() if key not in _OF_THE_PAPER}
     given["method"] = match[1]
-    if given.get("positive", own.positive) == "file":
+    if given.get("positive", own.positive.kind) == "file":
         if profile_name != "mini":
             return None
         given |= (
-            {} if own.positive_file else {"positive_file": recipe("mini_paraphrase").positive_file}
+            {} if own.positive.file else {"positive_file": recipe("mini_paraphrase").positive.file}
         )
     if profile_name == "small" and str(given.get("positive")).endswith("_synonyms"):
-        given.setdefault("synonyms", paper.synonyms)
-    for key in {"lr", "radius"} & set(given):
-        given[key] = float(
-            f"{float(str(given[key])) * getattr(own, key) / getattr(paper, key):.6g}"
-        )
+        given.setdefault("synonyms", paper.positive.synonyms)
+    for key in {"lr", "radius"} & given.keys():
+        ours, theirs = own.values()[key], paper.values()[key]
+        given[key] = float(f"{float(str(given[key])) * ours / theirs:.6g}")
     return replace(cell, set={**given, **cell.smaller})
 
 

@@ -143,15 +143,16 @@ def positives_path(wanted: Recipe) -> Path:
         ValueError: the recipe names none.
         FileNotFoundError: it is not there.
     """
-    if not wanted.positive_file:
+    own = wanted.positive
+    if not own.file:
         raise ValueError(
             "positive='file' needs positive_file, a text aligned with the training text line by"
             " line"
         )
-    path = Path(model_path(wanted.positive_file))
+    path = Path(model_path(own.file))
     if not path.is_file():
         raise FileNotFoundError(
-            f"positive_file: no file {wanted.positive_file}: `python -m lib augment` writes one"
+            f"positive_file: no file {own.file}: `python -m lib augment` writes one"
         )
     return path
 
@@ -234,20 +235,21 @@ def of_run(
         lacking: hashes that are left out, for a run that did not record them: `synonyms` of
             WordNet, `english`.
     """
-    params, hashes = of_method(chosen, sentences, model_path(wanted.backbone), data_dir)
+    params, hashes = of_method(chosen, sentences, model_path(wanted.encoder.backbone), data_dir)
     params |= {"max_steps": steps, "precision": precision, "scoring": scoring, **parameters(wanted)}
-    if wanted.transfer_pooling:
+    if wanted.evaluation.transfer_pooling:
         hashes["transfer"] = transfer_hash(data_dir)
     if steps == 0:
         return params, hashes
     if "positive_file" in params:
         hashes["positive_file"] = files.sha256(positives_path(wanted))
-    if "synonyms" in params and not (wanted.synonyms == "wordnet" and "synonyms" in lacking):
-        hashes["synonyms"] = synonyms_hash(wanted.synonyms)
+    synonyms = wanted.positive.synonyms
+    if "synonyms" in params and not (synonyms == "wordnet" and "synonyms" in lacking):
+        hashes["synonyms"] = synonyms_hash(synonyms)
     if "parser" in params:
         hashes |= {
             name: value
-            for name, value in rules_hashes(wanted.parser).items()
+            for name, value in rules_hashes(wanted.positive.parser).items()
             if name not in lacking
         }
     return params, hashes

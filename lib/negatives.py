@@ -1,7 +1,8 @@
 """Where hard negatives come from: `NEGATIVES` maps a recipe's name to what makes them of a text.
 
-A maker takes `(sentences, recipe, tokenizer, seed, more, negated)`. It returns a function of the
-rows of a batch and the step, which gives ids and mask (n, t), one negative for each row.
+A maker takes `(sentences, recipe, tokenizer, seed)` and, by name, what it needs of `more` and
+`negated`. It returns a function of the rows of a batch and the step, which gives ids and mask
+(n, t), one negative for each row.
 """
 
 import math
@@ -36,9 +37,10 @@ def make_negatives(
     Raises:
         ValueError: `negated` is missing or has another number of lines.
     """
-    if recipe.negative == "none":
+    if not recipe.negative.in_use:
         return None
-    return NEGATIVES[recipe.negative](sentences, recipe, tokenizer, seed, more, negated)
+    maker = NEGATIVES[recipe.negative.kind]
+    return maker(sentences, recipe, tokenizer, seed, more=more, negated=negated)
 
 
 class UnaNegatives:
@@ -50,7 +52,6 @@ class UnaNegatives:
         recipe: β, r, the two ways to draw and `max_length`.
         seed: of the draws.
         more: further text that the TF-IDF model is fitted on, e.g. the paraphrases.
-        negated: of no use here.
 
     Source: Shu & Lampos 2024 (UNA), Algorithm 1.
     """
@@ -62,20 +63,22 @@ class UnaNegatives:
         tokenizer,
         seed: int = 0,
         more: Sequence[str] = (),
-        negated: Sequence[str] | None = None,
+        **_: object,
     ):
+        own = recipe.negative
         self.model = TfidfModel.fit(chain(sentences, more))
         self.terms = self.model.encode(sentences)
-        radius = recipe.radius * (len(self.model.terms) if 0 < recipe.radius < 1 else 1)
+        radius = own.radius * len(self.model.terms) if own.radius < 1 else own.radius
         self.una = UNA(
             self.model,
-            recipe.beta,
+            own.beta,
             math.ceil(radius),
-            select=recipe.negative_select,
-            replace=recipe.negative_replace,
+            select=own.select,
+            replace=own.replace,
             seed=seed,
         )
-        self.tokenizer, self.max_length = tokenizer, recipe.max_length
+        self.tokenizer = tokenizer
+        self.max_length = recipe.batches.max_length
 
     def __call__(self, rows: np.ndarray, step: int) -> tuple[Tensor, Tensor]:
         """Ids and mask `(n, t)` of the negatives of the sentences `rows`, padded at the right."""
@@ -92,8 +95,8 @@ def negations(
     recipe: Recipe,
     tokenizer,
     seed: int = 0,
-    more: Sequence[str] = (),
     negated: Sequence[str] | None = None,
+    **_: object,
 ) -> Negatives:
     """SDA's hard negatives: line i of `negated`, the same in every step.
 
@@ -104,7 +107,7 @@ def negations(
         raise ValueError(
             f"negative='sda' needs one negation for each of {len(sentences):,} sentences"
         )
-    table = tokenise(negated, tokenizer, recipe.max_length, progress=False)
+    table = tokenise(negated, tokenizer, recipe.batches.max_length, progress=False)
     return lambda rows, step: table[rows]
 
 

@@ -51,32 +51,34 @@ class Objective:
     """
 
     def __init__(self, recipe: Recipe, seed: int = 42):
-        self.recipe, self.seed = recipe, seed
-        self.negative_encodings = 2 if recipe.negative_mode == "doubled" else 1
-        self._loss = LOSSES[recipe.loss]
+        self.objective = recipe.objective
+        self.negative = recipe.negative
+        self.views = recipe.views
+        self.seed = seed
+        self.negative_encodings = 2 if recipe.negative.mode == "doubled" else 1
+        self._loss = LOSSES[recipe.objective.loss]
 
     def __call__(self, z: Mapping[str, Tensor], step: int = 0) -> Tensor:
         """Loss, a scalar, of embeddings (n, d) of each role of `Batch.sizes`."""
-        recipe = self.recipe
+        temperature = self.objective.temperature
         anchor = z["anchor"]
         positive = self._augmented(z.get("positive", anchor), step)
         if "negative" not in z:
-            loss = self._loss(anchor, positive, recipe.temperature)
-        elif recipe.negative_mode == "doubled":
+            loss = self._loss(anchor, positive, temperature)
+        elif self.negative.mode == "doubled":
             anchors = torch.cat([anchor, z["negative"]])
             positives = torch.cat([positive, z["negative_again"]])
-            loss = self._loss(anchors, positives, recipe.temperature)
-        elif recipe.negative_mode == "margin":
-            loss = losses.margin_info_nce(
-                anchor, positive, z["negative"], recipe.temperature, recipe.delta
-            )
+            loss = self._loss(anchors, positives, temperature)
+        elif self.negative.mode == "margin":
+            delta = self.negative.delta
+            loss = losses.margin_info_nce(anchor, positive, z["negative"], temperature, delta)
         else:
-            loss = self._loss(anchor, positive, recipe.temperature, z["negative"])
-        return recipe.loss_weight * loss
+            loss = self._loss(anchor, positive, temperature, z["negative"])
+        return self.objective.weight * loss
 
     def _augmented(self, positive: Tensor, step: int) -> Tensor:
-        if self.recipe.representation == "none":
+        if self.views.representation == "none":
             return positive
-        change = REPRESENTATIONS[self.recipe.representation]
+        change = REPRESENTATIONS[self.views.representation]
         generator = step_generator(self.seed, step, positive.device)
-        return change(positive, self.recipe.representation_strength, generator)
+        return change(positive, self.views.strength, generator)

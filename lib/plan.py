@@ -58,19 +58,20 @@ def missing(
         lambda: data.sts_tasks(data_dir) if chosen.test == "sts7" else None,
         lambda: (
             [data.transfer(name, data_dir) for name in data.TRANSFER_TASKS]
-            if wanted.transfer_pooling
+            if wanted.evaluation.transfer_pooling
             else None
         ),
-        lambda: _config(experiment.model_path(wanted.backbone)),
+        lambda: _config(experiment.model_path(wanted.encoder.backbone)),
     ]
     if steps != 0:
         checks.append(lambda: _sentences(chosen, data_dir))
-        if wanted.positive == "file":
-            checks.append(lambda: _file(experiment.model_path(wanted.positive_file)))
-        if "sda" in (wanted.positive, wanted.negative):
-            checks.append(lambda: _pipeline(experiment.model_path(wanted.parser)))
-        if wanted.positive.endswith("_synonyms"):
-            checks.append(lambda: eda.load_synonyms(experiment.model_path(wanted.synonyms)))
+        if wanted.positive.kind == "file":
+            checks.append(lambda: _file(experiment.model_path(wanted.positive.file)))
+        if "sda" in (wanted.positive.kind, wanted.negative.kind):
+            checks.append(lambda: _pipeline(experiment.model_path(wanted.positive.parser)))
+        if wanted.positive.kind.endswith("_synonyms"):
+            synonyms = experiment.model_path(wanted.positive.synonyms)
+            checks.append(lambda: eda.load_synonyms(synonyms))
     found = []
     for check in checks:
         try:
@@ -91,29 +92,30 @@ def cost(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | Non
     Activations are counted as 34 bytes a token, layer and dimension in bf16 (Korthikanti et al.
     2022, eq. 1, without the attention matrix), twice that in fp32, which is what is assumed here.
     """
-    model = experiment.model_path(wanted.backbone)
+    batches = wanted.batches
+    model = experiment.model_path(wanted.encoder.backbone)
     config = _config(model)
     total, inner = parameters(model)
     sentences = _sentences(chosen, data_dir) if steps != 0 else ()
     if steps is None:
-        full, rest = divmod(len(sentences), wanted.batch_size)
-        steps = (full if wanted.drop_last or not rest else full + 1) * wanted.epochs
+        full, rest = divmod(len(sentences), batches.size)
+        steps = (full if batches.drop_last or not rest else full + 1) * batches.epochs
     lengths = _lengths(sentences[:SAMPLE], wanted, model)
     tokens = sum(lengths) / len(lengths)
-    views = 1.0 if wanted.positive == "identical" else 2.0
+    views = 2.0 if wanted.positive.encodes_twice else 1.0
     most = views
-    if wanted.negative != "none":
-        more = 2.0 if wanted.negative_mode == "doubled" else 1.0
-        views, most = views + more / wanted.every, views + more
-    evaluations = steps // wanted.eval_every + 1
+    if wanted.negative.in_use:
+        more = 2.0 if wanted.negative.mode == "doubled" else 1.0
+        views, most = views + more / wanted.negative.every, views + more
+    evaluations = steps // wanted.evaluation.every + 1
     read = evaluations * DEV_SENTENCES[chosen.dev] + 2 * TEST_SENTENCES[chosen.test]
-    operations, kept = 6.0, wanted.batch_size * most
+    operations, kept = 6.0, batches.size * most
     weights = 16.0 * total
-    if wanted.lora_rank:
-        operations, weights = 4.0, 4.0 * total + 16.0 * adapters(model, wanted.lora_rank)
-    if wanted.chunk_size:
-        operations, kept = operations + 2.0, min(kept, wanted.chunk_size)
-    flops = inner * tokens * (operations * steps * wanted.batch_size * views + 2.0 * read)
+    if wanted.encoder.lora_rank:
+        operations, weights = 4.0, 4.0 * total + 16.0 * adapters(model, wanted.encoder.lora_rank)
+    if batches.chunk_size:
+        operations, kept = operations + 2.0, min(kept, batches.chunk_size)
+    flops = inner * tokens * (operations * steps * batches.size * views + 2.0 * read)
     activations = 68.0 * kept * max(lengths) * config.hidden_size * config.num_hidden_layers
     return Cost(steps, total, (weights + activations) / 2**30, flops)
 
@@ -250,9 +252,9 @@ def _lengths(sentences: Iterable[str], wanted: Recipe, model: str) -> list[int]:
     """Tokens of training sentences; the most there can be where there is no text."""
     texts = list(sentences)
     if not texts:
-        return [wanted.max_length]
+        return [wanted.batches.max_length]
     tokenizer = read_tokenizer(model, local_files_only=_without_network(model))
-    rows = tokenizer(texts, truncation=True, max_length=wanted.max_length)["input_ids"]
+    rows = tokenizer(texts, truncation=True, max_length=wanted.batches.max_length)["input_ids"]
     return [len(row) for row in rows]
 
 

@@ -29,29 +29,28 @@ def make_views(
         ValueError: `aligned` is missing or has another number of lines; or `positive="mask"` and
             the tokenizer has no mask token.
     """
-    if recipe.positive == "mask" and tokenizer.mask_token is None:
+    own = recipe.positive
+    if own.kind == "mask" and tokenizer.mask_token is None:
         raise ValueError(
             "positive='mask' needs a tokenizer with a mask token, which this model's does not have:"
             " choose another augmentation, e.g. 'delete'"
         )
-    rows_of = partial(
-        tokenise, tokenizer=tokenizer, max_length=recipe.max_length, progress=progress
-    )
+    length = recipe.batches.max_length
+    rows_of = partial(tokenise, tokenizer=tokenizer, max_length=length, progress=progress)
     first = rows_of(sentences)
-    if recipe.positive == "identical":
+    if own.kind == "identical":
         return [first]
-    if recipe.positive == "dropout":
+    if own.kind == "dropout":
         return [first, first]
-    if recipe.positive in ("file", "sda"):
+    if own.kind in ("file", "sda"):
         if aligned is None or len(aligned) != len(sentences):
-            found = "none was given" if aligned is None else f"{len(aligned):,} lines"
-            need = (
-                f"positive={recipe.positive!r} needs one line for each of {len(sentences):,}"
-                " sentences"
+            given = "none was given" if aligned is None else f"{len(aligned):,} lines"
+            raise ValueError(
+                f"positive={own.kind!r} needs one line for each of {len(sentences):,} sentences:"
+                f" {given}"
             )
-            raise ValueError(f"{need}: {found}")
         return [first, rows_of(aligned)]
-    changed = augment(recipe.positive, sentences, recipe.positive_rate, seed, recipe.synonyms)
-    if recipe.positive == "mask":
+    changed = augment(own.kind, sentences, own.rate, seed, own.synonyms)
+    if own.kind == "mask":
         changed = [s.replace(MASK_TOKEN, tokenizer.mask_token) for s in changed]
     return [first, rows_of(changed)]

@@ -3,7 +3,7 @@ bit."""
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -65,7 +65,7 @@ class State:
         settings: Mapping[str, object],
     ):
         self.encoder, self.optimizer, self.group, self.out = encoder, optimizer, group, out
-        self.seed, self.patience = feed.seed, feed.recipe.patience
+        self.seed, self.patience = feed.seed, feed.recipe.evaluation.patience
         self.result = Result()
         self.stale = 0
         torch.manual_seed(dropout_seed(feed.seed, group.rank))
@@ -194,9 +194,8 @@ def identity_of(encoder: Encoder, feed: Feed, **options: object) -> dict:
     Args:
         options: what is not in the feed, such as the number of steps and the precision.
     """
-    recipe = asdict(feed.recipe)
-    for name in ("name", "source", "chunk_size"):
-        del recipe[name]
+    recipe = feed.recipe.values()
+    del recipe["chunk_size"]
     text = [part for view in feed.views for part in (view.ids, view.offsets, str(view.pad_id))]
     some = np.arange(min(256, len(feed.views[0])))
     weights = [part for item in encoder.state_dict().items() for part in item]

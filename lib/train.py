@@ -18,7 +18,8 @@ from lib.encoder import Encoder
 from lib.forward import Forward
 from lib.objective import Objective
 from lib.optimizer import learning_rate, make_optimizer, set_learning_rate
-from lib.recipes import Recipe, check_whole_number
+from lib.recipes import Recipe
+from lib.settings import check_whole_number
 from lib.state import Dev, Result, State, dropout_seed, is_better
 
 __all__ = ["Result", "discard_checkpoint", "dropout_seed", "evaluates_after", "fit", "is_better"]
@@ -90,8 +91,8 @@ def fit(
             z = forward(batch, step)  # role → (N, d): every process sees the rows of all
             loss = objective(z, step)
             group.backward(loss)
-            if recipe.grad_clip:
-                torch.nn.utils.clip_grad_norm_(encoder.parameters(), recipe.grad_clip)
+            if clip := recipe.optimiser.grad_clip:
+                torch.nn.utils.clip_grad_norm_(encoder.parameters(), clip)
             optimizer.step()
             optimizer.zero_grad()
             monitor.add(step, loss, z, lr)
@@ -111,8 +112,8 @@ def fit(
 def _schedule(feed: Feed, max_steps: int | None, eval_every: int | None) -> tuple[int, int]:
     """Steps of the training and steps between dev scores, the recipe's where none are given."""
     check_whole_number("seed", feed.seed, 0)
-    total = feed.recipe.epochs * len(feed) if max_steps is None else max_steps
-    every = feed.recipe.eval_every if eval_every is None else eval_every
+    total = feed.recipe.batches.epochs * len(feed) if max_steps is None else max_steps
+    every = feed.recipe.evaluation.every if eval_every is None else eval_every
     check_whole_number("max_steps", total, 0)
     check_whole_number("eval_every", every, 1)
     return total, every
@@ -127,8 +128,8 @@ def evaluates_after(steps: int, total: int, epoch: int, recipe: Recipe, eval_eve
         >>> [s for s in range(1, 8) if evaluates_after(s, 7, 100, recipe("mini_simcse"), 3)]
         [3, 6, 7]
     """
-    counted = (steps - 1) % epoch + 1 if recipe.eval_restarts else steps
-    epoch_ends = recipe.eval_at_epoch_ends and steps % epoch == 0
+    counted = (steps - 1) % epoch + 1 if recipe.evaluation.restarts else steps
+    epoch_ends = recipe.evaluation.at_epoch_ends and steps % epoch == 0
     return counted % eval_every == 0 or epoch_ends or steps == total
 
 
@@ -170,8 +171,8 @@ class Monitor:
             if not math.isfinite(value):
                 raise FloatingPointError(
                     f"the loss is {value} at step {step + 1} (lr {lr:.1e}, temperature"
-                    f" {self.recipe.temperature}): lower the learning rate, raise the temperature,"
-                    " or use precision='fp32'"
+                    f" {self.recipe.objective.temperature}): lower the learning rate, raise the"
+                    " temperature, or use precision='fp32'"
                 )
             entry = {
                 "step": step + 1,

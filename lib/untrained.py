@@ -64,7 +64,7 @@ def record(
 
 
 def _model(chosen: Profile) -> str:
-    return identity.model_path(chosen.model or recipe(f"{chosen.recipes}_simcse").backbone)
+    return identity.model_path(chosen.model or recipe(f"{chosen.recipes}_simcse").encoder.backbone)
 
 
 def _begun(

@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from tiny import tiny_encoder, tiny_recipe, tiny_sentences
 
-from lib import recipes, train
+from lib import train
 from lib.augment import AUGMENTATIONS
 from lib.batches import Feed
 from lib.negatives import NEGATIVES
+from lib.recipes import FIELDS
 from lib.tokens import tokenise
 
 SENTENCES = tiny_sentences(32)
@@ -19,9 +20,11 @@ def backwards(words: list[str], rate: float, rng: np.random.Generator) -> list[s
     return words[::-1]
 
 
-def next_line(sentences, recipe, tokenizer, seed=0, more=(), negated=None):
+def next_line(sentences, recipe, tokenizer, seed=0, **_):
     """The sentence that follows in the text."""
-    table = tokenise([*sentences[1:], sentences[0]], tokenizer, recipe.max_length, progress=False)
+    table = tokenise(
+        [*sentences[1:], sentences[0]], tokenizer, recipe.batches.max_length, progress=False
+    )
     return lambda rows, step: table[rows]
 
 
@@ -37,7 +40,9 @@ def two_methods(monkeypatch):
     monkeypatch.setitem(AUGMENTATIONS, "backwards", backwards)
     monkeypatch.setitem(NEGATIVES, "next_line", next_line)
     for field, name in (("positive", "backwards"), ("negative", "next_line")):
-        monkeypatch.setitem(recipes.CHOICES, field, (*recipes.CHOICES[field], name))
+        declared = FIELDS[field].declared
+        choices = (*declared.metadata["choices"], name)
+        monkeypatch.setattr(declared, "metadata", {**declared.metadata, "choices": choices})
 
 
 @pytest.mark.parametrize("mode", ["doubled", "extra", "margin"])
@@ -45,7 +50,7 @@ def test_a_new_positive_and_a_new_negative_train_without_another_line(two_method
     recipe = tiny_recipe(
         positive="backwards", negative="next_line", negative_mode=mode, every=1, max_length=32
     )
-    encoder = tiny_encoder(tmp_path, pooling=recipe.pooling, head=recipe.head)
+    encoder = tiny_encoder(tmp_path, pooling=recipe.encoder.pooling, head=recipe.head.kind)
     feed = Feed.of(SENTENCES, recipe, encoder.tokenizer, seed=1)
     batch = feed.batch(0)
     parts = dict(zip(batch.sizes, batch.ids.split(list(batch.sizes.values())), strict=True))

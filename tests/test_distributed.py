@@ -34,8 +34,8 @@ sentences = tiny_sentences(48)
 out.mkdir(parents=True, exist_ok=True)
 
 def load(recipe):
-    view = {"head_per_view": recipe.head_per_view}
-    return Encoder.load(base, pooling="cls", head=recipe.head, eval_pooling="mean", dropout=0.0, **view)
+    view = {"head_per_view": recipe.head.per_view}
+    return Encoder.load(base, pooling="cls", head=recipe.head.kind, eval_pooling="mean", dropout=0.0, **view)
 
 def gradients(name, objective, **changes):
     recipe = tiny_recipe(dropout=0.0, **changes)
@@ -102,7 +102,7 @@ from lib.positives import make_views
 torch.set_num_threads(1)
 base, out, killed_at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 recipe = tiny_recipe(dropout=0.1, lr=1e-3)
-encoder = Encoder.load(base, pooling="cls", head=recipe.head, eval_pooling="mean", dropout=recipe.dropout)
+encoder = Encoder.load(base, pooling="cls", head=recipe.head.kind, eval_pooling="mean", dropout=recipe.encoder.dropout)
 scored = []
 
 def dev(encoder):

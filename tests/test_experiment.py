@@ -250,7 +250,7 @@ def test_a_parameter_given_explicitly_wins(tiny, trained, tmp_path):
     params = json.loads((record.folder / "params.json").read_text())
     assert (
         params["backbone"] == str(tmp_path / "other")
-        and params["temperature"] == recipes.recipe("mini_simcse").temperature
+        and params["temperature"] == recipes.recipe("mini_simcse").objective.temperature
     )
     assert (
         params["batch_size"] == 4
@@ -270,16 +270,17 @@ def test_resolve_follows_the_profile_and_the_explicit_parameters():
     chosen, wanted, steps = resolve("mini", "simcse")
     assert (chosen.name, wanted.name, steps) == ("mini", "mini_simcse", PROFILES["mini"].max_steps)
     assert (
-        wanted.backbone == str(paths.MINI_BERT) and wanted.eval_every == PROFILES["mini"].eval_every
+        wanted.encoder.backbone == str(paths.MINI_BERT)
+        and wanted.evaluation.every == PROFILES["mini"].eval_every
     )
     assert (
         resolve("mini", "simcse", max_steps=0)[2] == 0
         and resolve("mini", "simcse", max_steps=7)[2] == 7
     )
-    assert resolve("mini", "simcse", eval_every=9)[1].eval_every == 9
-    assert resolve("mini", "simcse", model="some/model")[1].backbone == "some/model"
-    assert resolve("mini", "simcse", lr=None)[1].lr == recipe("mini_simcse").lr
-    assert resolve("mini", "paper_simcse_bert")[1].temperature == 0.05
+    assert resolve("mini", "simcse", eval_every=9)[1].evaluation.every == 9
+    assert resolve("mini", "simcse", model="some/model")[1].encoder.backbone == "some/model"
+    assert resolve("mini", "simcse", lr=None)[1].optimiser.lr == recipe("mini_simcse").optimiser.lr
+    assert resolve("mini", "paper_simcse_bert")[1].objective.temperature == 0.05
     with pytest.raises(ValueError, match="did you mean 'temperature'"):
         resolve("mini", "simcse", temprature=1.0)
     with pytest.raises(ValueError, match="unknown profile 'large'"):
@@ -300,8 +301,8 @@ def test_resolve_follows_the_profile_and_the_explicit_parameters():
 )
 def test_resolve_at_full_picks_the_papers_recipe(method, model, name, backbone):
     _, wanted, steps = resolve("full", method, model)
-    assert (wanted.name, wanted.backbone, steps) == (name, backbone, None)
-    assert wanted.eval_every == RECIPES[name].eval_every
+    assert (wanted.name, wanted.encoder.backbone, steps) == (name, backbone, None)
+    assert wanted.evaluation.every == RECIPES[name].evaluation.every
 
 
 def test_model_path_finds_the_projects_folders_from_anywhere(tmp_path, monkeypatch):
@@ -325,7 +326,10 @@ def test_every_profile_and_recipe_is_named_by_its_key():
         p.name == key and p.dev in ("mini", "stsb", "cnsd") for key, p in profiles.PROFILES.items()
     )
     assert all(r.name == key and r.source for key, r in recipes.RECIPES.items())
-    assert all(0 < r.temperature < 1 and r.loss in LOSSES for r in recipes.RECIPES.values())
+    assert all(
+        0 < r.objective.temperature < 1 and r.objective.loss in LOSSES
+        for r in recipes.RECIPES.values()
+    )
 
 
 def test_the_training_text_is_a_parameter(tiny, tmp_path):
@@ -637,12 +641,12 @@ def test_the_recipe_reaches_the_encoder_and_the_training(given, monkeypatch, aut
         name: value for name, value in fields.items() if name != "dropout"
     }
     assert new.encoder.backbone.config.hidden_dropout_prob == 0.25
-    assert (new.max_steps, new.recipe.eval_every, new.recipe.temperature, len(new.views[0])) == (
-        5,
-        2,
-        0.5,
-        40,
-    )
+    assert (
+        new.max_steps,
+        new.recipe.evaluation.every,
+        new.recipe.objective.temperature,
+        len(new.views[0]),
+    ) == (5, 2, 0.5, 40)
     assert (
         new.precision == auto_precision
         and new.out.name.startswith("mini_simcse-")

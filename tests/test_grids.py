@@ -105,14 +105,14 @@ def test_every_table_has_a_smaller_version(path, size) -> None:
         assert set(cell.set) <= set(known)
         chosen, wanted, _ = experiment.resolve(size, **cell.set)
         shipped = {paths.MINI_BERT, *paths.SIBLINGS.values()}
-        assert paths.ROOT / wanted.backbone in shipped or (
-            grid.profile == "small" and "MiniLM" in wanted.backbone
+        assert paths.ROOT / wanted.encoder.backbone in shipped or (
+            grid.profile == "small" and "MiniLM" in wanted.encoder.backbone
         )
         assert wanted.name.startswith("mini_")
         assert (
             size == "small"
-            or not wanted.positive_file
-            or (paths.ROOT / wanted.positive_file).is_file()
+            or not wanted.positive.file
+            or (paths.ROOT / wanted.positive.file).is_file()
         )
         assert smaller.metric.startswith(
             (f"{chosen.dev}_dev", f"{chosen.test}_test", "avg_transfer")
@@ -142,14 +142,14 @@ def test_backbones_keep_their_recipe_and_change_their_model() -> None:
     full = {
         c.row: experiment.resolve("full", **c.set)[1] for c in grids.read("backbones_table_1").cells
     }
-    assert {r.lr for r in full.values()} == {1e-5} and {r.temperature for r in full.values()} == {
-        0.05
-    }
-    assert {row for row, r in full.items() if r.batch_size == 512} == {
+    assert {r.optimiser.lr for r in full.values()} == {1e-5} and {
+        r.objective.temperature for r in full.values()
+    } == {0.05}
+    assert {row for row, r in full.items() if r.batches.size == 512} == {
         "roberta_base",
         "roberta_large",
     }
-    assert {row for row, r in full.items() if r.pooling == "last_token"} == {
+    assert {row for row, r in full.items() if r.encoder.pooling == "last_token"} == {
         "gemma_7b",
         "llama2_7b",
     }
@@ -158,8 +158,10 @@ def test_backbones_keep_their_recipe_and_change_their_model() -> None:
         for c in grids.read("backbones_table_1").at("small").cells
     }
     assert set(small) == {"albert_base", "bert_base", "bert_large", "llama2_7b", "roberta_base"}
-    assert {(r.lr, r.batch_size, r.lora_rank) for r in small.values()} == {(0.000166667, 128, 0)}
-    assert len({r.backbone for r in small.values()}) == 5
+    assert {(r.optimiser.lr, r.batches.size, r.encoder.lora_rank) for r in small.values()} == {
+        (0.000166667, 128, 0)
+    }
+    assert len({r.encoder.backbone for r in small.values()}) == 5
 
 
 def test_an_untrained_encoder_has_no_seed() -> None:
@@ -239,7 +241,7 @@ def recorded(grid: grids.Grid, scores: dict[str, dict[int, float]]) -> pd.DataFr
             }
             row |= {
                 **wanted.parameters(),
-                "backbone": experiment.portable(wanted.backbone),
+                "backbone": experiment.portable(wanted.encoder.backbone),
                 grid.metric: score,
             }
             rows.append(row)

@@ -16,7 +16,11 @@ SENTENCES = tiny_sentences(24)
 
 def trained(folder, recipe, steps=4, **options):
     encoder = tiny_encoder(
-        folder, pooling=recipe.pooling, head=recipe.head, dropout=recipe.dropout, **options
+        folder,
+        pooling=recipe.encoder.pooling,
+        head=recipe.head.kind,
+        dropout=recipe.encoder.dropout,
+        **options,
     )
     views = make_views(SENTENCES, recipe, encoder.tokenizer, seed=0)
     return encoder, fit(encoder, views, recipe, max_steps=steps, device="cpu", precision="fp32")
@@ -135,7 +139,11 @@ def test_an_interrupted_training_goes_on(tmp_path) -> None:
     views = make_views(SENTENCES, recipe, whole.tokenizer, seed=0)
     options = {"device": "cpu", "precision": "fp32", "out": tmp_path / "run"}
     first = tiny_encoder(
-        tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2
+        tmp_path / "bert",
+        pooling=recipe.encoder.pooling,
+        head=recipe.head.kind,
+        dropout=0.1,
+        lora_rank=2,
     )
 
     class Stop(Exception):
@@ -150,7 +158,11 @@ def test_an_interrupted_training_goes_on(tmp_path) -> None:
         patch.setattr(Forward, "__call__", stop)
         fit(first, views, recipe, max_steps=4, **options)
     second = tiny_encoder(
-        tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2
+        tmp_path / "bert",
+        pooling=recipe.encoder.pooling,
+        head=recipe.head.kind,
+        dropout=0.1,
+        lora_rank=2,
     )
     fit(second, views, recipe, max_steps=4, **options)
     assert np.array_equal(second.encode(SENTENCES), whole.encode(SENTENCES))

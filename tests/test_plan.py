@@ -99,7 +99,9 @@ def test_memory_of_a_large_model_is_that_of_its_weights_and_more(tmp_path) -> No
     small, large = (plan.cost(chosen, wanted.changed(batch_size=n), 3) for n in (8, 800))
     assert large.gib > small.gib > 16 * small.parameters / 2**30 and large.flops > small.flops
     longest = max(
-        plan._lengths(experiment.sentences_of(chosen)[: plan.SAMPLE], wanted, wanted.backbone)
+        plan._lengths(
+            experiment.sentences_of(chosen)[: plan.SAMPLE], wanted, wanted.encoder.backbone
+        )
     )
     by_hand = (16 * small.parameters + 68 * 8 * 2 * longest * 32 * 2) / 2**30
     assert small.gib == pytest.approx(by_hand)

@@ -4,20 +4,24 @@ recorded by."""
 import math
 import subprocess
 import sys
-from dataclasses import fields
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from lib import experiment, grids, paths, recipes
+from lib import experiment, grids, paths, recipes, settings
 from lib.augment import AUGMENTATIONS, embeddings, representations, sda, una
 from lib.negatives import NEGATIVES
 from lib.objective import LOSSES
 from lib.profiles import PROFILES, profile
-from lib.recipes import RECIPES, Recipe, recipe, value_of
+from lib.recipes import FIELDS, PARTS, RECIPES, Recipe, recipe, value_of
 
-TYPES = {field.name: field.type for field in fields(Recipe)}
+TYPES = {name: place.declared.type for name, place in FIELDS.items()}
+CHOICES = {
+    name: place.declared.metadata["choices"]
+    for name, place in FIELDS.items()
+    if "choices" in place.declared.metadata
+}
 NUMBERS = [name for name, kind in TYPES.items() if kind in (int, float)]
 SETTINGS = pd.read_csv(paths.PAPERS / "settings.csv", dtype=str, keep_default_na=False)
 PAPER_RECIPES = [name for name in RECIPES if name.startswith("paper_")]
@@ -69,10 +73,11 @@ def test_numbers_are_taken_as_the_type_that_the_field_has():
         epochs=np.int64(3),
         whiten=np.True_,
     )
-    taken = (chosen.batch_size, chosen.lr, chosen.dropout, chosen.epochs, chosen.whiten)
+    names = ("batch_size", "lr", "dropout", "epochs", "whiten")
+    taken = tuple(chosen.values()[name] for name in names)
     assert taken == (100, 1.0, 0.5, 3, True)
     assert [type(value) for value in taken] == [int, float, float, int, bool]
-    assert recipe("mini_simcse", backbone=paths.MINI_BERT).backbone == str(paths.MINI_BERT)
+    assert recipe("mini_simcse", backbone=paths.MINI_BERT).encoder.backbone == str(paths.MINI_BERT)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +115,7 @@ def test_ranges(name, wrong, right):
         ):
             recipe("mini_simcse").changed(**{name: value})
     for value in right:
-        assert getattr(recipe("mini_simcse").changed(**{name: value}), name) == value
+        assert recipe("mini_simcse").changed(**{name: value}).values()[name] == value
 
 
 @pytest.mark.parametrize("name", ["rate1", "rate2", "positive_rate"])
@@ -123,28 +128,29 @@ def test_rates_are_shares(name):
     for wrong in (-0.1, 1.1, 5):
         with pytest.raises(ValueError, match=f"{name} must be a number, in "):
             recipe("mini_simcse").changed(**{part: value, name: wrong})
-    assert getattr(recipe("mini_simcse").changed(**{part: value, name: 1}), name) == 1.0
+    assert recipe("mini_simcse").changed(**{part: value, name: 1}).values()[name] == 1.0
 
 
 def test_every_number_has_a_range_and_its_default_lies_in_it():
-    assert set(recipes.RANGES) == set(NUMBERS)
+    ranged = [name for name, place in FIELDS.items() if "range" in place.declared.metadata]
+    assert set(ranged) == set(NUMBERS)
     assert Recipe("a", "b").name == "a"
 
 
 def test_the_names_a_field_may_hold_are_those_there_are():
-    known = recipes.CHOICES
+    known = CHOICES
     assert set(known["positive"]) == {"dropout", "identical", "file", "sda", *AUGMENTATIONS}
     assert known["negative"] == ("none", *NEGATIVES)
     assert known["loss"] == tuple(LOSSES)
-    assert known["pooling"] == known["eval_pooling"] == recipes.POOLINGS
-    assert known["also_pooling"] == known["transfer_pooling"] == ("", *recipes.POOLINGS)
+    assert known["pooling"] == known["eval_pooling"] == settings.POOLINGS
+    assert known["also_pooling"] == known["transfer_pooling"] == ("", *settings.POOLINGS)
     assert known["view1"] == known["view2"] == embeddings.VIEWS
     assert known["representation"] == ("none", *representations.REPRESENTATIONS)
     assert (known["negative_select"], known["negative_replace"]) == (una.SELECT, una.REPLACE)
     assert set(known["rule"]) == set(sda.RULES)
 
 
-@pytest.mark.parametrize("name", [*recipes.CHOICES, "head"])
+@pytest.mark.parametrize("name", [*CHOICES, "head"])
 def test_an_unknown_name_is_told_what_there_is(name):
     with pytest.raises(ValueError, match=f"^{name} must be .*got 'tanhh'"):
         recipe("mini_simcse").changed(**{name: "tanhh"})
@@ -214,7 +220,7 @@ def test_fields_that_contradict_each_other(changes, message):
 
 def test_a_rate_goes_with_its_view_unless_it_is_given():
     base = recipe("paper_consert")
-    assert (base.changed(view1="shuffle").rate1, base.changed(view1="dropout").rate1) == (0.0, 0.2)
+    assert tuple(base.changed(view1=v).views.rate1 for v in ("shuffle", "dropout")) == (0.0, 0.2)
     with pytest.raises(ValueError, match="means nothing"):
         base.changed(view1="shuffle", rate1=0.2)
 
@@ -269,17 +275,13 @@ def test_a_wrong_value_stops_a_run_before_anything_is_loaded(tmp_path):
 @pytest.mark.parametrize("name", PAPER_RECIPES)
 def test_a_papers_recipe_is_what_its_paper_and_code_say(name):
     wanted = printed(name)
-    assert {field: getattr(recipe(name), field) for field in wanted} == wanted
+    assert {field: recipe(name).values()[field] for field in wanted} == wanted
 
 
 @pytest.mark.parametrize("name", PAPER_RECIPES)
 def test_nothing_that_a_papers_recipe_uses_is_without_a_source(name):
     chosen = recipe(name)
-    changed = {
-        f.name
-        for f in fields(Recipe)
-        if f.name not in ("name", "source") and getattr(chosen, f.name) != f.default
-    }
+    changed = {n for n, value in chosen.values().items() if value != FIELDS[n].default}
     assert set(printed(name)) == {*chosen.in_use(), *changed}
 
 
@@ -305,7 +307,7 @@ def test_a_papers_table_trains_its_recipe_but_for_what_its_cells_say(name):
     }
     for cell in grids.read(name).cells:
         _, wanted, _ = experiment.resolve(grids.read(name).profile, **cell.set)
-        known = {**own, **printed(wanted.name), **cell.set, "backbone": wanted.backbone}
+        known = {**own, **printed(wanted.name), **cell.set, "backbone": wanted.encoder.backbone}
         off = {"rate1": 0.0, "rate2": 0.0}
         assert {k: v for k, v in wanted.in_use().items() if v != {**off, **known}.get(k)} == {}, (
             cell.row
@@ -317,16 +319,20 @@ def test_tables_whose_rows_were_trained_longer_or_weighted_otherwise():
     for name in ("consert_table_1", "consert_table_6"):
         for cell in grids.read(name).cells:
             of[cell.row] = experiment.resolve("full", **cell.set)[1]
-    epochs = {row: wanted.epochs for row, wanted in of.items() if wanted.positive == "file"}
+    epochs = {
+        row: wanted.batches.epochs for row, wanted in of.items() if wanted.positive.kind == "file"
+    }
     assert epochs == {
         "sentence_aug": 30,
         "projection_head": 100,
         "ours_none": 30,
         "ours_hidden_600": 100,
     }
-    assert {row for row, wanted in of.items() if wanted.loss_weight != 0.15} == {"consert_simsiam"}
-    assert of["consert_simsiam"].loss_weight == 2.0
-    assert all(wanted.head_init == "torch" and wanted.head_per_view for wanted in of.values())
+    assert {row for row, wanted in of.items() if wanted.objective.weight != 0.15} == {
+        "consert_simsiam"
+    }
+    assert of["consert_simsiam"].objective.weight == 2.0
+    assert all(wanted.head.init == "torch" and wanted.head.per_view for wanted in of.values())
 
 
 # --- the course's own sizes -----------------------------------------------------------------------
@@ -384,8 +390,8 @@ def test_mini_recipes_are_made_for_speed_and_keep_their_own_ways():
         "patience": 0,
     }
     for chosen in (r for r in RECIPES.values() if r.name.startswith("mini_")):
-        assert {name: getattr(chosen, name) for name in own} == own, chosen.name
-    assert not any(recipe(name).bucket for name in PAPER_RECIPES)
+        assert {name: chosen.values()[name] for name in own} == own, chosen.name
+    assert not any(recipe(name).batches.bucket for name in PAPER_RECIPES)
 
 
 # --- what a run is recorded by --------------------------------------------------------------------
@@ -395,7 +401,7 @@ def test_what_moves_numbers_is_recorded_and_what_saves_memory_is_not():
     base = recipe("paper_simcse_bert")
     assert base.changed(chunk_size=8).parameters() == base.parameters()
     for field in ("bucket", "bias_correction", "eval_restarts"):
-        assert base.changed(**{field: not getattr(base, field)}).parameters() != base.parameters()
+        assert base.changed(**{field: not base.values()[field]}).parameters() != base.parameters()
     for field in ("dev_max_length", "test_max_length"):
         assert base.changed(**{field: 32}).parameters()[field] == 32
     assert base.changed(head_init="torch").parameters()["head_init"] == "torch"
@@ -412,12 +418,8 @@ def test_show_prints_every_field_in_use():
     assert (shown["bucket"], shown["grad_clip"], shown["dev_max_length"]) == ("False", "0.0", "32")
 
 
-def test_every_field_has_one_part() -> None:
-    names = [name for part in recipes.PARTS.values() for name in part.values()]
-    assert len(names) == len(set(names)) and set(names) == {f.name for f in fields(Recipe)} - {
-        "name",
-        "source",
-    }
+def test_no_two_parts_share_a_name_of_papermill() -> None:
+    assert len(FIELDS) == sum(len(part.declared()) for part in PARTS.values())
 
 
 @pytest.mark.parametrize(
@@ -441,9 +443,9 @@ def test_the_later_base_wins_and_the_recipe_over_all(tmp_path) -> None:
     rows = "x: {source: s, base: [a, b]}\n  y: {source: s, base: [b, a], optimiser: {warmup: 0.5}}"
     (tmp_path / "r.yaml").write_text(f"bases:\n  {bases}\nrecipes:\n  {rows}\n")
     found = recipes._read(tmp_path / "r.yaml")
-    assert (found["x"].lr, found["x"].warmup, found["y"].lr, found["y"].warmup) == (
-        2.0,
-        0.1,
-        1.0,
-        0.5,
-    )
+    assert (
+        found["x"].optimiser.lr,
+        found["x"].optimiser.warmup,
+        found["y"].optimiser.lr,
+        found["y"].optimiser.warmup,
+    ) == (2.0, 0.1, 1.0, 0.5)

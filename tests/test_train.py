@@ -39,12 +39,12 @@ def folder(tmp_path_factory):
 def load(folder, recipe, seed=0) -> Encoder:
     return Encoder.load(
         folder,
-        pooling=recipe.pooling,
-        head=recipe.head,
-        eval_pooling=recipe.eval_pooling,
-        dropout=recipe.dropout,
+        pooling=recipe.encoder.pooling,
+        head=recipe.head.kind,
+        eval_pooling=recipe.evaluation.pooling,
+        dropout=recipe.encoder.dropout,
         seed=seed,
-        lora_rank=recipe.lora_rank,
+        lora_rank=recipe.encoder.lora_rank,
     )
 
 
@@ -133,16 +133,16 @@ def test_two_steps_of_the_loop_are_two_steps_by_hand(folder, clip):
     plain = [p for p in hand.parameters() if p.ndim == 1]
     optimizer = torch.optim.AdamW(
         [{"params": decay, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}],
-        lr=recipe.lr,
+        lr=recipe.optimiser.lr,
         eps=1e-3,
         foreach=False,
     )
     lengths = np.maximum(views[0].lengths, views[1].lengths)
     for step, rows in zip(
-        range(2), BucketBatches(lengths, 8, 7, recipe.bucket).epoch(0), strict=False
+        range(2), BucketBatches(lengths, 8, 7, recipe.batches.bucket).epoch(0), strict=False
     ):
         for group in optimizer.param_groups:
-            group["lr"] = recipe.lr * (1 - step / 2)
+            group["lr"] = recipe.optimiser.lr * (1 - step / 2)
         z1, z2 = (hand(*view[rows]) for view in views)
         loss = info_nce(z1, z2, 0.3)
         optimizer.zero_grad()
@@ -248,11 +248,11 @@ def test_nt_xent_is_the_loss_the_recipe_names(folder):
     encoder = load(folder, recipe)
     views = make_views(SENTENCES, recipe, encoder.tokenizer)
     rows = BucketBatches(
-        np.maximum(views[0].lengths, views[1].lengths), 8, 42, recipe.bucket
+        np.maximum(views[0].lengths, views[1].lengths), 8, 42, recipe.batches.bucket
     ).epoch(0)[0]
     with torch.no_grad():
         z = encode_views(encoder.train(), views, rows, torch.device("cpu"))
-        expected = losses.nt_xent(*z, recipe.temperature).item()
+        expected = losses.nt_xent(*z, recipe.objective.temperature).item()
     result = fit(encoder, views, recipe, max_steps=1, device="cpu", precision="fp32")
     assert result.history[0]["loss"] == pytest.approx(expected, abs=1e-5)
 
@@ -466,7 +466,7 @@ def test_batches_are_those_of_the_recipe(folder, bucket):
     for rows, row in zip(
         BucketBatches(lengths, 8, 42, bucket).epoch(0), result.history, strict=False
     ):
-        loss = info_nce(*(encoder(*view[rows]) for view in views), recipe.temperature)
+        loss = info_nce(*(encoder(*view[rows]) for view in views), recipe.objective.temperature)
         assert row["loss"] == pytest.approx(loss.item(), abs=1e-5)
 
 
@@ -647,7 +647,7 @@ def test_a_checkpoint_of_another_training_is_refused(folder, tmp_path, change, n
             if name in ("lr", "bucket", "drop_last")
         }
         if "bucket" in fields:
-            fields["bucket"] = not recipe.bucket
+            fields["bucket"] = not recipe.batches.bucket
         seed = options.pop("negatives", 0)
         options["negatives"] = make_negatives(SENTENCES, recipe, tokenizer, seed)
         return interrupted(folder, tmp_path, after, recipe=recipe.changed(**fields), **options)
@@ -1074,7 +1074,10 @@ def test_negations_are_relaxed_negatives_of_their_own_sentence(folder):
     rows = next(
         iter(
             BucketBatches(
-                np.maximum(*(v.lengths for v in views)), recipe.batch_size, 42, recipe.bucket
+                np.maximum(*(v.lengths for v in views)),
+                recipe.batches.size,
+                42,
+                recipe.batches.bucket,
             ).epoch(0)
         )
     )
@@ -1127,7 +1130,9 @@ def test_augmented_embeddings_enter_the_loss(folder):
         "loss"
     ]
     rows = next(
-        iter(BucketBatches(views[0].lengths, recipe.batch_size, 42, recipe.bucket).epoch(0))
+        iter(
+            BucketBatches(views[0].lengths, recipe.batches.size, 42, recipe.batches.bucket).epoch(0)
+        )
     )
     z, _ = encode_views(encoder.train(), views, rows, torch.device("cpu"))
     assert loss == pytest.approx(
@@ -1184,7 +1189,9 @@ def test_the_first_step_with_views_by_hand(folder):
     _, result = quick(folder, steps=1, recipe=recipe)
     encoder = load(folder, recipe).train()
     rows_of = make_views(SENTENCES, recipe, encoder.tokenizer)[0]
-    ids, mask = rows_of[next(iter(BucketBatches(rows_of.lengths, 8, 42, recipe.bucket).epoch(0)))]
+    ids, mask = rows_of[
+        next(iter(BucketBatches(rows_of.lengths, 8, 42, recipe.batches.bucket).epoch(0)))
+    ]
     generator = torch.Generator().manual_seed(
         int(np.random.SeedSequence([42, 0, 0]).generate_state(1)[0])
     )
@@ -1200,7 +1207,7 @@ def test_the_first_step_with_views_by_hand(folder):
     z2 = encoder(ids, mask)
     handle.remove()
     assert result.history[0]["loss"] == pytest.approx(
-        info_nce(z1, z2, recipe.temperature).item(), rel=1e-4
+        info_nce(z1, z2, recipe.objective.temperature).item(), rel=1e-4
     )
 
 
@@ -1211,7 +1218,9 @@ def test_each_view_has_its_own_rate(folder):
     _, result = quick(folder, steps=1, recipe=recipe)
     encoder = load(folder, recipe).train()
     rows_of = make_views(SENTENCES, recipe, encoder.tokenizer)[0]
-    ids, mask = rows_of[next(iter(BucketBatches(rows_of.lengths, 8, 42, recipe.bucket).epoch(0)))]
+    ids, mask = rows_of[
+        next(iter(BucketBatches(rows_of.lengths, 8, 42, recipe.batches.bucket).epoch(0)))
+    ]
     generator = torch.Generator().manual_seed(
         int(np.random.SeedSequence([42, 0, 0]).generate_state(1)[0])
     )
@@ -1224,7 +1233,7 @@ def test_each_view_has_its_own_rate(folder):
         z.append(encoder(ids, mask))
         handle.remove()
     assert result.history[0]["loss"] == pytest.approx(
-        info_nce(*z, recipe.temperature).item(), rel=1e-4
+        info_nce(*z, recipe.objective.temperature).item(), rel=1e-4
     )
 
 

@@ -34,12 +34,12 @@ from lib import data, files, identity, paths, runs
 from lib.augment.sda import parse
 from lib.files import write_text
 from lib.profiles import profile
-from lib.recipes import Recipe
+from lib.recipes import FIELDS
 
 RULES = 2
 PRECISION = {"Intel(R) Xeon(R) Processor": "bf16", "Intel(R) Xeon(R) Processor @ 2.50GHz": "fp32"}
 OF_A_METHOD = ("profile", "corpus", "n_sentences", "test")
-TYPES: dict[str, Any] = {name: field.type for name, field in Recipe.__dataclass_fields__.items()}
+TYPES: dict[str, Any] = {name: place.declared.type for name, place in FIELDS.items()}
 
 
 def first_parameters(row: Mapping[str, Any]) -> dict[str, Any]:

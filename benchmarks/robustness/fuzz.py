@@ -32,7 +32,7 @@ from lib import course, data, experiment, grids, paths
 from lib.augment import output as aligned
 from lib.data import fetch, readers
 from lib.encoder import Encoder
-from lib.recipes import RECIPES, Recipe
+from lib.recipes import FIELDS, RECIPES
 
 Rng = random.Random
 NASTY = [
@@ -291,7 +291,7 @@ def fuzz_recipes(tries: int, rng: Rng) -> Count:
     """Recipe fields with any value: refused when the recipe is made, or of the field's own type and
     range."""
     count = Count("fuzz: recipe fields")
-    fields = [name for name in Recipe.__dataclass_fields__ if name not in ("name", "source")]
+    fields = list(FIELDS)
     names = sorted(RECIPES)
     for _ in range(tries):
         changes = {rng.choice(fields): rng.choice(NASTY) for _ in range(rng.randint(1, 2))}
@@ -307,9 +307,7 @@ def fuzz_runs(tries: int, rng: Rng, folder: Path) -> Count:
     count = Count("fuzz: parameters of whole runs")
     model = small_model(folder / "model")
     (folder / "text.txt").write_text("\n".join(sentences(60)) + "\n", encoding="utf-8")
-    fields = [
-        name for name in Recipe.__dataclass_fields__ if name not in ("name", "source", "backbone")
-    ]
+    fields = [name for name in FIELDS if name != "backbone"]
     fields += ["seed", "n_sentences", "device", "precision", "corpus", "model", "data_dir"]
     os.environ["CSE_OUTPUTS"] = str(folder / "outputs")
     for _ in range(tries):

@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Sequence
 
 from lib.commands import reporting
-from lib.recipes import PARTS, RECIPES, recipe
+from lib.recipes import FIELDS, PARTS, RECIPES, recipe
 
 
 @reporting
@@ -28,8 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = recipe(options.name)
     print(f"{wanted.name}: {wanted.source}")
     used = wanted.in_use()
-    for part, fields in PARTS.items():
-        if shown := [name for name in fields.values() if name in used]:
+    for part in PARTS:
+        if shown := [name for name in used if FIELDS[name].part == part]:
             print(f"{part}:")
             print("\n".join(f"  {name:<25}{used[name]}" for name in shown))
     return 0

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from lib.recipes import CHOICES, HEADS, SIZED_HEADS
+from lib.settings import HEAD_INITS, HEADS, SIZED_HEADS
 
 
 def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> nn.Module:
@@ -37,7 +37,7 @@ def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> 
     kind, *sizes = name.split(":")
     if kind not in HEADS:
         raise ValueError(f"unknown head {name!r}: choose one of {', '.join(HEADS)}")
-    if init not in CHOICES["head_init"]:
+    if init not in HEAD_INITS:
         raise ValueError(f"head_init must be 'bert' or 'torch', got {init!r}")
     numbers = [int(s) for s in sizes if s.isascii() and s.isdecimal() and int(s)]
     if sizes and (kind not in SIZED_HEADS or len(sizes) != 2 or len(numbers) != 2):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lib.recipes import POOLINGS
+from lib.settings import POOLINGS
 
 
 def check_pooling(pooling: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.encoder.pretrained import optional_file, read_json, sentence_transformers_pooling
-from lib.recipes import HEADS, POOLINGS
+from lib.settings import HEADS, POOLINGS
 
 SETTINGS_FILE = "sentence_encoder.json"
 HEAD_FILE = "head.safetensors"

@@ -11,7 +11,7 @@ from lib.augment.tfidf import terms_of
 from lib.data import Pairs
 from lib.encoder import Encoder
 from lib.evaluate import Encode, similarities
-from lib.recipes import POOLINGS
+from lib.settings import POOLINGS
 
 
 def jaccard(first: str, second: str, tokens: Callable[[str], Iterable] = terms_of) -> float:
