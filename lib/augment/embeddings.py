@@ -46,8 +46,9 @@ def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
     """Mark the k_i smallest draws of row i among the eligible ones: a uniformly random subset of
     exactly that size.
 
-    Long rows are not sorted whole: uniform draws say where the k_i-th smallest must lie, what is
-    well below is in, and only the draws around it are sorted; where that guess fails, all are.
+    On a CPU long rows are not sorted whole: uniform draws say where the k_i-th smallest must lie,
+    what is well below is in, and only the draws around it are sorted; where that guess fails, all
+    are. A GPU would have to wait for the answer; it sorts.
 
     Args:
         draws: (n, m) int32.
@@ -62,7 +63,7 @@ def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
         >>> smallest(draws, torch.tensor([2]), torch.tensor([[True, True, True, False]])).tolist()
         [[False, True, True, False]]
     """
-    if draws.shape[1] <= 256:
+    if draws.shape[1] <= 256 or draws.device.type != "cpu":
         order = draws.long().masked_fill(~among, 2**31).argsort(dim=1, stable=True)
         first_k = torch.arange(draws.shape[1], device=draws.device) < k[:, None]  # (n, m)
         return torch.zeros_like(among).scatter_(1, order, first_k)
@@ -91,6 +92,8 @@ def _count(marks: Tensor) -> Tensor:
 
 
 def _zero_rows(x: Tensor, marks: Tensor) -> Tensor:
+    if x.device.type != "cpu":  # how many are marked is known to the device alone
+        return x.masked_fill_(marks[:, :, None], 0)
     x.view(-1, x.shape[2]).index_fill_(0, marks.flatten().nonzero()[:, 0], 0)
     return x
 
@@ -100,10 +103,14 @@ def _quantile(share: Tensor) -> Tensor:
     return (share * 2**32 - 2**31).clamp(-(2**31), 2**31 - 1).to(torch.int32)
 
 
-def _share(rate: float, of: Tensor | int) -> Tensor:
+def _share(rate: float, of: Tensor) -> Tensor:
+    _check_rate(rate)
+    return of.double().mul(rate).long()
+
+
+def _check_rate(rate: float) -> None:
     if not 0 <= rate <= 1:
         raise ValueError(f"rate must be in [0, 1], got {rate}")
-    return torch.as_tensor(of, dtype=torch.float64).mul(rate).long()
 
 
 def token_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
@@ -139,11 +146,15 @@ def feature_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tens
         >>> int((y == 0).all(1).sum())
         2
     """
+    _check_rate(rate)
     n, t, d = x.shape
-    count = _share(rate, d)
+    count = int(rate * d)
     every = torch.ones(n, d, dtype=torch.bool, device=x.device)
-    cut = smallest(draw((n, d), random, x.device), count.to(x.device).expand(n), every)
-    columns = cut.nonzero()[:, 1].view(n, int(count))
+    counts = torch.full((n,), count, device=x.device)
+    cut = smallest(draw((n, d), random, x.device), counts, every)  # (n, d)
+    if x.device.type != "cpu":
+        return x.masked_fill_(mask.bool()[:, :, None] & cut[:, None, :], 0)
+    columns = cut.nonzero()[:, 1].view(n, count)
     row, place = mask.nonzero(as_tuple=True)  # (r,) the real tokens
     x.view(-1).index_fill_(
         0, (((row * t + place) * d)[:, None] + columns[row]).flatten(), 0
@@ -245,7 +256,7 @@ def check(views: Sequence[View]) -> None:
     for name, rate in views:
         if name not in VIEWS:
             raise ValueError(f"unknown view {name!r}: choose one of {', '.join(VIEWS)}")
-        _share(rate, 1)
+        _check_rate(rate)
         if not rate and name not in ("none", "shuffle"):
             raise ValueError(
                 f"{name} at rate 0 changes nothing: give a rate, or choose the view 'none'"

@@ -70,7 +70,9 @@ def jitter_pca(z: Tensor, strength: float, generator: torch.Generator | None = N
     """Noise along the batch's principal axes: z + λ V (ε ⊙ √eigenvalues), V and eigenvalues of the
     covariance.
 
-    Its covariance is λ² times that of the batch.
+    Its covariance is λ² times that of the batch. A decomposition makes a GPU wait for the host;
+    there Xᵀε / √n with n normal draws ε for each sentence, X the centred batch, takes its place: a
+    sum of normal variables with the same covariance XᵀX / n, without axes.
 
     Example:
         >>> z = torch.tensor([[0.0, 5.0], [2.0, 5.0]])
@@ -79,11 +81,22 @@ def jitter_pca(z: Tensor, strength: float, generator: torch.Generator | None = N
     """
     with torch.no_grad():
         centred = (z - z.mean(0)).float()
-        _, singular, axes = torch.linalg.svd(centred, full_matrices=False)  # (k,), (k, d)
-        roots = singular / len(z) ** 0.5
-        noise = torch.randn(len(z), len(roots), generator=generator, device=z.device)
-        shift = (noise * roots) @ axes  # (n, d)
+        along = _along_axes if z.device.type == "cpu" else _along_sentences
+        shift = along(centred, generator)
     return z + strength * shift.to(z.dtype)
+
+
+def _along_axes(centred: Tensor, generator: torch.Generator | None) -> Tensor:
+    _, singular, axes = torch.linalg.svd(centred, full_matrices=False)  # (k,), (k, d)
+    roots = singular / len(centred) ** 0.5
+    noise = torch.randn(len(centred), len(roots), generator=generator, device=centred.device)
+    return (noise * roots) @ axes  # (n, d)
+
+
+def _along_sentences(centred: Tensor, generator: torch.Generator | None) -> Tensor:
+    n = len(centred)
+    noise = torch.randn(n, n, generator=generator, device=centred.device)
+    return noise @ centred / n**0.5  # (n, d)
 
 
 REPRESENTATIONS: dict[str, Callable[[Tensor, float, torch.Generator | None], Tensor]] = {
