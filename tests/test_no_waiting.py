@@ -1,11 +1,22 @@
 """A training step never makes the host wait for the GPU: seen without one, on tensors without
 numbers."""
 
+from contextlib import suppress
+
 import pytest
 import torch
 from synchronisations import GPU, watched
+from tiny import tiny_bert, tiny_recipe, tiny_sentences
 
+from lib import objective
 from lib.augment import embeddings, representations
+from lib.augment.embeddings import EmbeddingViews
+from lib.batches import Feed
+from lib.encoder import Encoder
+from lib.encoder.speedups import SPEEDUPS
+from lib.forward import encode_batch
+from lib.losses import in_batch_accuracy
+from lib.objective import Objective
 
 N, T, D = 4, 12, 512
 
@@ -61,3 +72,54 @@ def test_no_change_of_vectors_waits(name):
     with watched() as found:
         representations.REPRESENTATIONS[name](torch.empty(N, D, device=GPU), 0.1, None)
     assert found.seen == []
+
+
+KINDS = {
+    "SimCSE": {},
+    "mean": {"pooling": "mean"},
+    "SimCLR's head": {"head": "bn_mlp:8:8", "loss": "nt_xent"},
+    "ConSERT": {"view1": "feature_cutoff", "rate1": 0.2, "view2": "shuffle"},
+    "dropout view": {"view1": "dropout", "rate1": 0.2, "view2": "token_cutoff", "rate2": 0.2},
+    "PCA jitter": {"representation": "jitter_pca"},
+    "interpolation": {"representation": "interpolate"},
+    "negatives": {"negative": "una", "every": 1, "radius": 5},
+    "margin": {"negative": "una", "negative_mode": "margin", "every": 1, "radius": 5},
+}
+
+
+def step_of(tmp_path, speedups=SPEEDUPS, **changes) -> list[str]:
+    """What waits in one whole step, from the batch on the host to the clipped gradients."""
+    recipe = tiny_recipe(**changes)
+    folder = tiny_bert(tmp_path / "bert")
+    encoder = Encoder.load(
+        folder, pooling=recipe.encoder.pooling, head=recipe.head.kind, speedups=speedups
+    )
+    feed = Feed.of(tiny_sentences(16), recipe, encoder.tokenizer, 1)
+    batch = feed.batch(0)
+    encoder.train().to(GPU)
+    loss_of = Objective(recipe)
+    with suppress(RuntimeError), watched() as found:
+        there = batch.to(GPU)
+        views = EmbeddingViews(encoder.backbone, recipe.views.named) if recipe.views.in_use else None
+        z = encode_batch(encoder, there, 0, views)
+        loss = loss_of(z, 0)
+        in_batch_accuracy(z["anchor"], z["positive"])
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
+        found.seen.append("the end")
+    return found.seen
+
+
+@pytest.fixture(autouse=True)
+def torchs_own_random_numbers(monkeypatch):
+    """There is no generator for tensors without numbers."""
+    monkeypatch.setattr(objective, "step_generator", lambda *_: None)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_step_waits(tmp_path, kind):
+    assert step_of(tmp_path, **KINDS[kind]) == ["the end"]
+
+
+def test_a_step_without_our_attention_waits(tmp_path):
+    assert step_of(tmp_path, speedups=()) == ["aten._local_scalar_dense"]

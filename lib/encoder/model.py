@@ -23,7 +23,7 @@ from lib.encoder.pretrained import (
     optional_file,
     quiet,
 )
-from lib.encoder.speedups import SPEEDUPS, FirstToken, cheapen, check_speedups, keep_bf16
+from lib.encoder.speedups import SPEEDUPS, FirstToken, check_speedups, speed_up
 from lib.encoder.storage import EXPORTED_POOLINGS, HEAD_FILE, SETTINGS_FILE, saved_settings
 from lib.files import write_json, write_text, written
 from lib.tokens import TokenRows, tokenise
@@ -137,11 +137,7 @@ class Encoder(nn.Module):
         settings.update({k: v for k, v in explicit.items() if v is not None})
         backbone, tokenizer = load_backbone(name, dropout)
         limit_like_sentence_transformers(name, tokenizer)
-        check_speedups(speedups)
-        if "dropout" in speedups:
-            cheapen(backbone)
-        if "bf16_stream" in speedups:
-            keep_bf16(backbone)
+        speed_up(backbone, speedups)
         if lora_rank:
             add_lora(backbone, lora_rank, seed)
         of_the_head: dict[str, Any] = {"head_init": head_init, "head_per_view": head_per_view}

@@ -4,22 +4,32 @@ one.
 * `dropout`: random numbers that cost little on a CPU; on a GPU dropout is torch's own.
 * `bf16_stream`: under a CPU's bf16 autocast the residual stream is bf16 too; nothing elsewhere.
 * `first_token`: with [CLS] pooling the last layer computes its other tokens no further than
-    attention.
+  attention.
+* `attention`: a GPU is not asked whether a batch has padding, which it would have to answer before
+  the next layer is queued, and no kernel is planned anew for every shape, as cuDNN's are.
 
 `python -m benchmarks.speedups` measures each against the training without it.
 """
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-ATTENTION = "cheap_dropout"
-SPEEDUPS = ("dropout", "bf16_stream", "first_token")
+SPEEDUPS = ("dropout", "bf16_stream", "first_token", "attention")
+# transformers' name of our attention, by the speedups that it holds.
+ATTENTIONS = {
+    frozenset({"dropout", "attention"}): "cheap_dropout_unplanned",
+    frozenset({"dropout"}): "cheap_dropout",
+    frozenset({"attention"}): "unplanned",
+}
+UNPLANNED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 # Model types whose last layer gives the same first token when the others are left out after its
 # attention.
 FIRST_TOKEN_ALONE = (
@@ -78,18 +88,27 @@ class Dropout(nn.Dropout):
         return dropout(x, self.p)
 
 
-def attention(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **options):
-    """Scaled dot-product attention with `dropout` on its weights, for transformers' attention
-    interface.
+def attention(
+    module: nn.Module,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    speedups: Collection[str] = SPEEDUPS,
+    **options,
+):
+    """Scaled dot-product attention, for transformers' attention interface.
 
     softmax(Q·Kᵀ·s)·V with Q, K, V of shape `(n, heads, t, d)` and `mask` True where a key may be
-    seen; returns `(n, t, heads, d)` and None. Anything but training an encoder with dropout on a
-    CPU is torch's own attention.
+    seen; returns `(n, t, heads, d)` and None. Training an encoder on a CPU draws the dropout of
+    the weights with `dropout`; anything else is torch's own attention, on a GPU without cuDNN.
     """
-    p = options.get("dropout", 0.0) if module.training else 0.0
+    p = options.get("dropout", 0.0) if module.training and "dropout" in speedups else 0.0
     causal = options.get("is_causal", getattr(module, "is_causal", False))
     if not p or q.device.type != "cpu" or causal or k.shape[1] != q.shape[1]:
-        return sdpa_attention_forward(module, q, k, v, mask, **options)
+        on_gpu = q.device.type == "cuda" and "attention" in speedups
+        with sdpa_kernel(UNPLANNED) if on_gpu else nullcontext():
+            return sdpa_attention_forward(module, q, k, v, mask, **options)
     scaling = options.get("scaling")
     scores = (
         q @ k.transpose(2, 3) * (q.shape[-1] ** -0.5 if scaling is None else scaling)
@@ -102,19 +121,37 @@ def attention(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor |
     return (weights @ v).transpose(1, 2).contiguous(), None
 
 
-AttentionInterface.register(ATTENTION, attention)
-AttentionMaskInterface.register(ATTENTION, sdpa_mask)
+def attention_mask(*args, device: torch.device | str = "cpu", **options) -> Tensor | None:
+    """transformers' mask for `attention`; on a GPU it is made whether it hides a token or not."""
+    if torch.device(device).type != "cpu":
+        options |= {"allow_is_bidirectional_skip": False, "allow_is_causal_skip": False}
+    return sdpa_mask(*args, device=device, **options)
 
 
-def cheapen(model: nn.Module) -> nn.Module:
-    """Let a `transformers` model draw its dropout with `dropout`, in place: on hidden states, and
-    in sdpa attention."""
-    for module in model.modules():
-        for name, child in module.named_children():
-            if type(child) is nn.Dropout:
-                setattr(module, name, Dropout(child.p))
-    if getattr(model.config, "_attn_implementation", None) == "sdpa":
-        model.set_attn_implementation(ATTENTION)  # type: ignore[operator]
+for _speedups, _name in ATTENTIONS.items():
+    AttentionInterface.register(_name, partial(attention, speedups=_speedups))
+    AttentionMaskInterface.register(
+        _name, attention_mask if "attention" in _speedups else sdpa_mask
+    )
+
+
+def speed_up(model: nn.Module, speedups: Collection[str]) -> nn.Module:
+    """Give a `transformers` model those speedups that lie inside it, in place.
+
+    Raises:
+        ValueError: as `check_speedups`.
+    """
+    check_speedups(speedups)
+    if "dropout" in speedups:
+        for module in model.modules():
+            for name, child in module.named_children():
+                if type(child) is nn.Dropout:
+                    setattr(module, name, Dropout(child.p))
+    own = ATTENTIONS.get(frozenset(speedups) & {"dropout", "attention"})
+    if own and getattr(model.config, "_attn_implementation", None) == "sdpa":
+        model.set_attn_implementation(own)  # type: ignore[operator]
+    if "bf16_stream" in speedups:
+        keep_bf16(getattr(model, "base_model", model))
     return model
 
 
