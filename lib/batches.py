@@ -43,9 +43,17 @@ class Batch:
     sizes: dict[str, int]
 
     @classmethod
-    def of(cls, parts: Mapping[str, tuple[Tensor, Tensor]], pad_id: int) -> "Batch":
-        """Ids and masks (n, t) of each role, padded at the right to the widest."""
+    def of(
+        cls, parts: Mapping[str, tuple[Tensor, Tensor]], pad_id: int, widths: Sequence[int] = ()
+    ) -> "Batch":
+        """Ids and masks (n, t) of each role, padded at the right to the widest.
+
+        Args:
+            widths: those that a batch may have, ascending; it gets the first that is enough. None
+                are given: any.
+        """
         width = max(ids.shape[1] for ids, _ in parts.values())
+        width = next((allowed for allowed in widths if allowed >= width), width)
         ids = torch.cat(
             [F.pad(i, (0, width - i.shape[1]), value=pad_id) for i, _ in parts.values()]
         )
@@ -153,19 +161,23 @@ class Feed:
         return self._batch(step, share(rows))
 
     def steps(
-        self, start: int, stop: int, share: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
+        self,
+        start: int,
+        stop: int,
+        share: Callable[[np.ndarray], np.ndarray] = lambda rows: rows,
+        widths: Sequence[int] = (),
     ) -> Iterator[tuple[int, Batch]]:
         """The steps from `start` to `stop` and their batches, without going through the earlier
-        ones."""
+        ones; `widths` as `Batch.of`."""
         for step, rows in islice(self.order.from_step(start), max(stop - start, 0)):
-            yield step, self._batch(step, share(rows))
+            yield step, self._batch(step, share(rows), widths)
 
-    def _batch(self, step: int, rows: np.ndarray) -> Batch:
+    def _batch(self, step: int, rows: np.ndarray, widths: Sequence[int] = ()) -> Batch:
         parts = {role: view[rows] for role, view in zip(VIEWS, self.views, strict=False)}
         if self.negatives is not None and step % self.recipe.negative.every == 0:
             hard = self.negatives(rows, step)
             parts |= {role: hard for role in self.hard_roles}
-        return Batch.of(parts, self.views[0].pad_id)
+        return Batch.of(parts, self.views[0].pad_id, widths)
 
 
 class BucketBatches:

@@ -1,6 +1,7 @@
 """One forward pass of a whole batch: precision, views in embedding space, chunks, several
 processes."""
 
+import math
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -14,6 +15,8 @@ from lib.distributed import Group
 from lib.encoder import Encoder
 from lib.objective import step_generator
 from lib.recipes import Recipe
+
+LONG = 2_000
 
 
 def encode_batch(
@@ -44,6 +47,38 @@ def encode_batch(
     return dict(zip(batch.sizes, z.split(sizes), strict=True))
 
 
+def padded_widths(max_length: int) -> tuple[int, ...]:
+    """Widths of compiled batches: a quarter of the longest sentence, a half, and all of it.
+
+    Example:
+        >>> padded_widths(32), padded_widths(67)
+        ((8, 16, 32), (24, 40, 67))
+    """
+    parts = (8 * math.ceil(max_length / part / 8) for part in (4, 2))
+    return tuple(sorted({min(width, max_length) for width in (*parts, max_length)}))
+
+
+def compiles(
+    asked: bool | None, device: torch.device, steps: int, recipe: Recipe, processes: int = 1
+) -> bool:
+    """Whether a training is compiled: as asked, or if nothing was, where that is quicker.
+
+    Compiling takes about a minute a shape, so it pays in long trainings, on a GPU; not with views
+    in the embedding layer, at which the program is cut, nor in chunks.
+
+    Example:
+        >>> from lib.recipes import recipe
+        >>> compiles(None, torch.device("cuda"), 15_625, recipe("paper_simcse_bert"))
+        True
+        >>> compiles(None, torch.device("cpu"), 15_625, recipe("paper_simcse_bert"))
+        False
+    """
+    if asked is not None:
+        return asked
+    whole = not recipe.views.in_use and not recipe.batches.chunk_size and processes == 1
+    return device.type == "cuda" and steps >= LONG and whole
+
+
 def _in_chunks(model: Callable[..., Tensor], batch: Batch, chunk_size: int) -> Tensor:
     chunks = zip(batch.ids.split(chunk_size), batch.mask.split(chunk_size), strict=True)
     parts = [recomputed(model, *chunk, use_reentrant=False).float() for chunk in chunks]
@@ -60,7 +95,10 @@ class Forward:
         group: the processes that train together.
         seed: of the views' draws.
         precision: `fp32` or `bf16`, resolved.
-        compiled: let `torch.compile` make one program of the forward pass.
+        compiled: let `torch.compile` make programs of the forward and the backward pass, one for
+            each shape; on a GPU each is a CUDA graph, whose thousand kernels start at once.
+            Batches then come in a few `widths` only.
+        say: is told, before a new shape is compiled, that this takes a while.
     """
 
     def __init__(
@@ -71,6 +109,7 @@ class Forward:
         seed: int = 42,
         precision: str = "fp32",
         compiled: bool = False,
+        say: Callable[[str], None] = lambda _: None,
     ):
         if recipe.batches.chunk_size and group.size > 1:
             raise ValueError("chunk_size works in one process only: set chunk_size=0")
@@ -82,11 +121,18 @@ class Forward:
         if recipe.views.in_use:
             self.views = EmbeddingViews(encoder.backbone, recipe.views.named)
         self.model: Callable[..., Tensor] = group.prepare(encoder)
+        self.widths: tuple[int, ...] = ()
+        self.compiled, self.say = compiled, say
+        self.shapes: set[tuple[int, ...]] = set()
         if compiled:
-            self.model = torch.compile(self.model, dynamic=True)
+            self.widths = padded_widths(recipe.batches.max_length)
+            mode = "reduce-overhead" if group.device.type == "cuda" else None
+            self.model = torch.compile(self.model, dynamic=False, mode=mode)
 
     def __call__(self, batch: Batch, step: int) -> dict[str, Tensor]:
         """Embeddings (N, d) of each role, of the rows of all processes."""
+        if self.compiled:
+            self._begin(tuple(batch.ids.shape))
         device = self.group.device
         generator = None
         if self.views is not None:
@@ -94,6 +140,14 @@ class Forward:
         with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             z = encode_batch(self.model, batch.to(device), self.chunk_size, self.views, generator)
         return dict(zip(z, self.group.gather(list(z.values())), strict=True))
+
+    def _begin(self, shape: tuple[int, ...]) -> None:
+        """A new step, in which what the last one's graphs hold may be overwritten."""
+        if shape not in self.shapes:
+            self.shapes.add(shape)
+            self.say(f"compiling for {shape[0]} × {shape[1]} tokens")
+        if self.group.device.type == "cuda":
+            torch.compiler.cudagraph_mark_step_begin()
 
     def __enter__(self) -> "Forward":
         return self

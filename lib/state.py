@@ -2,6 +2,7 @@
 bit."""
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,8 +30,10 @@ class Result:
             on evaluated steps `dev_score`.
         best_step, best_score: where the dev score was highest; None without `dev`.
         best_state: what the training had changed by that step (`Encoder.trained_state`), on the
-            CPU; the encoder itself is left at the last step.
-        steps, seconds, sentences_per_second: totals, evaluation not counted in the seconds.
+            training's device; the encoder itself is left at the last step.
+        steps, seconds, sentences_per_second: totals; the seconds are those of the steps, with
+            their batches and, where it is asked for, compilation.
+        dev_seconds: dev scores and checkpoints.
         stopped_early: True if patience ran out.
     """
 
@@ -40,6 +43,7 @@ class Result:
     best_state: dict[str, Tensor] | None = None
     steps: int = 0
     seconds: float = 0.0
+    dev_seconds: float = 0.0
     sentences_per_second: float = 0.0
     stopped_early: bool = False
 
@@ -53,6 +57,7 @@ class State:
         feed: text, recipe and seed.
         out: folder of the checkpoint and the finished models; None keeps all in memory.
         settings: what else decides the numbers, such as the number of steps and the precision.
+        minutes: between checkpoints; 0 writes one at every dev score.
     """
 
     def __init__(
@@ -63,11 +68,13 @@ class State:
         feed: Feed,
         out: Path | None,
         settings: Mapping[str, object],
+        minutes: float = 0.0,
     ):
         self.encoder, self.optimizer, self.group, self.out = encoder, optimizer, group, out
         self.seed, self.patience = feed.seed, feed.recipe.evaluation.patience
         self.result = Result()
         self.stale = 0
+        self.minutes, self.saved = minutes, time.monotonic()
         torch.manual_seed(dropout_seed(feed.seed, group.rank))
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
@@ -85,7 +92,7 @@ class State:
             result.history[-1]["dev_score"] = score
             if result.best_score is None or is_better(score, result.best_score):
                 result.best_score, result.best_step, self.stale = score, result.steps, 0
-                result.best_state = _on_cpu(self.encoder.trained_state())
+                result.best_state = _copy(self.encoder.trained_state())
             else:
                 self.stale += 1
         result.stopped_early = self.group.agree(self._out_of_patience())
@@ -95,9 +102,12 @@ class State:
     def _out_of_patience(self) -> bool:
         return bool(self.patience) and self.stale >= self.patience
 
-    def save(self) -> None:
-        """Write the checkpoint, one file; only the main process does."""
+    def save(self, last: bool = True) -> None:
+        """Write the checkpoint, one file, if it is time or the `last` step; only the main process
+        does."""
         if self.out is None or not self.group.is_main:
+            return
+        if not last and time.monotonic() - self.saved < 60 * self.minutes:
             return
         result = self.result
         tensors = {f"model.{k}": v for k, v in self.encoder.trained_state().items()}
@@ -108,9 +118,10 @@ class State:
         tensors["random.cpu"] = torch.get_rng_state()
         if self.group.device.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.group.device)
-        kept = ("history", "best_step", "best_score", "steps", "seconds")
+        kept = ("history", "best_step", "best_score", "steps", "seconds", "dev_seconds")
         state = {name: getattr(result, name) for name in kept}
         checkpoint.save(self.out, tensors, state | {"stale": self.stale, "identity": self.identity})
+        self.saved = time.monotonic()
 
     def restore(self) -> None:
         """Take up the checkpoint if there is one; a damaged one is set aside.
@@ -180,7 +191,7 @@ class State:
         self.encoder.save(self.out / "last")
         if self.result.best_state is None:
             return
-        last = _on_cpu(self.encoder.trained_state())
+        last = _copy(self.encoder.trained_state())
         self.encoder.load_trained_state(self.result.best_state)
         try:
             self.encoder.save(self.out / "best")
@@ -235,8 +246,8 @@ def dropout_seed(seed: int, rank: int, step: int = 0) -> int:
     return int(np.random.SeedSequence([seed, rank, step], spawn_key=(1,)).generate_state(1)[0])
 
 
-def _on_cpu(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: weight.detach().to("cpu", copy=True) for name, weight in state.items()}
+def _copy(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: weight.detach().clone() for name, weight in state.items()}
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -15,16 +15,17 @@ from lib.batches import Feed
 from lib.device import resolve_device, resolve_precision
 from lib.distributed import Group
 from lib.encoder import Encoder
-from lib.forward import Forward
+from lib.forward import Forward, compiles
 from lib.objective import Objective
 from lib.optimizer import learning_rate, make_optimizer, set_learning_rate
+from lib.prefetch import prefetched
 from lib.recipes import Recipe
 from lib.settings import check_whole_number
 from lib.state import Dev, Result, State, dropout_seed, is_better
 
 __all__ = ["Result", "discard_checkpoint", "dropout_seed", "evaluates_after", "fit", "is_better"]
 
-FLUSH_EVERY = 10
+FLUSH_EVERY = 20
 
 
 def fit(
@@ -38,7 +39,8 @@ def fit(
     resume: bool = True,
     device: str = "auto",
     precision: str = "auto",
-    compile: bool = False,
+    compile: bool | None = False,
+    checkpoint_minutes: float = 0.0,
     progress: bool = False,
 ) -> Result:
     """Train `encoder` on `feed` as its recipe says; on return it holds the **last** weights.
@@ -48,15 +50,18 @@ def fit(
         max_steps: optimiser steps; None is the recipe's epochs.
         dev: score of an encoder, higher is better; called in evaluation mode, every `eval_every`
             steps (None: the recipe's) and at the end.
-        out: folder for `checkpoint.safetensors`, written at every dev score, and at the end for
-            `best/` and `last/`; None keeps all in memory.
+        out: folder for `checkpoint.safetensors`, and at the end for `best/` and `last/`; None
+            keeps all in memory.
         resume: continue from `out`'s checkpoint; the result equals an uninterrupted run's bit for
             bit on a CPU. Whatever decides the numbers must be the same: text, hard negatives,
             initial weights, recipe, seed, precision. A damaged checkpoint is set aside with a
             warning, and the training begins anew. A finished training is not done again: its result
             comes back, until `discard_checkpoint(out)`.
         device, precision: as `lib.device`.
-        compile: `torch.compile`.
+        compile: `torch.compile`, on a GPU with CUDA graphs; None: where it is quicker
+            (`lib.forward.compiles`).
+        checkpoint_minutes: at least so long between checkpoints, each of which follows a dev
+            score; 0 writes one after every dev score.
 
     Raises:
         FloatingPointError: the loss is not finite; the message names the step.
@@ -70,6 +75,7 @@ def fit(
     group = Group(resolve_device(device))
     group.check_shares(feed.order.sizes)
     precision = resolve_precision(precision, group.device)
+    compile = compiles(compile, group.device, total, recipe, group.size)
     settings = {
         "steps": total,
         "eval_every": eval_every,
@@ -77,16 +83,17 @@ def fit(
         "compile": compile,
     }
     objective = Objective(recipe, feed.seed)
-    with Forward(encoder, recipe, group, feed.seed, precision, compile) as forward:
+    monitor = Monitor(recipe, total, progress and group.is_main)
+    with Forward(encoder, recipe, group, feed.seed, precision, compile, monitor.say) as forward:
         optimizer = make_optimizer(encoder, recipe)
-        state = State(encoder, optimizer, group, feed, out, settings)
+        state = State(encoder, optimizer, group, feed, out, settings, checkpoint_minutes)
         if resume:
             state.restore()
         encoder.train()
-        monitor = Monitor(state.result, recipe, total, progress and group.is_main)
+        monitor.begin(state.result)
         done = state.result.steps
         end = done if state.result.stopped_early else total
-        for step, batch in feed.steps(done, end, group.share):
+        for step, batch in prefetched(feed.steps(done, end, group.share, forward.widths)):
             lr = set_learning_rate(optimizer, learning_rate(recipe, step, total))
             z = forward(batch, step)  # role → (N, d): every process sees the rows of all
             loss = objective(z, step)
@@ -99,8 +106,9 @@ def fit(
             if evaluates_after(step + 1, total, len(feed), recipe, eval_every):
                 with monitor.paused():
                     state.score(dev)
-                    state.save()
-                if state.result.stopped_early:
+                    ends = state.result.stopped_early or step + 1 == total
+                    state.save(last=ends)
+                if ends:
                     break
         monitor.close(feed)
     encoder.eval()
@@ -139,51 +147,65 @@ def discard_checkpoint(out: Path) -> None:
 
 
 class Monitor:
-    """History, clock and progress bar of a training; losses are fetched from the device ten steps
-    at a time."""
+    """History, clock and progress bar of a training; losses are fetched from the device twenty
+    steps at a time."""
 
-    def __init__(self, result: Result, recipe: Recipe, total: int, progress: bool):
-        self.result, self.recipe = result, recipe
-        self.pending: list[tuple[int, Tensor, Tensor, float]] = []
-        self.bar = tqdm(total=total, initial=result.steps, disable=not progress, unit="step")
+    def __init__(self, recipe: Recipe, total: int, progress: bool):
+        self.recipe = recipe
+        self.result = Result()
+        self.pending: list[tuple[int, Tensor, float]] = []
+        self.bar = tqdm(total=total, disable=not progress, unit="step")
         self.clock = time.perf_counter()
+        self.waiting = False
+
+    def begin(self, result: Result) -> None:
+        """The first step follows, or that at which an interrupted training is taken up."""
+        self.result = result
+        self.bar.update(result.steps)
+        self.clock = time.perf_counter()
+
+    def say(self, text: str) -> None:
+        """Why the bar stands still; the next step takes it away."""
+        self.waiting = True
+        self.bar.set_description(text)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """While open the clock stands, and every loss so far is in the history."""
         self._fetch()
-        self.result.seconds += time.perf_counter() - self.clock
+        start = time.perf_counter()
+        self.result.seconds += start - self.clock
         yield
         self.clock = time.perf_counter()
+        self.result.dev_seconds += self.clock - start
 
     def add(self, step: int, loss: Tensor, z: dict[str, Tensor], lr: float) -> None:
         """A step was taken."""
         accuracy = losses.in_batch_accuracy(z["anchor"], z.get("positive", z["anchor"]))
-        self.pending.append((step, loss.detach(), accuracy, lr))
+        self.pending.append((step, torch.stack([loss.detach(), accuracy]), lr))
         self.result.steps = step + 1
+        if self.waiting:
+            self.waiting = False
+            self.bar.set_description("")
         self.bar.update()
         if len(self.pending) >= FLUSH_EVERY:
             self._fetch()
 
     def _fetch(self) -> None:
-        for step, loss, accuracy, lr in self.pending:
-            value = float(loss)
-            if not math.isfinite(value):
+        if not self.pending:
+            return
+        values = torch.stack([pair for _, pair, _ in self.pending]).tolist()
+        for (step, _, lr), (loss, accuracy) in zip(self.pending, values, strict=True):
+            if not math.isfinite(loss):
                 raise FloatingPointError(
-                    f"the loss is {value} at step {step + 1} (lr {lr:.1e}, temperature"
+                    f"the loss is {loss} at step {step + 1} (lr {lr:.1e}, temperature"
                     f" {self.recipe.objective.temperature}): lower the learning rate, raise the"
                     " temperature, or use precision='fp32'"
                 )
-            entry = {
-                "step": step + 1,
-                "loss": value,
-                "in_batch_accuracy": float(accuracy),
-                "lr": lr,
-            }
+            entry = {"step": step + 1, "loss": loss, "in_batch_accuracy": accuracy, "lr": lr}
             self.result.history.append(entry)
         self.pending = []
-        if self.result.history:
-            self.bar.set_postfix(loss=f"{self.result.history[-1]['loss']:.3f}", refresh=False)
+        self.bar.set_postfix(loss=f"{self.result.history[-1]['loss']:.3f}", refresh=False)
 
     def close(self, feed: Feed) -> None:
         """The end of the training: the bar goes, the speed is known."""

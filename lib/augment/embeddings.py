@@ -318,6 +318,7 @@ class EmbeddingViews:
         for handle in self._handles:
             handle.remove()
 
+    @torch.compiler.disable
     def _before(self, module: nn.Module, args: tuple, kwargs: dict):
         if self._now is None:
             return None
@@ -346,6 +347,7 @@ class EmbeddingViews:
             given = mask.long().cumsum(1) * mask.long() + padding  # type: ignore[operator]
         return given.expand(mask.shape).clone()
 
+    @torch.compiler.disable
     def _after(self, module: nn.Module, args: tuple, x: Tensor):
         if self._now is None:
             return None

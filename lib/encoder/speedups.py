@@ -14,6 +14,7 @@ one.
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -121,11 +122,11 @@ def attention(
     return (weights @ v).transpose(1, 2).contiguous(), None
 
 
-def attention_mask(*args, device: torch.device | str = "cpu", **options) -> Tensor | None:
+def attention_mask(**options: Any) -> Tensor | None:
     """transformers' mask for `attention`; on a GPU it is made whether it hides a token or not."""
-    if torch.device(device).type != "cpu":
+    if torch.device(options.get("device", "cpu")).type != "cpu":
         options |= {"allow_is_bidirectional_skip": False, "allow_is_causal_skip": False}
-    return sdpa_mask(*args, device=device, **options)
+    return sdpa_mask(**options)
 
 
 for _speedups, _name in ATTENTIONS.items():

@@ -1,0 +1,176 @@
+"""Compiled trainings: few shapes, one program each, the same numbers. Programs are not optimised
+here (`aot_eager`), so that no C++ compiler is needed; a slow test has one made."""
+
+import shutil
+import threading
+import time
+from functools import partial
+
+import pytest
+import torch
+from tiny import tiny_bert, tiny_recipe, tiny_sentences
+from torch._dynamo.testing import CompileCounterWithBackend
+
+from lib.batches import Feed
+from lib.encoder import Encoder
+from lib.forward import Forward, compiles, padded_widths
+from lib.prefetch import prefetched
+from lib.train import Monitor, fit
+
+PLAIN = {"dropout": 0.0, "batch_size": 8, "max_length": 14, "bucket": True}
+KINDS = {
+    "SimCSE": {},
+    "mean": {"pooling": "mean", "head": "none"},
+    "negatives": {"negative": "una", "every": 2, "radius": 5},
+    "one encoding": {"positive": "identical"},
+    "views": {"view1": "token_cutoff", "rate1": 0.2, "view2": "shuffle"},
+}
+
+
+@pytest.fixture
+def programs(monkeypatch):
+    """Counts the programs that are made, without optimising them."""
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("aot_eager")
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=counter))
+    yield counter
+    torch._dynamo.reset()
+
+
+def trained(tmp_path, *, compile: bool, steps: int = 6, **changes):
+    """A training of six steps, and the shapes of its batches."""
+    recipe = tiny_recipe(**{**PLAIN, **changes})
+    encoder = Encoder.load(
+        tiny_bert(tmp_path / "bert"),
+        pooling=recipe.encoder.pooling,
+        head=recipe.head.kind,
+        dropout=recipe.encoder.dropout,
+    )
+    feed = Feed.of(tiny_sentences(64), recipe, encoder.tokenizer, 1)
+    result = fit(encoder, feed, max_steps=steps, device="cpu", precision="fp32", compile=compile)
+    widths = padded_widths(14) if compile else ()
+    shapes = {tuple(batch.ids.shape) for _, batch in feed.steps(0, steps, widths=widths)}
+    return [row["loss"] for row in result.history], shapes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_steps_have_the_losses_of_plain_ones(tmp_path, programs, monkeypatch, kind):
+    compiled, shapes = trained(tmp_path, compile=True, **KINDS[kind])
+    monkeypatch.setattr(torch, "compile", lambda model, **_: model)
+    of_the_same_width, _ = trained(tmp_path, compile=True, **KINDS[kind])
+    plain, _ = trained(tmp_path, compile=False, **KINDS[kind])
+    assert compiled == pytest.approx(of_the_same_width, rel=1e-4)
+    if kind == "views":  # drawn for a batch of another width
+        assert compiled != pytest.approx(plain, rel=1e-4)
+    else:
+        assert compiled == pytest.approx(plain, rel=1e-4)
+    if kind != "views":  # at which the program is cut
+        assert programs.frame_count == len(shapes) <= 6
+
+
+def test_batches_have_few_widths():
+    assert padded_widths(14) == (8, 14)
+    assert padded_widths(3) == (3,)
+    assert padded_widths(512) == (128, 256, 512)
+
+
+@pytest.mark.parametrize("width", [1, 8, 9, 14])
+def test_padding_to_a_width_adds_nothing_but_padding(tmp_path, width):
+    recipe = tiny_recipe(**PLAIN)
+    encoder = Encoder.load(tiny_bert(tmp_path / "bert"))
+    feed = Feed.of(tiny_sentences(64), recipe, encoder.tokenizer, 1)
+    for (_, narrow), (_, wide) in zip(
+        feed.steps(0, 6), feed.steps(0, 6, widths=(width, 20)), strict=True
+    ):
+        t = narrow.ids.shape[1]
+        assert wide.ids.shape[1] == (width if t <= width else 20)
+        assert torch.equal(wide.ids[:, :t], narrow.ids)
+        assert torch.equal(wide.mask[:, :t], narrow.mask) and not wide.mask[:, t:].any()
+        assert wide.sizes == narrow.sizes
+
+
+def test_the_bar_says_once_for_each_shape_that_it_compiles(tmp_path, programs):
+    recipe, told = tiny_recipe(**PLAIN), []
+    encoder = Encoder.load(tiny_bert(tmp_path / "bert")).train()
+    feed = Feed.of(tiny_sentences(64), recipe, encoder.tokenizer, 1)
+    group = type("One", (), {"size": 1, "rank": 0, "device": torch.device("cpu")})()
+    group.prepare, group.gather = lambda model: model, list
+    with Forward(encoder, recipe, group, compiled=True, say=told.append) as forward:
+        for step, batch in feed.steps(0, 6, widths=forward.widths):
+            forward(batch, step)
+    shapes = {tuple(b.ids.shape) for _, b in feed.steps(0, 6, widths=padded_widths(14))}
+    assert sorted(told) == sorted(f"compiling for {n} × {t} tokens" for n, t in shapes)
+
+
+def test_what_the_bar_says_goes_with_the_next_step():
+    monitor = Monitor(tiny_recipe(), 4, progress=False)
+    said = []
+    monitor.bar.set_description = said.append
+    monitor.say("compiling for 8 × 8 tokens")
+    monitor.add(0, torch.tensor(1.0), {"anchor": torch.eye(2)}, 0.1)
+    monitor.add(1, torch.tensor(1.0), {"anchor": torch.eye(2)}, 0.1)
+    assert said == ["compiling for 8 × 8 tokens", ""]
+
+
+def test_compilation_is_for_long_trainings_on_a_gpu():
+    gpu, cpu = torch.device("cuda"), torch.device("cpu")
+    simcse, views = tiny_recipe(), tiny_recipe(view1="shuffle")
+    chunks = tiny_recipe(chunk_size=4)
+    assert compiles(None, gpu, 10_000, simcse)
+    assert not compiles(None, gpu, 300, simcse) and not compiles(None, cpu, 10_000, simcse)
+    assert not compiles(None, gpu, 10_000, views) and not compiles(None, gpu, 10_000, chunks)
+    assert not compiles(None, gpu, 10_000, simcse, processes=2)
+    assert compiles(True, cpu, 1, views) and not compiles(False, gpu, 10_000, simcse)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
+def test_an_optimised_program_has_the_losses_of_plain_steps(tmp_path):
+    compiled, _ = trained(tmp_path, compile=True)
+    plain, _ = trained(tmp_path, compile=False)
+    assert compiled == pytest.approx(plain, rel=1e-4)
+
+
+# --- batches made ahead ---------------------------------------------------------------------------
+
+
+def test_items_come_in_their_order_and_some_are_made_ahead():
+    made, release = [], threading.Event()
+
+    def items():
+        for i in range(10):
+            made.append(i)
+            if i == 3:
+                release.set()
+            yield i
+
+    found = prefetched(items(), depth=4)
+    assert next(found) == 0
+    assert release.wait(10)
+    assert list(found) == list(range(1, 10))
+    assert made == list(range(10))
+
+
+def test_an_error_is_raised_where_its_item_is_due():
+    def items():
+        yield 1
+        yield 2
+        raise ValueError("the third")
+
+    found = prefetched(items())
+    assert [next(found), next(found)] == [1, 2]
+    with pytest.raises(ValueError, match="the third"):
+        next(found)
+
+
+def test_who_stops_early_stops_the_thread():
+    def items():
+        while True:
+            time.sleep(0.001)
+            yield 1
+
+    before = threading.active_count()
+    found = prefetched(items())
+    next(found)
+    found.close()
+    assert threading.active_count() == before
