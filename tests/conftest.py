@@ -106,7 +106,19 @@ def missing_browser() -> str | None:
     )
 
 
-NEEDS = {"real_data": missing_data, "wordnet": missing_wordnet, "browser": missing_browser}
+def missing_gpu() -> str | None:
+    """Why nothing can be computed on a GPU, or None."""
+    import torch
+
+    return None if torch.cuda.is_available() else "PyTorch sees no GPU here"
+
+
+NEEDS = {
+    "real_data": missing_data,
+    "wordnet": missing_wordnet,
+    "browser": missing_browser,
+    "cuda": missing_gpu,
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

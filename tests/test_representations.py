@@ -90,3 +90,15 @@ def test_pca_jitter_has_the_batchs_covariance():
     expected = 0.25 * torch.cov(Z.T, correction=0)
     assert (torch.cov(shift.T) - expected).abs().max() < 0.05 * expected.abs().max()
     assert (shift.mean(0).abs() < 5 * (expected.diagonal() / len(z)).sqrt()).all()
+
+
+def test_noise_of_sentences_is_distributed_as_noise_along_the_axes():
+    """What a GPU draws, here on a CPU: the same covariance, and every direction it has."""
+    centred = Z - Z.mean(0)
+    covariance = centred.T @ centred / len(Z)
+    random = torch.Generator().manual_seed(0)
+    for along in (representations._along_axes, representations._along_sentences):
+        noise = torch.cat([along(centred.float(), random) for _ in range(400)]).double()
+        found = noise.T @ noise / len(noise)
+        assert torch.allclose(found, covariance, atol=0.03 * float(covariance.diagonal().max()))
+        assert noise.mean(0).abs().max() < 0.1

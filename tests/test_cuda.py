@@ -1,0 +1,171 @@
+"""What is only true on a GPU, where there is one: types, random numbers, graphs, waiting, memory."""
+
+import pytest
+import torch
+from tiny import tiny_bert, tiny_recipe, tiny_sentences
+from transformers import LlamaConfig, LlamaModel
+
+from lib import train
+from lib.augment.representations import _along_axes, _along_sentences
+from lib.batches import Feed
+from lib.distributed import Group
+from lib.encoder import Encoder
+from lib.forward import Forward
+from lib.objective import Objective
+from lib.optimizer import make_optimizer
+
+pytestmark = pytest.mark.cuda
+GPU = "cuda"
+KINDS = {
+    "SimCSE": {},
+    "ConSERT": {"view1": "feature_cutoff", "rate1": 0.2, "view2": "shuffle"},
+    "dropout view": {"view1": "dropout", "rate1": 0.2, "view2": "token_cutoff", "rate2": 0.2},
+    "PCA jitter": {"representation": "jitter_pca"},
+    "negatives": {"negative": "una", "every": 2, "radius": 5},
+    "SimCLR's head": {"head": "bn_mlp:8:8", "loss": "nt_xent"},
+}
+
+
+def prepared(tmp_path, **changes):
+    """A tiny encoder on the GPU, and the feed of a tiny text."""
+    recipe = tiny_recipe(**{"batch_size": 8, "max_length": 14, **changes})
+    encoder = Encoder.load(
+        tiny_bert(tmp_path / "bert"),
+        pooling=recipe.encoder.pooling,
+        head=recipe.head.kind,
+        dropout=recipe.encoder.dropout,
+        device=GPU,
+    )
+    return encoder, Feed.of(tiny_sentences(64), recipe, encoder.tokenizer, 1)
+
+
+def losses_of(tmp_path, steps=8, **options):
+    """Losses of a short training on the GPU."""
+    encoder, feed = prepared(tmp_path, **options.pop("changes", {}))
+    result = train.fit(encoder, feed, max_steps=steps, device=GPU, **options)
+    return [row["loss"] for row in result.history], encoder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_training_repeats_bit_for_bit(tmp_path, kind):
+    runs = [losses_of(tmp_path, changes=KINDS[kind]) for _ in range(2)]
+    assert runs[0][0] == runs[1][0]
+    for a, b in zip(runs[0][1].parameters(), runs[1][1].parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupted_training_goes_on_bit_for_bit(tmp_path, kind):
+    class Stop(Exception):
+        pass
+
+    def dev(encoder):
+        calls.append(1)
+        if len(calls) == 3 and stop:
+            raise Stop
+        return float(len(calls))
+
+    whole, stop, calls = losses_of(tmp_path, changes=KINDS[kind]), False, []
+    options = {"dev": dev, "eval_every": 2, "out": tmp_path / "cut", "changes": KINDS[kind]}
+    stop = True
+    with pytest.raises(Stop):
+        losses_of(tmp_path, **options)
+    stop = False
+    resumed, encoder = losses_of(tmp_path, **options)
+    assert resumed == whole[0]
+    for a, b in zip(encoder.parameters(), whole[1].parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-5), ("bf16", 1e-2)])
+@pytest.mark.parametrize("kind", ["SimCSE", "negatives", "SimCLR's head"])
+def test_graphs_give_the_losses_of_plain_steps(tmp_path, kind, precision, tolerance):
+    changes = {**KINDS[kind], "dropout": 0.0, "lr": 0.0}
+    plain, _ = losses_of(tmp_path, changes=changes, precision=precision)
+    graphs, _ = losses_of(tmp_path, changes=changes, precision=precision, compile=True)
+    assert graphs == pytest.approx(plain, rel=tolerance)
+
+
+def test_graphs_draw_new_masks_in_every_step(tmp_path):
+    encoder, feed = prepared(tmp_path, dropout=0.5, bucket=True)
+    group = Group(torch.device(GPU))
+    with Forward(encoder.train(), feed.recipe, group, compiled=True) as forward:
+        _, batch = next(feed.steps(0, 1, widths=forward.widths))
+        drawn = []
+        for step in range(6):
+            z = forward(batch, step)
+            Objective(feed.recipe)(z, step).backward()
+            drawn.append(z["anchor"].detach().clone())
+    assert all(not torch.equal(a, b) for a, b in zip(drawn, drawn[1:], strict=False))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_step_waits_for_the_gpu(tmp_path, kind):
+    encoder, feed = prepared(tmp_path, **KINDS[kind])
+    group, recipe = Group(torch.device(GPU)), feed.recipe
+    optimizer, objective = make_optimizer(encoder.train(), recipe), Objective(recipe)
+    with Forward(encoder, recipe, group, precision="bf16") as forward:
+        for step, batch in feed.steps(0, 4):
+            torch.cuda.set_sync_debug_mode("error" if step else "default")
+            try:
+                loss = objective(forward(batch, step), step)
+                group.backward(loss)
+                torch.nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
+                optimizer.step()
+                optimizer.zero_grad()
+            finally:
+                torch.cuda.set_sync_debug_mode("default")
+
+
+def test_types_under_bf16(tmp_path):
+    encoder, feed = prepared(tmp_path)
+    encoder.train()
+    layer, seen = encoder.backbone.encoder.layer[0], {}
+
+    def keep(name):
+        return lambda module, inputs, output: seen.update({name: output.dtype})
+
+    layer.attention.self.query.register_forward_hook(keep("product"))
+    layer.output.LayerNorm.register_forward_hook(keep("normalisation"))
+    batch = feed.batch(0).to(torch.device(GPU))
+    with torch.autocast(GPU, torch.bfloat16):
+        encoder(batch.ids, batch.mask)
+    assert seen == {"product": torch.bfloat16, "normalisation": torch.float32}
+    assert all(p.dtype == torch.float32 for p in encoder.parameters())
+
+
+def test_another_gpus_random_numbers_are_left_alone(tmp_path):
+    state = torch.cuda.get_rng_state()
+    Encoder.load(tiny_bert(tmp_path / "bert"), head="tanh", lora_rank=2)
+    assert torch.equal(torch.cuda.get_rng_state(), state)
+
+
+def test_encode_keeps_no_states_of_a_decoder(tmp_path):
+    """The memory of one layer's activations, not of all layers' keys and values."""
+    folder = tiny_bert(tmp_path / "bert")
+    encoder = Encoder.load(folder, device=GPU)
+    shape = {"hidden_size": 256, "intermediate_size": 256, "num_attention_heads": 4}
+    few, many = (
+        LlamaModel(LlamaConfig(vocab_size=99, num_hidden_layers=layers, **shape)).to(GPU)
+        for layers in (2, 12)
+    )
+    peaks = []
+    for backbone in (few, many):
+        backbone.config.use_cache = False
+        encoder.backbone = backbone.eval()
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        encoder.encode(tiny_sentences(512), pooling="mean")
+        peaks.append(torch.cuda.max_memory_allocated() - before)
+    assert peaks[1] < 1.2 * peaks[0]
+
+
+def test_noise_on_the_gpu_has_the_batchs_covariance():
+    x = torch.randn(64, 8, device=GPU) @ torch.diag(torch.arange(1.0, 9.0, device=GPU))
+    centred = x - x.mean(0)
+    covariance = centred.T @ centred / len(x)
+    for along in (_along_axes, _along_sentences):
+        noise = torch.cat([along(centred, None) for _ in range(500)])
+        found = noise.T @ noise / len(noise)
+        assert torch.allclose(found, covariance, atol=0.05 * float(covariance.abs().max()))
