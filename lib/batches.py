@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lib.device import copied_to
 from lib.negatives import Negatives, make_negatives
 from lib.objective import Objective
 from lib.positives import make_views
@@ -62,12 +63,7 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device; the copy to a GPU does not wait for what runs there."""
-        ids, mask = self.ids, self.mask
-        if device.type == "cuda":
-            ids, mask = ids.pin_memory(), mask.pin_memory()
-        return Batch(
-            ids.to(device, non_blocking=True), mask.to(device, non_blocking=True), self.sizes
-        )
+        return Batch(copied_to(self.ids, device), copied_to(self.mask, device), self.sizes)
 
 
 class Feed:

@@ -3,6 +3,7 @@
 import os
 
 import torch
+from torch import Tensor
 
 
 def resolve_device(device: str = "auto") -> torch.device:
@@ -57,3 +58,9 @@ def resolve_precision(precision: str = "auto", device: str | torch.device = "cpu
     else:
         fast = torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
     return "bf16" if fast else "fp32"
+
+
+def copied_to(x: Tensor, device: torch.device) -> Tensor:
+    """The tensor on a device; the copy to a GPU does not wait for what runs there."""
+    x = x.pin_memory() if device.type == "cuda" else x
+    return x.to(device, non_blocking=device.type not in ("cpu", "mps"))

@@ -1,5 +1,7 @@
 """What is only true on a GPU, where there is one: types, random numbers, graphs, waiting, memory."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
@@ -83,7 +85,7 @@ def test_graphs_give_the_losses_of_plain_steps(tmp_path, kind, precision, tolera
     changes = {**KINDS[kind], "dropout": 0.0, "lr": 0.0}
     plain, _ = losses_of(tmp_path, changes=changes, precision=precision)
     graphs, _ = losses_of(tmp_path, changes=changes, precision=precision, compile=True)
-    assert graphs == pytest.approx(plain, rel=tolerance)
+    assert graphs == pytest.approx(plain, rel=tolerance, abs=tolerance * max(plain))
 
 
 def test_graphs_draw_new_masks_in_every_step(tmp_path):
@@ -96,7 +98,7 @@ def test_graphs_draw_new_masks_in_every_step(tmp_path):
             z = forward(batch, step)
             Objective(feed.recipe)(z, step).backward()
             drawn.append(z["anchor"].detach().clone())
-    assert all(not torch.equal(a, b) for a, b in zip(drawn, drawn[1:], strict=False))
+    assert all(not torch.equal(a, b) for a, b in pairwise(drawn))
 
 
 @pytest.mark.parametrize("kind", KINDS)

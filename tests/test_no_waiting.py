@@ -37,9 +37,9 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
     ],
 )
 def test_what_waits_is_seen(what, seen):
-    with watched() as found:
-        with suppress(RuntimeError, NotImplementedError):  # such tensors have no answer to give
-            what(torch.empty(4, 4, device=GPU))
+    # Such tensors have no answer to give.
+    with watched() as found, suppress(RuntimeError, NotImplementedError):
+        what(torch.empty(4, 4, device=GPU))
     assert found.seen == [seen]
 
 

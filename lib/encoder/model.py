@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from lib.device import resolve_device, resolve_precision
+from lib.device import copied_to, resolve_device, resolve_precision
 from lib.encoder.adapters import adapter_state, add_lora, has_lora, load_adapter_state, merged_state
 from lib.encoder.heads import build_head
 from lib.encoder.pooling import check_pooling, pool
@@ -249,13 +249,16 @@ class Encoder(nn.Module):
             with tqdm(
                 total=len(order), unit="sentence", desc="encode", disable=not progress
             ) as bar:
+                vectors = []
                 for batch in _token_batches(order, rows.lengths, batch_tokens):
-                    out[batch] = self._encode_batch(rows, batch, pooling).float().cpu().numpy()
+                    vectors.append(self._encode_batch(rows, batch, pooling).float())
                     bar.update(len(batch))
+            if vectors:
+                out[order] = torch.cat(vectors).cpu().numpy()
         return out[[place[s] for s in sentences]]
 
     def _encode_batch(self, rows: TokenRows, batch: np.ndarray, pooling: str | None) -> Tensor:
-        ids, mask = (x.to(self.device) for x in rows[batch])
+        ids, mask = (copied_to(x, self.device) for x in rows[batch])
         z = self._pooled(ids, mask, pooling or self.settings["eval_pooling"])
         return self.head(z) if self.settings["eval_head"] and pooling is None else z
 
