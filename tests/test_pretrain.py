@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,8 +16,10 @@ import numpy as np
 import pytest
 import torch
 from tiny import WORDS, tiny_sentences
+from torch._dynamo.testing import CompileCounterWithBackend
 from transformers import BertConfig, BertForMaskedLM
 
+from lib import data
 from lib.encoder import Encoder
 from tools import pretrain
 from tools.pretrain import CLS, MASK, SEP, Batches, Plan, learning_rate, ppmi_svd, stack, train
@@ -432,3 +435,96 @@ def test_the_loss_of_a_causal_model_and_its_gradients_are_those_of_cross_entropy
     one = torch.autograd.grad(3 * expected, (hidden, weight))
     two = torch.autograd.grad(3 * loss, (hidden, weight))
     assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(one, two, strict=True))
+
+
+# --- padded batches, compilation, going on ----------------------------------------------------------
+
+
+PADDED = replace(PLAN, width_step=4, grow_at=0)
+
+
+def test_padded_batches_have_few_shapes_and_the_same_text():
+    ids, offsets = rows()
+    plain, padded = (Batches(ids, offsets, plan) for plan in (PLAN, PADDED))
+    shapes = {tuple(part.shape for part in padded(i)) for i in range(len(padded.batches))}
+    assert sorted(shape[0][1] for shape in shapes) == [8, 12, 14]
+    held = np.concatenate(padded.batches)
+    assert len(set(held)) == len(held) and (padded.lengths[held] >= 5).all()
+    assert abs(len(held) - len(np.concatenate(plain.batches))) < 300
+
+
+def test_padding_is_no_text_and_is_not_asked_for():
+    ids, offsets = rows()
+    batches = Batches(ids, offsets, PADDED)
+    for i in range(len(batches.batches)):
+        inputs, positions, labels = batches(i)
+        lengths = torch.from_numpy(batches.lengths[batches.batches[batches.order[i]]])
+        real = torch.arange(inputs.shape[1]) < lengths[:, None]
+        assert ((inputs != pretrain.PAD) == real).all()
+        asked = labels != pretrain.NOT_ASKED
+        assert real.flatten()[positions[asked]].all()
+        assert len(positions) == int(PADDED.mask_rate * inputs.numel()) + 1
+        tokens, batch = next(batches.from_step(i))
+        assert tokens == int(lengths.sum()) and torch.equal(batch[0], inputs)
+
+
+def test_the_loss_of_a_padded_batch_is_that_of_its_rows(trained):
+    _, model = trained
+    model.eval()
+    ids, offsets = rows(vocabulary=100)
+    inputs, positions, labels = Batches(ids, offsets, PADDED)(0)
+    total, count = 0.0, 0
+    width = inputs.shape[1]
+    with torch.no_grad():
+        found = pretrain.loss_of(PADDED)(model, inputs, positions, labels)
+        for row in range(len(inputs)):
+            own = (positions // width == row) & (labels != pretrain.NOT_ASKED)
+            if own.any():
+                alone = inputs[row][inputs[row] != pretrain.PAD][None]
+                at = positions[own] - row * width
+                total += pretrain.loss_of(PLAN)(model, alone, at, labels[own]).item() * int(
+                    own.sum()
+                )
+                count += int(own.sum())
+    assert found.item() == pytest.approx(total / count, rel=1e-4)
+
+
+def test_compiled_shapes_are_few_and_the_losses_the_same(corpus, tmp_path, monkeypatch):
+    plan = replace(PADDED, tokens=4_000, dropout=0.0)
+    train(plan, tmp_path / "plain", str(corpus), progress=False)
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("aot_eager")
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=counter))
+    train(plan, tmp_path / "compiled", str(corpus), progress=False, compile=True)
+    losses = [
+        json.loads((tmp_path / name / "log.jsonl").read_text().splitlines()[-1])["loss"]
+        for name in ("plain", "compiled")
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+    assert 1 <= counter.frame_count <= 3
+
+
+def test_a_causal_model_is_not_padded():
+    with pytest.raises(ValueError, match="width_step=1"):
+        replace(PLAN, architecture="llama", grow_at=0, width_step=8)
+
+
+def test_a_finished_run_goes_on_with_more_tokens(corpus, tmp_path):
+    short = replace(PADDED, tokens=2_000)
+    train(short, tmp_path / "run", str(corpus), progress=False)
+    steps = pretrain.checkpoint_state(tmp_path / "run")["step"]
+    train(replace(short, tokens=4_000, lr=1e-3), tmp_path / "run", str(corpus), progress=False)
+    state = pretrain.checkpoint_state(tmp_path / "run")
+    assert state["seen"] >= 4_000 and state["step"] > steps
+    lines = (tmp_path / "run" / "log.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in lines] == [steps, state["step"]]
+    with pytest.raises(ValueError, match=r"hidden: 16 there, 32 here.*choose another --out"):
+        train(replace(short, hidden=32), tmp_path / "run", str(corpus), progress=False)
+
+
+def test_stsb_dev_is_scored_where_it_is_at_hand(corpus, tmp_path, monkeypatch):
+    pairs = data.mini_pairs("dev")
+    monkeypatch.setattr(pretrain, "stsb", lambda part, folder: pairs)
+    train(replace(PADDED, tokens=2_000), tmp_path / "run", str(corpus), progress=False)
+    last = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])
+    assert -100 <= last["stsb_dev_spearman"] <= 100

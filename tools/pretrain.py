@@ -8,7 +8,8 @@ same text with the same budget.
 The recipe is made for a small budget. Word embeddings start from a truncated SVD of the
 positive pointwise mutual information of word-piece co-occurrences (Levy & Goldberg 2014),
 the output bias from the unigram log-frequencies. Every row is one sentence, batches hold
-rows of one length, so nothing is padded. Training starts with the lower half of the
+rows of one length, so nothing is padded (`--width-step 8 --compile`, on a GPU: of eight widths,
+each compiled once). Training starts with the lower half of the
 layers, which are then copied on top of themselves (progressive stacking, Gong et al. 2019);
 the learning rate is constant after the warm-up and decays linearly over the last third.
 """
@@ -17,7 +18,7 @@ import argparse
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
@@ -45,15 +46,22 @@ from transformers import (
 )
 
 from lib import paths
-from lib.data import pretrain_corpus
+from lib.data import pretrain_corpus, stsb
+from lib.device import copied_to
+from lib.encoder import Encoder
 from lib.encoder.pretrained import read_tokenizer
 from lib.encoder.speedups import SPEEDUPS, speed_up
+from lib.evaluate import pairs_spearman
 from lib.files import write_json, written
+from lib.prefetch import prefetched
 from lib.tokens import tokenise
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ROBERTA_SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]
 PAD, UNK, CLS, SEP, MASK = range(5)
+NOT_ASKED = -100
+LOGGED = 50
+EXTENDABLE = ("tokens", "lr", "decay_fraction", "weight_decay", "dropout")
 POSITIONS = 512
 
 
@@ -63,7 +71,9 @@ class Plan:
 
     `tokens` counts every token the encoder reads, [CLS] and [SEP] included; `grow_at` is the
     token count at which the half-depth model is stacked (0: full depth from the start);
-    `embedding` is the width of the word embeddings (0: that of the layers).
+    `embedding` is the width of the word embeddings (0: that of the layers); batches hold rows of
+    one length, or with `width_step` k > 1 of lengths up to the next multiple of k, padded: few
+    shapes, as compilation needs them.
     """
 
     tokens: int = 100_000_000
@@ -86,6 +96,7 @@ class Plan:
     seed: int = 0
     architecture: str = "bert"
     embedding: int = 0
+    width_step: int = 1
 
     def __post_init__(self) -> None:
         if self.architecture not in FAMILIES:
@@ -98,6 +109,8 @@ class Plan:
             )
         if self.embedding and self.architecture != "albert":
             raise ValueError("only an albert has word embeddings of another width: use embedding=0")
+        if self.width_step > 1 and FAMILIES[self.architecture].causal:
+            raise ValueError("rows of a causal model are not padded: use width_step=1")
         if self.grow_at and (self.layers % 2 or self.grow_at >= self.tokens):
             raise ValueError(
                 "grow_at needs an even number of layers and a value below tokens: use grow_at=0"
@@ -263,20 +276,24 @@ def stack(model: BertForMaskedLM) -> BertForMaskedLM:
 
 
 class Batches:
-    """Batch i is a function of (seed, i) alone: rows of one length, about `tokens_per_batch`
+    """Batch i is a function of (seed, i) alone: rows of one width, about `tokens_per_batch`
     tokens.
 
-    Tokens are masked, or for a causal model each asks for the next.
+    Tokens are masked, or for a causal model each asks for the next. Where rows are padded, each
+    batch of a width asks for equally many positions; those too many have the label `NOT_ASKED`.
     """
 
     def __init__(self, ids: np.ndarray, offsets: np.ndarray, plan: Plan, shortest: int = 5):
         self.ids, self.offsets, self.plan = ids, offsets, plan
         self.lengths = np.diff(offsets)
+        step = plan.width_step
+        self.widths = np.minimum(-(-self.lengths // step) * step, plan.max_length)
         rng = np.random.default_rng(plan.seed)
         self.batches = []
-        for length in range(shortest, plan.max_length + 1):
-            rows = rng.permutation(np.flatnonzero(self.lengths == length))
-            size = max(1, plan.tokens_per_batch // length)
+        for width in range(shortest, plan.max_length + 1):
+            fitting = (self.widths == width) & (self.lengths >= shortest)
+            rows = rng.permutation(np.flatnonzero(fitting))
+            size = max(1, plan.tokens_per_batch // width)
             self.batches += [rows[i : i + size] for i in range(0, len(rows) - size + 1, size)]
         if not self.batches:
             raise ValueError("the corpus fills no batch; lower tokens_per_batch or add text")
@@ -285,8 +302,7 @@ class Batches:
     def __call__(self, step: int):
         """Input ids (n, t), flat positions whose output is asked for (m,), and labels (m,)."""
         rows = self.batches[self.order[step % len(self.order)]]
-        length = self.lengths[rows[0]]
-        ids = self.ids[self.offsets[rows][:, None] + np.arange(length)].astype(np.int64)
+        ids = self._padded(rows)
         if FAMILIES[self.plan.architecture].causal:
             places = np.arange(ids.size).reshape(ids.shape)[:, :-1]
             return (
@@ -305,7 +321,25 @@ class Batches:
         flat[chosen[fate < 0.8]] = MASK
         other = chosen[fate >= 0.9]
         flat[other] = rng.integers(MASK + 1, self.plan.vocab_size, len(other))
+        if self.plan.width_step > 1:
+            missing = int(self.plan.mask_rate * ids.size) + 1 - len(chosen)
+            chosen = np.pad(chosen, (0, missing))
+            labels = np.pad(labels, (0, missing), constant_values=NOT_ASKED)
         return torch.from_numpy(ids), torch.from_numpy(chosen), torch.from_numpy(labels)
+
+    def _padded(self, rows: np.ndarray) -> np.ndarray:
+        """Token ids (n, t) of rows of one width."""
+        columns = np.arange(self.widths[rows[0]])
+        real = columns < self.lengths[rows][:, None]  # (n, t)
+        where = np.where(real, self.offsets[rows][:, None] + columns, 0)
+        return np.where(real, self.ids[where], PAD).astype(np.int64)
+
+    def from_step(self, step: int) -> Iterator[tuple[int, tuple[torch.Tensor, ...]]]:
+        """Endless: the number of real tokens of each batch from `step` on, and the batch."""
+        while True:
+            ids, positions, labels = self(step)
+            yield int((ids != PAD).sum()), (ids, positions, labels)
+            step += 1
 
 
 def learning_rate(plan: Plan, seen: int) -> float:
@@ -356,11 +390,13 @@ def loss_of(plan: Plan) -> Callable[..., torch.Tensor]:
     family = FAMILIES[plan.architecture]
 
     def loss(model: PreTrainedModel, ids, positions, labels) -> torch.Tensor:
-        hidden = model.base_model(ids)[0].flatten(0, 1)[positions]  # (m, d)
+        mask = (ids != PAD).long() if plan.width_step > 1 else None
+        states = model.base_model(ids, attention_mask=mask)[0]  # (n, t, d)
+        hidden = states.flatten(0, 1)[positions]  # (m, d)
         head = getattr(model, family.head)
         if family.causal:
             return LinearCrossEntropy.apply(hidden, head.weight, labels)
-        return F.cross_entropy(head(hidden).float(), labels)
+        return F.cross_entropy(head(hidden).float(), labels, ignore_index=NOT_ASKED)
 
     return loss
 
@@ -403,6 +439,24 @@ def load_checkpoint(folder: Path, model, optimizer) -> None:
                 optimizer.state[parameter][key] = tensors[f"optim.{name}|{key}"].to(
                     parameter.device
                 )
+
+
+def check_plan(plan: Plan, state: dict) -> None:
+    """Refuse to go on with another model or other batches; tokens, rates and decay may change.
+
+    Raises:
+        ValueError: the checkpoint is of a plan that differs in another field.
+    """
+    before = state.get("plan", {})
+    different = [
+        f"{name}: {before[name]!r} there, {value!r} here"
+        for name, value in asdict(plan).items()
+        if name not in EXTENDABLE and before.get(name, value) != value
+    ]
+    if different:
+        raise ValueError(
+            f"the checkpoint is of another plan ({'; '.join(different)}): choose another --out"
+        )
 
 
 def checkpoint_state(folder: Path) -> dict | None:
@@ -451,17 +505,25 @@ def train(
 ) -> PreTrainedModel:
     """Run `plan` in `out`, continuing from its checkpoint if there is one.
 
+    A finished run goes on where the plan has more tokens.
+
     Args:
-        out: run folder; holds the cached rows, `checkpoint.safetensors` and `log.jsonl`.
+        out: run folder; holds the cached rows, `checkpoint.safetensors` and `log.jsonl`, in which
+            the mean of the last token states is scored on STS-B dev where that is at hand.
         data_dir: folder with `corpus/pretrain` (default: `CSE_DATA`).
-        every_seconds: time between checkpoints.
+        every_seconds: time between checkpoints, each with its score.
         options: `device="cpu"`, `compile=False`, `bf16=False`, `progress=True`.
+
+    Raises:
+        ValueError: as `check_plan`.
     """
     device, progress = options.get("device", "cpu"), options.get("progress", True)
     out.mkdir(parents=True, exist_ok=True)
     ids, offsets, vectors = prepare(plan, out, data_dir, progress)
     batches = Batches(ids, offsets, plan)
     state = checkpoint_state(out) or {"step": 0, "seen": 0, "seconds": 0.0, "layers": 0}
+    check_plan(plan, state)
+    state["plan"] = asdict(plan)
     shallow = plan.layers // 2 if plan.grow_at else plan.layers
     model = initial_model(
         plan, vectors, np.bincount(ids, minlength=plan.vocab_size), state["layers"] or shallow
@@ -471,6 +533,7 @@ def train(
     if state["step"]:
         load_checkpoint(out, model, optimizer)
     state["layers"] = model.config.num_hidden_layers
+    options.setdefault("dev", dev_scorer(out / "tokenizer", data_dir))
     bar = tqdm(
         total=plan.tokens, initial=state["seen"], unit="tok", unit_scale=True, disable=not progress
     )
@@ -499,42 +562,79 @@ def run_phase(
     device="cpu",
     compile=False,
     bf16=False,
+    dev=lambda model: {},
     **_,
 ) -> None:
     """Train until `end` tokens at the present depth; `state` is updated in place and
     checkpointed."""
     model.train()
-    asked = torch.compile(loss_of(plan), dynamic=True) if compile else loss_of(plan)
+    asked, where = loss_of(plan), torch.device(device)
+    if compile:
+        mode = "reduce-overhead" if where.type == "cuda" else None
+        asked = torch.compile(asked, dynamic=False, mode=mode)
     started, saved, recent = time.perf_counter(), time.perf_counter(), []
     before = state["seconds"]
-    while state["seen"] < end:
-        rows, positions, labels = (x.to(device) for x in batches(state["step"]))
+    for tokens, batch in prefetched(batches.from_step(state["step"])):
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(plan, state["seen"])
         torch.manual_seed(plan.seed * 2**32 + state["step"])
-        with torch.autocast(torch.device(device).type, torch.bfloat16, enabled=bf16):
-            loss = asked(model, rows, positions, labels)
+        if compile and where.type == "cuda":
+            torch.compiler.cudagraph_mark_step_begin()
+        with torch.autocast(where.type, torch.bfloat16, enabled=bf16):
+            loss = asked(model, *(copied_to(x, where) for x in batch))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
-        recent.append(loss.item())
-        if not np.isfinite(recent[-1]):
-            raise FloatingPointError(
-                f"loss is {recent[-1]} at step {state['step']}: lower lr or use fp32"
-            )
+        recent.append(loss.detach().clone())
         state["step"] += 1
-        state["seen"] += rows.numel()
+        state["seen"] += tokens
         state["seconds"] = before + time.perf_counter() - started
-        bar.update(rows.numel())
-        if state["step"] % 50 == 0:
-            bar.set_postfix(loss=f"{np.mean(recent[-50:]):.3f}", layers=state["layers"])
-            with open(out / "log.jsonl", "a") as log:
-                log.write(json.dumps({**state, "loss": float(np.mean(recent[-50:]))}) + "\n")
-        if time.perf_counter() - saved > every_seconds:
+        bar.update(tokens)
+        due = time.perf_counter() - saved > every_seconds or state["seen"] >= end
+        if due or len(recent) >= LOGGED:
+            write_log(out, state, recent, bar, dev(model) if due else {})
+            recent = []
+        if due:
             save_checkpoint(out, model, optimizer, state)
             saved = time.perf_counter()
-    save_checkpoint(out, model, optimizer, state)
+        if state["seen"] >= end:
+            break
+
+
+def write_log(out: Path, state: dict, recent: list[torch.Tensor], bar: tqdm, scores: dict) -> None:
+    """One line in `log.jsonl`: counters, the mean loss since the last line, scores.
+
+    Raises:
+        FloatingPointError: a loss is not finite.
+    """
+    losses = torch.stack(recent).tolist()
+    for step, loss in enumerate(losses, state["step"] - len(losses)):
+        if not np.isfinite(loss):
+            raise FloatingPointError(f"loss is {loss} at step {step}: lower lr or use fp32")
+    mean = float(np.mean(losses))
+    bar.set_postfix(loss=f"{mean:.3f}", layers=state["layers"], **scores)
+    line = {name: value for name, value in state.items() if name != "plan"}
+    with open(out / "log.jsonl", "a", encoding="utf-8") as log:
+        log.write(json.dumps({**line, "loss": mean, **scores}) + "\n")
+
+
+def dev_scorer(tokenizer_folder: Path, data_dir: str | None) -> Callable[[PreTrainedModel], dict]:
+    """A function that scores a model on STS-B dev, Spearman × 100; it says nothing where the set
+    is not at hand."""
+    try:
+        pairs = stsb("dev", data_dir)
+    except FileNotFoundError:
+        return lambda model: {}
+    tokenizer = read_tokenizer(str(tokenizer_folder))
+
+    def score(model: PreTrainedModel) -> dict:
+        encoder = Encoder(model.base_model, tokenizer, pooling="mean", speedups=())
+        spearman = pairs_spearman(encoder.encode, pairs)
+        model.train()
+        return {"stsb_dev_spearman": round(spearman, 2)}
+
+    return score
 
 
 def export(
