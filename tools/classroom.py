@@ -284,23 +284,25 @@ def main(arguments: list[str] | None = None) -> None:
     )
     hold.add_argument("names", nargs="*")
     hold.add_argument("--out", type=Path, default=paths.outputs() / "classroom")
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if chosen.verb == "check":
+        if options.verb == "check":
             print(
-                pd.concat([caught(name) for name in chosen.names or names()]).to_string(index=False)
+                pd.concat([caught(name) for name in options.names or names()]).to_string(
+                    index=False
+                )
             )
-        elif chosen.verb == "table":
+        elif options.verb == "table":
             page, written = FOLDER / "README.md", table({name: caught(name) for name in names()})
             write_text(
                 page, _TABLE.sub(lambda m: m[1] + written + m[2], page.read_text(encoding="utf-8"))
             )
         else:
-            grades = hold_course(chosen.out, chosen.names)
+            grades = hold_course(options.out, options.names)
             print(grades.pivot(index="assignment", columns="student", values="score").to_string())
             print(
-                f"for students: {chosen.out / 'release'}; what they get back:"
-                f" {chosen.out / 'feedback'}"
+                f"for students: {options.out / 'release'}; what they get back:"
+                f" {options.out / 'feedback'}"
             )
     except (ValueError, RuntimeError) as error:
         sys.exit(f"error: {error}")

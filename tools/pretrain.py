@@ -574,14 +574,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--bf16", action="store_true")
     for name, default in asdict(Plan()).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
-    chosen = vars(parser.parse_args(arguments))
-    plan = Plan(**{name: chosen[name] for name in asdict(Plan())})
-    options = {name: chosen[name] for name in ("device", "compile", "bf16")}
-    model = train(plan, chosen["out"], chosen["data_dir"], **options)
-    if chosen["export"]:
-        export(model, chosen["out"] / "tokenizer", chosen["export"])
-        write_json(chosen["export"] / "pretraining.json", report(plan, chosen["out"]))
-        print(f"wrote {chosen['export']}")
+    options = vars(parser.parse_args(arguments))
+    plan = Plan(**{name: options[name] for name in asdict(Plan())})
+    machine = {name: options[name] for name in ("device", "compile", "bf16")}
+    model = train(plan, options["out"], options["data_dir"], **machine)
+    if options["export"]:
+        export(model, options["out"] / "tokenizer", options["export"])
+        write_json(options["export"] / "pretraining.json", report(plan, options["out"]))
+        print(f"wrote {options['export']}")
 
 
 if __name__ == "__main__":

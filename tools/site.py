@@ -228,9 +228,9 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m tools.site", description="The course as a web site."
     )
     parser.add_argument("--out", type=Path, default=paths.outputs() / "book")
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        print(build(chosen.out))
+        print(build(options.out))
     except (RuntimeError, ValueError) as error:
         sys.exit(f"error: {error}")
 

@@ -48,15 +48,15 @@ def run_id(grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None) 
     method = str(cell.set["method"])
     if method in untrained.METHODS:
         return untrained.record(grid.notebook, method, grid.profile, data_dir).id
-    chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
-    sentences = experiment.sentences_of(chosen, data_dir) if steps != 0 else []
+    profile, recipe, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
+    sentences = experiment.sentences_of(profile, data_dir) if steps != 0 else []
     lacking = NOT_RECORDED if row.get("results_version") == 1 else ()
     params, hashes = identity.of_run(
-        chosen, wanted, steps, sentences, data_dir, row["precision"], row["scoring"], lacking
+        profile, recipe, steps, sentences, data_dir, row["precision"], row["scoring"], lacking
     )
     if "rules" in hashes:
         hashes["rules"] = str(int(row["rules"]))
-    return runs.run_id(wanted.name, {"params": params, "data": hashes}, int(row["seed"]))
+    return runs.run_id(recipe.name, {"params": params, "data": hashes}, int(row["seed"]))
 
 
 def is_of_today(row: pd.Series) -> bool:
@@ -150,9 +150,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today())
     parser.add_argument("--rows", type=int, default=2)
     parser.add_argument("--data-dir")
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        table = rerun(chosen.date, chosen.rows, chosen.data_dir)
+        table = rerun(options.date, options.rows, options.data_dir)
     except (OSError, ValueError) as error:
         sys.exit(f"error: {error}")
     if not len(table):

@@ -81,27 +81,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tries", type=int, help=f"of each kind (usually {USUAL})")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-file", action="store_true", help="print the table only")
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    wanted = chosen.campaign or list(USUAL)
-    tries = {name: chosen.tries or USUAL[name] for name in wanted}
+    wanted = options.campaign or list(USUAL)
+    tries = {name: options.tries or USUAL[name] for name in wanted}
     counts: list[Count] = []
     if "fuzz" in wanted:
-        counts += fuzz.main(tries["fuzz"], chosen.seed)
+        counts += fuzz.main(tries["fuzz"], options.seed)
     if "kills" in wanted:
-        counts += kills.main(tries["kills"], chosen.seed)
+        counts += kills.main(tries["kills"], options.seed)
     if "races" in wanted:
         counts += races.main(tries["races"])
     environment = runs.environment()
     today = datetime.now(UTC).date().isoformat()
     made = (
         f"{today}, {environment['cpu']}, commit {str(environment['commit'])[:10]}, seed"
-        f" {chosen.seed}"
+        f" {options.seed}"
     )
     content = with_others([count.row() for count in counts], made)
     text = markdown(content)
     print(text)
-    if not chosen.no_file:
+    if not options.no_file:
         files.write_json(TARGET / "robustness.json", content)
         files.write_text(TARGET / "robustness.md", text)
     return int(any(count.defects for count in counts))
