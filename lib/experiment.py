@@ -65,14 +65,14 @@ def resolve(
         profile = replace(profile, corpus=corpus, n_sentences=None)
     if n_sentences is not None:
         profile = replace(profile, n_sentences=n_sentences)
-    given = {k: v for k, v in changes.items() if v is not None}
-    if fixed := {"name", "source", "backbone"} & set(given):
+    fields = {k: v for k, v in changes.items() if v is not None}
+    if fixed := {"name", "source", "backbone"} & set(fields):
         raise ValueError(
             f"{sorted(fixed)[0]} is no parameter of a run: name a recipe in method, an encoder in"
             " model"
         )
     if profile.eval_every is not None:
-        given.setdefault("eval_every", profile.eval_every)
+        fields.setdefault("eval_every", profile.eval_every)
     name = method if method.startswith(("mini_", "paper_")) else f"{profile.recipes}_{method}"
     if name == f"paper_{method}" and name not in RECIPES:
         name += (
@@ -86,7 +86,7 @@ def resolve(
     backbone = model or profile.model or base.encoder.backbone
     return (
         profile,
-        base.changed(backbone=backbone, **given),
+        base.changed(backbone=backbone, **fields),
         max_steps if max_steps is not None else profile.max_steps,
     )
 
@@ -103,14 +103,14 @@ def _check_names(**names: object) -> None:
 def with_text_at_hand(profile: Profile, data_dir: str | None = None) -> Profile:
     """The profile with the training text that is here: wiki1m in place of the Wikipedia dumps, with
     a warning."""
-    found = data.at_hand(profile.corpus, data_dir)
-    if found != profile.corpus:
+    corpus = data.at_hand(profile.corpus, data_dir)
+    if corpus != profile.corpus:
         message = (
-            f"the corpus {profile.corpus!r} is not here: {found!r} is read in its place, and"
+            f"the corpus {profile.corpus!r} is not here: {corpus!r} is read in its place, and"
             " recorded so"
         )
         warnings.warn(message, stacklevel=2)
-    return replace(profile, corpus=found)
+    return replace(profile, corpus=corpus)
 
 
 def sentences_of(profile: Profile, data_dir: str | None = None) -> list[str]:
@@ -120,9 +120,9 @@ def sentences_of(profile: Profile, data_dir: str | None = None) -> list[str]:
     """
     stamps = []
     for path in data.corpus_files(profile.corpus, data_dir):
-        found = path.stat()
+        status = path.stat()
         stamps.append(
-            (str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            (str(path), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         )
     return list(_corpus(profile.corpus, data_dir, profile.n_sentences, tuple(stamps)))
 
@@ -135,10 +135,10 @@ def _corpus(name: str, data_dir: str | None, n: int | None, stamps: tuple) -> tu
 def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, list[str]]:
     """The training text after each rule of SDA that the recipe asks for; parses are kept in
     `outputs/parses`."""
-    own = recipe.positive
+    positive = recipe.positive
     shares = {"negation": 1.0} if recipe.negative.kind == "sda" else {}
-    if own.kind == "sda":
-        shares[own.rule] = own.share
+    if positive.kind == "sda":
+        shares[positive.rule] = positive.share
     if not shares:
         return {}
     return parse.rewrite(
@@ -146,10 +146,10 @@ def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, 
         list(shares),
         seed,
         shares,
-        model_path(own.parser),
+        model_path(positive.parser),
         paths.outputs() / "parses",
         workers=cores() if len(sentences) >= 100_000 else 1,
-        nouns=own.nouns,
+        nouns=positive.nouns,
     )
 
 
@@ -254,18 +254,20 @@ def test_metrics(
     The test scores with the recipe's `also_pooling`, which is named in their keys, come with them.
     A `geometry` that is known already is taken as it is.
     """
-    own = recipe.evaluation
+    evaluation = recipe.evaluation
     if geometry is None:
-        encode = encode_as(encoder, recipe, precision, max_length=own.dev_max_length)
+        encode = encode_as(encoder, recipe, precision, max_length=evaluation.dev_max_length)
         geometry = evaluate.geometry(encode, dev_pairs(profile, data_dir))
-    encode = encode_as(encoder, recipe, precision, max_length=own.test_max_length)
+    encode = encode_as(encoder, recipe, precision, max_length=evaluation.test_max_length)
     scores = test_scores(encode, profile, data_dir) | {
         f"dev_{name}": value for name, value in geometry.items()
     }
-    if own.also_pooling:
-        encode = encode_as(encoder, recipe, precision, own.also_pooling, own.test_max_length)
+    if evaluation.also_pooling:
+        encode = encode_as(
+            encoder, recipe, precision, evaluation.also_pooling, evaluation.test_max_length
+        )
         again = test_scores(encode, profile, data_dir)
-        scores |= {f"{name}_{own.also_pooling}": value for name, value in again.items()}
+        scores |= {f"{name}_{evaluation.also_pooling}": value for name, value in again.items()}
     return {f"{name}_{suffix}": value for name, value in scores.items()}
 
 
@@ -297,13 +299,13 @@ def scores_of(profile: Profile, recipe: Recipe) -> list[str]:
             *(f"{task}_test_spearman" for task in (*data.STS_SUBSETS, "STS-B", "SICK-R")),
             "sts7_test_avg",
         ]
-    names = [f"{profile.dev}_dev_spearman", *(f"dev_{name}" for name in GEOMETRY), *tests]
+    measures = [f"{profile.dev}_dev_spearman", *(f"dev_{name}" for name in GEOMETRY), *tests]
     if recipe.evaluation.also_pooling:
-        names += [f"{name}_{recipe.evaluation.also_pooling}" for name in tests]
-    found = [f"{name}_{which}" for name in names for which in ("best", "last")]
+        measures += [f"{name}_{recipe.evaluation.also_pooling}" for name in tests]
+    scores = [f"{name}_{which}" for name in measures for which in ("best", "last")]
     if recipe.evaluation.transfer_pooling:
-        found += [f"{name}_transfer_best" for name in (*data.TRANSFER_TASKS, "avg", "MRPC f1")]
-    return found
+        scores += [f"{name}_transfer_best" for name in (*data.TRANSFER_TASKS, "avg", "MRPC f1")]
+    return scores
 
 
 def run(
@@ -349,8 +351,8 @@ def run(
     _check_names(notebook=notebook, data_dir=data_dir, output_dir=output_dir)
     check_whole_number("seed", seed, 0, 2**32 - 1)
     profile, recipe, steps = resolve(profile_name, method, model, max_steps, **changes)
-    place = resolve_device(device)
-    precision, scoring = (resolve_precision(name, place) for name in (precision, scoring))
+    torch_device = resolve_device(device)
+    precision, scoring = (resolve_precision(name, torch_device) for name in (precision, scoring))
     if steps != 0:
         profile = with_text_at_hand(profile, data_dir)
     sentences = sentences_of(profile, data_dir) if steps != 0 else []
@@ -366,7 +368,7 @@ def run(
         if not force and record.metrics is not None:
             return record
         if is_main_process():
-            record.start(place, force, precision=precision, scoring=scoring)
+            record.start(torch_device, force, precision=precision, scoring=scoring)
             if force:
                 train.discard_checkpoint(record.folder)
         machine = {"device": device, "precision": precision, "progress": progress}
@@ -472,8 +474,8 @@ def _metrics(encoder, result, recipe, profile, data_dir, scoring, dev) -> dict[s
     if pooling := recipe.evaluation.transfer_pooling:
         plain = recipe.changed(whiten=False)
         encode = encode_as(encoder, plain, scoring, pooling, recipe.evaluation.test_max_length)
-        found = transfer.transfer7(encode, data_dir)
-        metrics.update({f"{name}_transfer_best": value for name, value in found.items()})
+        transfer_scores = transfer.transfer7(encode, data_dir)
+        metrics.update({f"{name}_transfer_best": value for name, value in transfer_scores.items()})
     if result.best_state is not None:
         tail = result.history[-min(10, len(result.history)) :]
         metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))

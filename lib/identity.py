@@ -143,16 +143,16 @@ def positives_path(recipe: Recipe) -> Path:
         ValueError: the recipe names none.
         FileNotFoundError: it is not there.
     """
-    own = recipe.positive
-    if not own.file:
+    positive = recipe.positive
+    if not positive.file:
         raise ValueError(
             "positive='file' needs positive_file, a text aligned with the training text line by"
             " line"
         )
-    path = Path(model_path(own.file))
+    path = Path(model_path(positive.file))
     if not path.is_file():
         raise FileNotFoundError(
-            f"positive_file: no file {own.file}: `python -m lib augment` writes one"
+            f"positive_file: no file {positive.file}: `python -m lib augment` writes one"
         )
     return path
 
@@ -173,8 +173,8 @@ def synonyms_hash(source: str) -> str:
     from lib.augment.wordnet import wordnet_folder  # NLTK takes two seconds to import
 
     folder = wordnet_folder()
-    found = [folder / name for name in _OF_WORDNET if (folder / name).is_file()]
-    return text_hash(f"{path.name} {files.sha256(path)}" for path in found)
+    wordnet_files = [folder / name for name in _OF_WORDNET if (folder / name).is_file()]
+    return text_hash(f"{path.name} {files.sha256(path)}" for path in wordnet_files)
 
 
 def rules_hashes(parser: str) -> dict[str, str]:
@@ -257,5 +257,5 @@ def of_run(
 
 def parameters(recipe: Recipe) -> dict[str, object]:
     """`recipe.parameters()` with the project's own paths as they are in any checkout."""
-    found = recipe.parameters()
-    return found | {name: portable(str(found[name])) for name in _PATHS if name in found}
+    values = recipe.parameters()
+    return values | {name: portable(str(values[name])) for name in _PATHS if name in values}

@@ -72,13 +72,13 @@ def missing(
         if recipe.positive.kind.endswith("_synonyms"):
             synonyms = experiment.model_path(recipe.positive.synonyms)
             checks.append(lambda: eda.load_synonyms(synonyms))
-    found = []
+    problems = []
     for check in checks:
         try:
             check()
         except (OSError, ValueError, ImportError, LookupError) as error:
-            found.append(str(error).split("\n")[0])
-    return found
+            problems.append(str(error).split("\n")[0])
+    return problems
 
 
 def cost(profile: Profile, recipe: Recipe, steps: int | None, data_dir: str | None = None) -> Cost:
@@ -108,14 +108,14 @@ def cost(profile: Profile, recipe: Recipe, steps: int | None, data_dir: str | No
         more = 2.0 if recipe.negative.mode == "doubled" else 1.0
         views, most = views + more / recipe.negative.every, views + more
     evaluations = steps // recipe.evaluation.every + 1
-    read = evaluations * DEV_SENTENCES[profile.dev] + 2 * TEST_SENTENCES[profile.test]
+    scored = evaluations * DEV_SENTENCES[profile.dev] + 2 * TEST_SENTENCES[profile.test]
     operations, kept = 6.0, batches.size * most
     weights = 16.0 * total
     if recipe.encoder.lora_rank:
         operations, weights = 4.0, 4.0 * total + 16.0 * adapters(model, recipe.encoder.lora_rank)
     if batches.chunk_size:
         operations, kept = operations + 2.0, min(kept, batches.chunk_size)
-    flops = inner * tokens * (operations * steps * batches.size * views + 2.0 * read)
+    flops = inner * tokens * (operations * steps * batches.size * views + 2.0 * scored)
     activations = 68.0 * kept * max(lengths) * config.hidden_size * config.num_hidden_layers
     return Cost(steps, total, (weights + activations) / 2**30, flops)
 

@@ -167,8 +167,8 @@ def check(options: argparse.Namespace) -> None:
 
 def _digest(path: str | Path | None) -> list[str]:
     """sha256 of a file, or of the weights in a folder; nothing for a name that is neither."""
-    found = Path(path) if path and Path(path).exists() else paths.ROOT / (path or "none")
-    files = sorted(found.glob("*.safetensors")) if found.is_dir() and path else [found]
+    resolved = Path(path) if path and Path(path).exists() else paths.ROOT / (path or "none")
+    files = sorted(resolved.glob("*.safetensors")) if resolved.is_dir() and path else [resolved]
     return [sha256(file) for file in files if file.is_file()]
 
 
@@ -191,7 +191,7 @@ def run(options: argparse.Namespace) -> None:
     if not any(lines):
         raise ValueError(f"{options.source} holds no sentence")
     device = resolve_device(getattr(options, "device", "cpu"))
-    read = (options.source, getattr(options, "fit_on", None), getattr(options, "synonyms", None))
+    inputs = (options.source, getattr(options, "fit_on", None), getattr(options, "synonyms", None))
     written = write_aligned(
         lines,
         options.target,
@@ -199,7 +199,7 @@ def run(options: argparse.Namespace) -> None:
         identity_of(options),
         200 if options.method in CHAINS else 10_000 * getattr(options, "workers", 1),
         not options.quiet,
-        [Path(path) for path in read if path],
+        [Path(path) for path in inputs if path],
         options.force,
     )
     if not written:

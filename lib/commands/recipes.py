@@ -22,9 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verbs.add_parser("show", help="the fields of one").add_argument("name")
     options = parser.parse_args(arguments)
     if options.verb == "list":
-        found = [r for r in RECIPES.values() if options.part in r.name]
+        matching = [r for r in RECIPES.values() if options.part in r.name]
         nothing = f"no recipe has {options.part!r} in its name"
-        print("\n".join(f"{r.name:<29}{r.source}" for r in found) or nothing)
+        print("\n".join(f"{r.name:<29}{r.source}" for r in matching) or nothing)
         return 0
     recipe = recipes.recipe(options.name)
     print(f"{recipe.name}: {recipe.source}")

@@ -60,17 +60,17 @@ def _check_split(split: str, splits: tuple[str, ...] = SPLITS) -> None:
         raise ValueError(f"split must be one of {', '.join(splits)}, got {split!r}")
 
 
-def check_size(name: str, expected: int, found: int, path: Path, check: bool) -> None:
+def check_size(name: str, expected: int, size: int, path: Path, check: bool) -> None:
     """Refuse a part of a published set.
 
     A folder with an empty file `own-sets` holds sets of the user's own, of any size.
     """
-    if not check or found == expected:
+    if not check or size == expected:
         return
     if any((folder / OWN_SETS).is_file() for folder in path.absolute().parents):
         return
     raise ValueError(
-        f"{path}: {found:,} where {name} has {expected:,}: bring the whole file (`{FETCH}`), or, if"
+        f"{path}: {size:,} where {name} has {expected:,}: bring the whole file (`{FETCH}`), or, if"
         f" the sets there are your own, put an empty file {OWN_SETS!r} into {path.parent}"
     )
 
@@ -196,7 +196,7 @@ def transfer(name: str, data_dir: str | Path | None = None, check: bool = True) 
             first, second[split], labels = readers.mrpc_file(path)
             splits[split] = first, labels
         else:
-            read = readers.sst2_file if name == "SST2" else readers.trec_file
-            splits[split] = read(path)
+            reader = readers.sst2_file if name == "SST2" else readers.trec_file
+            splits[split] = reader(path)
         check_size(f"{name} {split}", SIZES[f"{name} {split}"], len(splits[split][0]), path, check)
     return Transfer(name, splits, second)

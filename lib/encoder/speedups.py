@@ -134,9 +134,9 @@ class FirstToken:
             output.register_forward_pre_hook(self._keep_first)
 
     @contextmanager
-    def alone(self, wanted: bool) -> Iterator[None]:
-        """While open, and if `wanted`, the other tokens are left out after the last attention."""
-        self._active = wanted
+    def alone(self, active: bool) -> Iterator[None]:
+        """While open, and if `active`, the other tokens are left out after the last attention."""
+        self._active = active
         try:
             yield
         finally:

@@ -29,9 +29,9 @@ Split = tuple[np.ndarray, np.ndarray]
 def _embeddings(encode: Encode, sentences: Sequence[str]) -> Any:
     """Rows of `sentences`, (n, d) float64, dense or CSR, each distinct sentence encoded once;
     checked."""
-    place = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
-    x = as_rows(encode(list(place)), len(place))
-    return x[[place[sentence] for sentence in sentences]]
+    row_of = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
+    x = as_rows(encode(list(row_of)), len(row_of))
+    return x[[row_of[sentence] for sentence in sentences]]
 
 
 def _features(encode: Encode, task: Transfer) -> Any:
@@ -139,18 +139,20 @@ def transfer_task(
         tried = list(pool.map(lambda rows: _predictions(x, y, rows[0], rows[1], grid), inner))
         scores = np.array(
             [
-                [(p == y[dev]).mean() for p in found]
-                for found, (_, dev) in zip(tried, inner, strict=True)
+                [(p == y[dev]).mean() for p in predictions]
+                for predictions, (_, dev) in zip(tried, inner, strict=True)
             ]
         )
         scores = scores.reshape(len(parts), -1, len(grid)).mean(1)  # (outer folds, grid)
-        chosen = [grid[i] for i in scores.argmax(1)]
+        best_c = [grid[i] for i in scores.argmax(1)]
         last = list(
-            pool.map(lambda part, c: _predictions(x, y, part[0], part[1], [c]), parts, chosen)
+            pool.map(lambda part, c: _predictions(x, y, part[0], part[1], [c]), parts, best_c)
         )
-    tests = [(found[0], y[test]) for found, (_, test, _) in zip(last, parts, strict=True)]
+    tests = [
+        (predictions[0], y[test]) for predictions, (_, test, _) in zip(last, parts, strict=True)
+    ]
     accuracy = float(100 * np.mean([(predicted == true).mean() for predicted, true in tests]))
-    result = {"accuracy": accuracy, "dev": float(100 * scores.max(1).mean()), "C": chosen}
+    result = {"accuracy": accuracy, "dev": float(100 * scores.max(1).mean()), "C": best_c}
     return result | (
         {"f1": float(100 * np.mean([f1_score(y, p) for p, y in tests]))} if task.second else {}
     )
@@ -180,10 +182,10 @@ def transfer7(
 
     Source: the columns of Table 5 of Zhu et al. 2024 (SDA).
     """
-    read = [data.transfer(name, data_dir) for name in tasks]
-    if not read:
+    loaded = [data.transfer(name, data_dir) for name in tasks]
+    if not loaded:
         raise ValueError(f"no task: name at least one of {', '.join(data.TRANSFER_TASKS)}")
-    found = {task.name: transfer_task(encode, task, **options) for task in read}
-    accuracy = {name: result["accuracy"] for name, result in found.items()}
-    f1 = {f"{name} f1": result["f1"] for name, result in found.items() if "f1" in result}
+    results = {task.name: transfer_task(encode, task, **options) for task in loaded}
+    accuracy = {name: result["accuracy"] for name, result in results.items()}
+    f1 = {f"{name} f1": result["f1"] for name, result in results.items() if "f1" in result}
     return {**accuracy, "avg": float(np.mean(list(accuracy.values()))), **f1}
