@@ -315,22 +315,24 @@ def made_up(n: int, tokenizer, seed: int = 0) -> list[str]:
 
 def machine(device: torch.device | None = None) -> dict:
     """The machine, the versions and the commit; the load at the start shows whether it was idle."""
-    found = dict(runs.environment())
+    environment = dict(runs.environment())
     for package in ("sentence-transformers", "datasets"):
         try:
-            found["versions"][package] = version(package)  # type: ignore[index]
+            environment["versions"][package] = version(package)  # type: ignore[index]
         except PackageNotFoundError:
-            found["versions"][package] = None  # type: ignore[index]
-    found["cores"] = os.cpu_count()
-    found["load_average"] = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-    found["bf16_in_hardware"] = resolve_precision("auto", device or "cpu") == "bf16"
-    commit = str(found["commit"] or "")
-    found["commit"] = (
+            environment["versions"][package] = None  # type: ignore[index]
+    environment["cores"] = os.cpu_count()
+    environment["load_average"] = (
+        round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+    )
+    environment["bf16_in_hardware"] = resolve_precision("auto", device or "cpu") == "bf16"
+    commit = str(environment["commit"] or "")
+    environment["commit"] = (
         commit + ("+changes" if _changed() else "")
         if re.fullmatch(r"[0-9a-f]{40}", commit)
         else None
     )
-    return found
+    return environment
 
 
 def _changed() -> bool:
@@ -344,10 +346,12 @@ def _changed() -> bool:
     return any(not line.endswith((".md", ".json")) for line in status.stdout.splitlines())
 
 
-def slug(found: Mapping, device: torch.device | None = None) -> str:
+def slug(environment: Mapping, device: torch.device | None = None) -> str:
     """Short file name of a machine: GPU, or processor and threads."""
     gpu = device is not None and device.type == "cuda"
-    name = str(found["gpu"]) if gpu else f"{found['cpu']} {found['threads']} threads"
+    name = (
+        str(environment["gpu"]) if gpu else f"{environment['cpu']} {environment['threads']} threads"
+    )
     name = re.sub(r"\((r|tm)\)|@|\bcpu\b|\bprocessor\b", " ", name.lower())
     return re.sub(r"[^a-z0-9]+", "-", name).strip("-")
 
@@ -368,10 +372,12 @@ def report(
     }
 
 
-def write(content: dict, found: Mapping, folder: Path, device: torch.device | None = None) -> Path:
+def write(
+    content: dict, environment: Mapping, folder: Path, device: torch.device | None = None
+) -> Path:
     """Write `<name>-<machine slug>.json` and `.md`; print the table; return the JSON's path."""
-    content = {**content, "machine": dict(found)}
-    stem = folder / f"{content['name']}-{slug(found, device)}"
+    content = {**content, "machine": dict(environment)}
+    stem = folder / f"{content['name']}-{slug(environment, device)}"
     files.write_json(stem.with_name(stem.name + ".json"), content)
     text = markdown(content)
     files.write_text(stem.with_name(stem.name + ".md"), text)
@@ -381,20 +387,20 @@ def write(content: dict, found: Mapping, folder: Path, device: torch.device | No
 
 def markdown(content: Mapping) -> str:
     """The report as a page."""
-    found = content["machine"]
-    versions = ", ".join(f"{k} {v}" for k, v in found["versions"].items() if v)
-    place = (
-        f"{found['gpu'] or 'no GPU'}; {found['cpu']}, {found['cores']} cores, {found['threads']}"
-        " threads"
+    environment = content["machine"]
+    versions = ", ".join(f"{k} {v}" for k, v in environment["versions"].items() if v)
+    hardware = (
+        f"{environment['gpu'] or 'no GPU'}; {environment['cpu']}, {environment['cores']} cores,"
+        f" {environment['threads']} threads"
     )
-    bf16 = "yes" if found["bf16_in_hardware"] else "no: bf16 rows are emulated there"
+    bf16 = "yes" if environment["bf16_in_hardware"] else "no: bf16 rows are emulated there"
     lines = [
         f"# {content['title']}",
         "",
-        f"- machine: {place}; bf16 in hardware: {bf16}",
-        f"- load average at the start: {found['load_average']} (an idle machine: below 1)",
-        f"- {found['platform']}, Python {found['python']}, {versions}",
-        f"- date: {content['date']}; commit: {found['commit'] or 'not known'}",
+        f"- machine: {hardware}; bf16 in hardware: {bf16}",
+        f"- load average at the start: {environment['load_average']} (an idle machine: below 1)",
+        f"- {environment['platform']}, Python {environment['python']}, {versions}",
+        f"- date: {content['date']}; commit: {environment['commit'] or 'not known'}",
         *[f"- {key}: {value}" for key, value in content["settings"].items()],
         "",
     ]

@@ -223,13 +223,13 @@ def main(argv: list[str] | None = None) -> int:
             " the script runs"
         )
         return 1
-    found = common.machine(device)
+    environment = common.machine(device)
     try:
         content = measure(options, device)
     except FileNotFoundError as error:
         print(f"gpu: {error}", file=sys.stderr)
         return 1
-    common.write(content, found, options.results, device)
+    common.write(content, environment, options.results, device)
     return 0
 
 

@@ -169,7 +169,7 @@ def main(argv: list[str] | None = None) -> int:
     if options.smoke:
         options.repetitions = 1
     common.prepare(options)
-    found = common.machine()
+    environment = common.machine()
     try:
         if options.smoke:
             with tempfile.TemporaryDirectory() as folder:
@@ -190,7 +190,7 @@ def main(argv: list[str] | None = None) -> int:
     except FileNotFoundError as error:
         print(f"score_speed: {error}", file=sys.stderr)
         return 1
-    common.write(content, found, options.results)
+    common.write(content, environment, options.results)
     return 0
 
 

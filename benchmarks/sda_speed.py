@@ -119,7 +119,7 @@ def main(argv: list[str] | None = None) -> int:
     from benchmarks import common
 
     options = arguments(argv)
-    found = common.machine()
+    environment = common.machine()
     sentences, corpus = common.wikipedia(options.sentences, options.data_dir)
     sides = {
         LIB: ours(sentences, options.workers),
@@ -150,7 +150,7 @@ def main(argv: list[str] | None = None) -> int:
     content = common.report(
         "sda_speed", "Parsing and rewriting", settings, table, ratios, targets=targets
     )
-    common.write(content, found, options.results)
+    common.write(content, environment, options.results)
     return 0
 
 

@@ -24,12 +24,12 @@ def sides(task: Task) -> dict[str, Side]:
         names = [name for name in SPEEDUPS if name != left_out]
         return lambda i: common.train_ours(task, i, CPU, precision=precision, speedups=names)
 
-    found = {}
+    by_name = {}
     for precision in PRECISIONS:
-        found[f"{precision}, all"] = side(precision, "")
+        by_name[f"{precision}, all"] = side(precision, "")
         for name in SPEEDUPS:
-            found[f"{precision}, without {name}"] = side(precision, name)
-    return found
+            by_name[f"{precision}, without {name}"] = side(precision, name)
+    return by_name
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -49,7 +49,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
     options = arguments(argv)
-    found = common.machine()
+    environment = common.machine()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"
         weights, sentences, source = train_speed.model_and_text(folder, options)
@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
     }
     title = "What each speedup gains in training on a CPU, sentences per second"
     content = common.report("speedups", title, settings, common.rows(samples), ratios)
-    common.write(content, found, options.results)
+    common.write(content, environment, options.results)
     return 0
 
 

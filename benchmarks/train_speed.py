@@ -32,8 +32,8 @@ def build_model(folder: Path, smoke: bool) -> str:
     """Write the model that both sides open in fp32 into `folder`; return which weights it has."""
     tokenizer = AutoTokenizer.from_pretrained(paths.MINI_BERT)
     shape = common.TINY if smoke else SHAPE
-    found = AutoConfig.from_pretrained(paths.MINI_BERT)
-    if all(getattr(found, key, None) == value for key, value in shape.items()):
+    shipped = AutoConfig.from_pretrained(paths.MINI_BERT)
+    if all(getattr(shipped, key, None) == value for key, value in shape.items()):
         Encoder.load(paths.MINI_BERT).backbone.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return "data/mini-bert"
@@ -100,7 +100,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
     options = arguments(argv)
-    found = common.machine()
+    environment = common.machine()
     auto = resolve_precision("auto", CPU)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"
@@ -142,7 +142,7 @@ def main(argv: list[str] | None = None) -> int:
     }
     title = "SimCSE training on a CPU, sentences per second"
     content = common.report("train_speed", title, settings, common.rows(samples), ratios)
-    common.write(content, found, options.results)
+    common.write(content, environment, options.results)
     return 0
 
 

@@ -102,7 +102,7 @@ class Plain:
         self.idf = dict(zip(model.terms, model.idf.tolist(), strict=True))
         self.sorted = [model.terms[i] for i in model.order.tolist()]
         self.s = model.s[model.order].tolist()
-        self.place = {term: i for i, term in enumerate(self.sorted)}
+        self.rank = {term: i for i, term in enumerate(self.sorted)}
         self.prefix = list(accumulate(self.s, initial=0.0))
 
     def probabilities(self, words: Sequence[str]) -> list[float]:
@@ -117,8 +117,8 @@ class Plain:
         return p
 
     def bounds(self, word: str) -> tuple[int, int, int]:
-        """Place of `word` in the order of s, and where its window begins and ends, line 9."""
-        here = self.place[word]
+        """Rank of `word` in the order of s, and where its window begins and ends, line 9."""
+        here = self.rank[word]
         return here, max(here - self.radius, 0), min(here + self.radius + 1, len(self.s))
 
     def window(self, word: str) -> tuple[list[str], list[float]]:
@@ -127,7 +127,7 @@ class Plain:
         weights = self.s[first:last]
         weights[here - first] = 0.0
         if not any(weights):
-            weights = [float(place != here) for place in range(first, last)]
+            weights = [float(rank != here) for rank in range(first, last)]
         return self.sorted[first:last], weights
 
     def by_choices(self, word: str) -> str:
@@ -138,13 +138,13 @@ class Plain:
     def by_prefix(self, word: str) -> str:
         """The same distribution by one binary search in the prefix sums."""
         here, first, last = self.bounds(word)
-        before, own = self.prefix[first], self.s[here]
-        others = self.prefix[last] - before - own
+        before, own_weight = self.prefix[first], self.s[here]
+        others = self.prefix[last] - before - own_weight
         if others <= 1e-12:
             return self.by_choices(word)
         target = before + self.random.random() * others
         if target >= self.prefix[here]:
-            target += own
+            target += own_weight
         return self.sorted[min(bisect_right(self.prefix, target, first, last) - 1, last - 1)]
 
     def __call__(self, words: Sequence[str], draw: Callable[[str], str]) -> str:
@@ -180,11 +180,11 @@ class Source:
         """Padded ids and mask `(n, t)`; the time is added to `seconds`."""
         start = time.perf_counter()
         text = self.strings(rows, step)
-        found = tokenise(text, self.tokenizer, self.max_length, progress=False)[
+        ids_and_mask = tokenise(text, self.tokenizer, self.max_length, progress=False)[
             np.arange(len(text))
         ]
         self.seconds += time.perf_counter() - start
-        return found
+        return ids_and_mask
 
 
 def count(text: Path, n: int, workers: int, out: Path) -> dict:
@@ -192,19 +192,23 @@ def count(text: Path, n: int, workers: int, out: Path) -> dict:
     in `out`."""
     command = [sys.executable, "-c", COUNT, str(text), str(n), str(workers), str(out)]
     done = subprocess.run(command, cwd=paths.ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    found = json.loads(done.stdout.splitlines()[-1])
+    measured = json.loads(done.stdout.splitlines()[-1])
     pool = workers if workers > 1 else 0
-    own, child = (None if found[k] is None else found[k] / 2**30 for k in ("own", "child"))
+    own_gib, child_gib = (
+        None if measured[k] is None else measured[k] / 2**30 for k in ("own", "child")
+    )
     row = {
         "sentences": n,
         "workers": workers,
-        "terms": found["terms"],
-        "seconds": round(found["seconds"], 2),
-        "sentences_per_second": round(n / found["seconds"]),
-        "seconds_per_100k": round(found["seconds"] * 1e5 / n, 2),
-        "GiB_main_process": "" if own is None else round(own, 3),
-        "GiB_a_worker": "" if child is None or not pool else round(child, 3),
-        "GiB_together": "" if own is None or child is None else round(own + pool * child, 3),
+        "terms": measured["terms"],
+        "seconds": round(measured["seconds"], 2),
+        "sentences_per_second": round(n / measured["seconds"]),
+        "seconds_per_100k": round(measured["seconds"] * 1e5 / n, 2),
+        "GiB_main_process": "" if own_gib is None else round(own_gib, 3),
+        "GiB_a_worker": "" if child_gib is None or not pool else round(child_gib, 3),
+        "GiB_together": ""
+        if own_gib is None or child_gib is None
+        else round(own_gib + pool * child_gib, 3),
     }
     print(
         f"fit {n:,} sentences, {workers} workers: {row['seconds']} s, {row['GiB_together']} GiB",
@@ -324,7 +328,7 @@ def training_sides(
 # --------------------------------------------------------------------------------------------
 
 
-def read(n: int, options: argparse.Namespace, tokenizer) -> tuple[list[str], str]:
+def take_sentences(n: int, options: argparse.Namespace, tokenizer) -> tuple[list[str], str]:
     """`n` sentences and what they are."""
     if options.smoke:
         return common.made_up(n, tokenizer), "made-up strings (smoke run)"
@@ -479,7 +483,7 @@ def measure_training(
 def measure(options: argparse.Namespace, folder: Path) -> dict:
     """The parts asked for in one report."""
     tokenizer = AutoTokenizer.from_pretrained(paths.MINI_BERT)
-    sentences, text = read(options.sizes[-1], options, tokenizer)
+    sentences, text = take_sentences(options.sizes[-1], options, tokenizer)
     settings: dict[str, object] = {"sentences": text, "repetitions": options.repetitions}
     counted: list[dict] = []
     samples: dict[str, list[Sample]] = {}
@@ -511,10 +515,10 @@ def measure(options: argparse.Namespace, folder: Path) -> dict:
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
     options = arguments(argv)
-    found = common.machine()
+    environment = common.machine()
     with tempfile.TemporaryDirectory() as folder:
         content = measure(options, Path(folder))
-    common.write(content, found, options.results)
+    common.write(content, environment, options.results)
     return 0
 
 

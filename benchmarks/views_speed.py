@@ -38,11 +38,11 @@ def cutoff_by_sentence(x: Tensor, mask: Tensor, rate: float, direction: str) -> 
         elif direction == "elements":
             sample, n = sample.reshape(-1), length * x.shape[2]
         count = int(n * rate)
-        chosen = torch.randperm(n, device=x.device)[:count]
+        cut = torch.randperm(n, device=x.device)[:count]
         if direction == "span":
             start = random.randint(0, n - count)
-            chosen = torch.arange(start, start + count, device=x.device)
-        changed.append(torch.index_fill(sample, axis, chosen, 0.0).reshape(x[i].shape).unsqueeze(0))
+            cut = torch.arange(start, start + count, device=x.device)
+        changed.append(torch.index_fill(sample, axis, cut, 0.0).reshape(x[i].shape).unsqueeze(0))
     return torch.cat(changed)
 
 
@@ -172,7 +172,7 @@ def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
     options = arguments(argv)
     device, shape = torch.device(options.device), (8, 16, 32) if options.smoke else (96, 64, 768)
-    found = common.machine(device)
+    environment = common.machine(device)
     sentences, corpus = common.wikipedia(
         96 * (options.steps + options.steps // 2), options.data_dir
     )
@@ -199,7 +199,7 @@ def main(argv: list[str] | None = None) -> int:
         [*ratios, cost],
         targets=targets(ratios, cost, device),
     )
-    common.write(content, found, options.results, device if device.type == "cuda" else None)
+    common.write(content, environment, options.results, device if device.type == "cuda" else None)
     return 0
 
 

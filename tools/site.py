@@ -156,28 +156,28 @@ def _pages(folder: Path) -> list[Path]:
 def broken(folder: Path) -> list[str]:
     """What a built site lacks: links and images without a file or anchor, and anything it would
     load from a network."""
-    read, found, elsewhere = {}, [], set()
+    parsers, missing, elsewhere = {}, [], set()
     for page in _pages(folder):
         text = page.read_text(encoding="utf-8")
-        read[page.resolve()] = parser = _Links()
+        parsers[page.resolve()] = parser = _Links()
         parser.feed(text)
         loaded = (tag for tag in _LOADED.findall(text) if 'rel="canonical"' not in tag)
         elsewhere |= {f"{page.name}: {tag}" for tag in loaded}
-    for page, parser in read.items():
+    for page, parser in parsers.items():
         for target in parser.targets:
             parts = urlparse(target)
             if parts.scheme or parts.netloc:
                 continue
             path = (page.parent / unquote(parts.path)).resolve() if parts.path else page
             if not path.exists():
-                found.append(f"{page.name}: {target} is not there")
+                missing.append(f"{page.name}: {target} is not there")
             elif (
                 parts.fragment
-                and path in read
-                and unquote(parts.fragment) not in read[path].anchors
+                and path in parsers
+                and unquote(parts.fragment) not in parsers[path].anchors
             ):
-                found.append(f"{page.name}: {target} has no such anchor")
-    return sorted(set(found)) + sorted(elsewhere)
+                missing.append(f"{page.name}: {target} has no such anchor")
+    return sorted(set(missing)) + sorted(elsewhere)
 
 
 def build(folder: Path) -> Path:
@@ -191,8 +191,8 @@ def build(folder: Path) -> Path:
         RuntimeError: Sphinx warns or fails, or a link is broken; the message lists them.
     """
     source, html = folder / "source", folder / "html"
-    for path, own in ((source, "conf.py"), (html, "searchindex.js")):
-        if is_foreign(path, own):
+    for path, mark in ((source, "conf.py"), (html, "searchindex.js")):
+        if is_foreign(path, mark):
             raise ValueError(
                 f"{path} holds something else than the site: name another folder with --out"
             )

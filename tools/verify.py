@@ -25,7 +25,7 @@ NOT_RECORDED = ("synonyms", "english")
 def committed() -> Iterator[tuple[Grid, Cell, pd.DataFrame]]:
     """Every cell of a grid that has rows in `results/`, with these rows; cells on one training text
     come together."""
-    found = []
+    cells = []
     for path in sorted(paths.GRIDS.glob("*.yaml")):
         grid = grids.read(path)
         results = paths.RESULTS / f"{grid.notebook}.csv"
@@ -36,8 +36,8 @@ def committed() -> Iterator[tuple[Grid, Cell, pd.DataFrame]]:
             names = {cell.row.format(seed=seed) for seed in grid.seeds}
             rows = collected[collected["row"].isin(names) & (collected["column"] == cell.column)]
             if len(rows):
-                found.append((grid, cell, rows))
-    yield from sorted(found, key=lambda one: str(one[2]["corpus"].iloc[0]))
+                cells.append((grid, cell, rows))
+    yield from sorted(cells, key=lambda one: str(one[2]["corpus"].iloc[0]))
 
 
 def run_id(grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None) -> str:
@@ -92,10 +92,10 @@ def draw(
         if is_of_today(row)
     ]
     pairs = [pair for pair in pairs if pair[3] > 0]
-    chosen = np.random.default_rng(day.toordinal()).choice(
+    drawn = np.random.default_rng(day.toordinal()).choice(
         len(pairs), size=min(n, len(pairs)), replace=False
     )
-    return [pairs[i] for i in chosen]
+    return [pairs[i] for i in drawn]
 
 
 def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.DataFrame:
@@ -111,7 +111,7 @@ def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Dat
     """
     lines = []
     for grid, cell, row, sd in draw(day, n):
-        given = {name: value for name, value in cell.set.items() if name != "method"}
+        parameters = {name: value for name, value in cell.set.items() if name != "method"}
         with tempfile.TemporaryDirectory() as folder:
             again = experiment.run(
                 grid.notebook,
@@ -121,17 +121,17 @@ def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Dat
                 device="cpu",
                 data_dir=data_dir,
                 output_dir=folder,
-                **given,  # type: ignore[arg-type]
+                **parameters,  # type: ignore[arg-type]
             )
             value = float((again.metrics or {})[grid.metric])
         recorded = float(row[grid.metric])
-        found = run_id(grid, cell, row, data_dir)
+        id_today = run_id(grid, cell, row, data_dir)
         lines.append(
             {
                 "row": f"{grid.notebook}: {row['row']}",
                 "seed": int(row["seed"]),
-                "run_id": found,
-                "same id": found == row["run_id"],
+                "run_id": id_today,
+                "same id": id_today == row["run_id"],
                 "precision": f"{row['precision']}, {resolve_precision('auto', 'cpu')}",
                 "recorded": recorded,
                 "again": value,
