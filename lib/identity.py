@@ -70,7 +70,7 @@ def transfer_hash(data_dir: str | None = None) -> str:
     """sha256 of the sentences and labels of the seven transfer tasks."""
     lines: list[str] = []
     for name in data.TRANSFER_TASKS:
-        task = data.transfer(name, data_dir)
+        task = data.transfer_task(name, data_dir)
         for split, (sentences, labels) in task.splits.items():
             seconds = (task.second or {}).get(split, [""] * len(sentences))
             rows = zip(sentences, seconds, labels, strict=True)

@@ -57,7 +57,7 @@ def missing(
         lambda: experiment.dev_pairs(profile, data_dir),
         lambda: data.sts_tasks(data_dir) if profile.test == "sts7" else None,
         lambda: (
-            [data.transfer(name, data_dir) for name in data.TRANSFER_TASKS]
+            [data.transfer_task(name, data_dir) for name in data.TRANSFER_TASKS]
             if recipe.evaluation.transfer_pooling
             else None
         ),

@@ -409,8 +409,8 @@ def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
         return {"MR": 50.0, "avg": 50.0}
 
     monkeypatch.setattr(experiment.transfer, "transfer7", transfer7)
-    task = data.Transfer("MR", {"all": (["one sentence", "another"], [0, 1])})
-    monkeypatch.setattr(data, "transfer", lambda name, data_dir=None: task)
+    task = data.TransferTask("MR", {"all": (["one sentence", "another"], [0, 1])})
+    monkeypatch.setattr(data, "transfer_task", lambda name, data_dir=None: task)
     record = run("05_sda", "simcse", "tiny", transfer_pooling="last2_mean", precision="fp32")
     assert record.metrics["avg_transfer_best"] == record.metrics["MR_transfer_best"] == 50
     best = Encoder.load(record.folder / "best", eval_pooling="last2_mean")

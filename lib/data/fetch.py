@@ -48,7 +48,7 @@ def _count(name: str, directory: Path) -> int:
     if name == "STS unlabelled":
         return len(data.sts_unlabelled(directory, check=False))
     if task in data.TRANSFER_TASKS:
-        return len(data.transfer(task, directory, check=False).splits[split or "all"][0])
+        return len(data.transfer_task(task, directory, check=False).splits[split or "all"][0])
     if name == "wiki1m":
         return _count_lines(find(WIKI1M, directory, WIKI1M_ROOTS))
     reader = {"STS-B": data.stsb, "SICK-R": data.sick, "CNSD": data.cnsd}[task]

@@ -54,7 +54,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Transfer:
+class TransferTask:
     """A classification task: split → (sentences, labels).
 
     A task without given splits has the one split `all`. In MRPC, which classifies pairs, `second`

@@ -6,7 +6,7 @@ from pathlib import Path
 from lib import paths
 from lib.data import readers
 from lib.data.folders import FETCH, find, find_senteval
-from lib.data.readers import Pairs, Transfer
+from lib.data.readers import Pairs, TransferTask
 
 STS_SUBSETS: dict[
     str, dict[str, tuple[int, int]]
@@ -168,7 +168,9 @@ def cnsd(split: str, data_dir: str | Path | None = None, check: bool = True) -> 
     return pairs
 
 
-def transfer(name: str, data_dir: str | Path | None = None, check: bool = True) -> Transfer:
+def transfer_task(
+    name: str, data_dir: str | Path | None = None, check: bool = True
+) -> TransferTask:
     """A transfer task of SentEval: MR, CR, SUBJ, MPQA (no splits), SST2, TREC (coarse classes),
     MRPC (pairs).
 
@@ -188,7 +190,7 @@ def transfer(name: str, data_dir: str | Path | None = None, check: bool = True) 
         one, zero = (readers.sentences_file(path) for path in files.values())
         labels = [1] * len(one) + [0] * len(zero)
         check_size(name, SIZES[name], len(labels), files["one"], check)
-        return Transfer(name, {"all": (one + zero, labels)})
+        return TransferTask(name, {"all": (one + zero, labels)})
     second: dict[str, list[str]] = {}
     splits: dict[str, tuple[list[str], list[int]]] = {}
     for split, path in files.items():
@@ -199,4 +201,4 @@ def transfer(name: str, data_dir: str | Path | None = None, check: bool = True) 
             reader = readers.sst2_file if name == "SST2" else readers.trec_file
             splits[split] = reader(path)
         check_size(f"{name} {split}", SIZES[f"{name} {split}"], len(splits[split][0]), path, check)
-    return Transfer(name, splits, second)
+    return TransferTask(name, splits, second)

@@ -1,7 +1,7 @@
-"""Beyond cosines: SentEval's transfer tasks, and three looks at why a model ranks pairs as it does.
+"""SentEval's seven transfer tasks: what a classifier on frozen embeddings gets right.
 
-`encode` is any function from a list of sentences to one row a sentence, as in `lib.evaluate`.
-Accuracies and overlaps are in percent.
+`encode` is any function from a list of sentences to one row a sentence, as in `lib.evaluate`;
+`lib.data.transfer_task` reads a task. Accuracies are in percent.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
 from lib import data
-from lib.data import Transfer
+from lib.data import TransferTask
 from lib.evaluate import Encode
 from lib.evaluate.sts import as_rows
 
@@ -34,7 +34,7 @@ def _embeddings(encode: Encode, sentences: Sequence[str]) -> Any:
     return x[[row_of[sentence] for sentence in sentences]]
 
 
-def _features(encode: Encode, task: Transfer) -> Any:
+def _features(encode: Encode, task: TransferTask) -> Any:
     """One row a labelled line, all splits one below the other: u (n, d), or of pairs |u − v| beside
     u ∘ v (n, 2d)."""
     lines = [s for sentences, _ in task.splits.values() for s in sentences]
@@ -48,7 +48,7 @@ def _features(encode: Encode, task: Transfer) -> Any:
 
 
 def _splits(
-    task: Transfer, y: np.ndarray, folds: int, seed: int
+    task: TransferTask, y: np.ndarray, folds: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray, list[Split]]]:
     """(training rows, test rows, [(rows to fit on, rows to choose C on), …] inside the training
     rows), …"""
@@ -83,8 +83,8 @@ def _predictions(
     return [model.set_params(C=c).fit(x_fit, y[fit]).predict(x_ask) for c in grid]
 
 
-def transfer_task(
-    encode: Encode, task: Transfer, folds: int = 10, seed: int = 1111, workers: int = 1
+def score_task(
+    encode: Encode, task: TransferTask, folds: int = 10, seed: int = 1111, workers: int = 1
 ) -> dict:
     """Accuracy of a logistic regression on frozen embeddings: how much of a task's answer they hold
     linearly.
@@ -105,7 +105,8 @@ def transfer_task(
     Args:
         encode: gets each distinct sentence of the task once, in one call; its rows are taken as
             they are, neither normalised nor scaled, dense or sparse.
-        task: of `data.transfer`; with `second` the features of a pair are |u − v| beside u ∘ v.
+        task: of `data.transfer_task`; with `second` the features of a pair are |u − v| beside
+            u ∘ v.
         folds: outer folds and inner folds, at least 2; each class needs as many members.
         workers: threads over which folds are spread.
 
@@ -125,7 +126,7 @@ def transfer_task(
     Example:
         >>> counts = lambda sentences: [[s.count("!"), s.count("?")] for s in sentences]
         >>> lines = [f"{word}{mark}" for mark in "?!" for word in ("one", "two", "three", "four")]
-        >>> transfer_task(counts, Transfer("toy", {"all": (lines, [0] * 4 + [1] * 4)}), folds=2)
+        >>> score_task(counts, TransferTask("toy", {"all": (lines, [0] * 4 + [1] * 4)}), folds=2)
         {'accuracy': 100.0, 'dev': 100.0, 'C': [0.25, 0.25]}
 
     Source: Conneau & Kiela 2018 (SentEval), §3; Zhu et al. 2024 (SDA), §6.2 and Table 5.
@@ -169,7 +170,7 @@ def transfer7(
 
     Args:
         tasks: some of the seven; `avg` is then their mean.
-        options: `folds`, `seed`, `workers` of `transfer_task`.
+        options: `folds`, `seed`, `workers` of `score_task`.
 
     Raises:
         FileNotFoundError: the data is not there; the message names the command that brings it.
@@ -182,10 +183,10 @@ def transfer7(
 
     Source: the columns of Table 5 of Zhu et al. 2024 (SDA).
     """
-    loaded = [data.transfer(name, data_dir) for name in tasks]
+    loaded = [data.transfer_task(name, data_dir) for name in tasks]
     if not loaded:
         raise ValueError(f"no task: name at least one of {', '.join(data.TRANSFER_TASKS)}")
-    results = {task.name: transfer_task(encode, task, **options) for task in loaded}
+    results = {task.name: score_task(encode, task, **options) for task in loaded}
     accuracy = {name: result["accuracy"] for name, result in results.items()}
     f1 = {f"{name} f1": result["f1"] for name, result in results.items() if "f1" in result}
     return {**accuracy, "avg": float(np.mean(list(accuracy.values()))), **f1}
