@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from lib.encoder import Encoder
-from lib.encoder.speedups import ATTENTION, SPEEDUPS, Dropout, cheapen, dropout
+from lib.encoder.speedups import ATTENTION, SPEEDUPS, CheapDropout, cheap_dropout, use_cheap_dropout
 
 BERT = BertConfig(
     vocab_size=50,
@@ -37,7 +37,7 @@ MASK = torch.tensor([[1] * 12, [1] * 7 + [0] * 5])
 )
 def test_every_element_is_zero_or_scaled(shape, p, dtype):
     x = torch.full(shape, 2.0, dtype=dtype)
-    y = dropout(x, p)
+    y = cheap_dropout(x, p)
     assert y.shape == x.shape and y.dtype == dtype
     kept = y[y != 0].float()
     assert torch.allclose(kept, torch.full_like(kept, 2 / (1 - p)), rtol=1e-2)
@@ -47,7 +47,7 @@ def test_every_element_is_zero_or_scaled(shape, p, dtype):
 def test_share_mean_and_gradient(p):
     torch.manual_seed(0)
     x = torch.ones(1_000_000, requires_grad=True)
-    y = dropout(x, p)
+    y = cheap_dropout(x, p)
     assert (y == 0).float().mean().item() == pytest.approx(
         p, abs=4 * (p * (1 - p) / 1e6) ** 0.5 + 2**-17
     )
@@ -58,7 +58,7 @@ def test_share_mean_and_gradient(p):
 
 def test_neighbours_are_dropped_independently():
     torch.manual_seed(1)
-    zero = (dropout(torch.ones(4_000_000), 0.5) == 0).float()
+    zero = (cheap_dropout(torch.ones(4_000_000), 0.5) == 0).float()
     for lag in (1, 2, 3, 4, 5, 8):
         together = (zero[:-lag] * zero[lag:]).mean().item()
         assert together == pytest.approx(0.25, abs=0.0015)
@@ -67,19 +67,19 @@ def test_neighbours_are_dropped_independently():
 def test_the_generator_decides():
     x = torch.ones(999)
     torch.manual_seed(3)
-    first, second = dropout(x, 0.3), dropout(x, 0.3)
+    first, second = cheap_dropout(x, 0.3), cheap_dropout(x, 0.3)
     torch.manual_seed(3)
-    assert torch.equal(first, dropout(x, 0.3)) and not torch.equal(first, second)
+    assert torch.equal(first, cheap_dropout(x, 0.3)) and not torch.equal(first, second)
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.0, 2.0])
 def test_a_probability_outside_the_range_is_refused(p):
     with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\)"):
-        dropout(torch.ones(3), p)
+        cheap_dropout(torch.ones(3), p)
 
 
 def test_the_module_is_the_identity_in_evaluation():
-    module = Dropout(0.4)
+    module = CheapDropout(0.4)
     x = torch.ones(1000)
     assert torch.equal(module.eval()(x), x)
     assert (module.train()(x) == 0).float().mean().item() == pytest.approx(0.4, abs=0.06)
@@ -94,7 +94,7 @@ def test_without_dropout_the_model_is_the_same(training, mask):
     )
     model = BertModel(config).train(training)
     before = model(IDS, attention_mask=mask).last_hidden_state
-    cheapen(model)
+    use_cheap_dropout(model)
     assert model.config._attn_implementation == ATTENTION
     assert torch.equal(model(IDS, attention_mask=mask).last_hidden_state, before)
 
@@ -109,7 +109,7 @@ def test_attention_with_a_vanishing_dropout_equals_torchs(dtype):
     )
     model = BertModel(config).train().to(dtype)
     expected = model.eval()(IDS, attention_mask=MASK).last_hidden_state
-    cheapen(model).train()
+    use_cheap_dropout(model).train()
     found = model(IDS, attention_mask=MASK).last_hidden_state
     assert torch.allclose(
         found[MASK == 1].float(),
@@ -133,7 +133,7 @@ def test_dropout_noise_has_the_size_of_torchs():
         return z.mean(0), z.std(0)
 
     mean, std = statistics()
-    cheapen(model)
+    use_cheap_dropout(model)
     new_mean, new_std = statistics()
     assert (new_mean - mean).abs().max() < 6 * std.max() * (2 / 600) ** 0.5
     assert (new_std / std).mean().item() == pytest.approx(1, abs=0.03)
@@ -147,7 +147,7 @@ def test_other_architectures():
     gpt = GPT2Model(GPT2Config(vocab_size=50, n_embd=32, n_layer=1, n_head=2))
     for model in (bert, gpt):
         expected = model.eval()(IDS, attention_mask=MASK).last_hidden_state
-        cheapen(model)
+        use_cheap_dropout(model)
         assert torch.equal(model.eval()(IDS, attention_mask=MASK).last_hidden_state, expected)
         one, two = (model.train()(IDS, attention_mask=MASK).last_hidden_state for _ in range(2))
         assert not torch.allclose(one, two)
@@ -162,7 +162,7 @@ def test_other_architectures():
 
 def test_the_encoder_uses_it_and_saves_a_plain_model(tmp_path):
     encoder = tiny_encoder(tmp_path / "model")
-    assert any(isinstance(m, Dropout) for m in encoder.backbone.modules())
+    assert any(isinstance(m, CheapDropout) for m in encoder.backbone.modules())
     encoder.save(tmp_path / "saved")
     assert ATTENTION not in (tmp_path / "saved" / "config.json").read_text()
 
@@ -207,7 +207,7 @@ def test_each_speedup_is_on_by_default_and_may_be_switched_off(tmp_path):
         Encoder.load(folder, pooling="cls", speedups=()),
     )
     kinds = [{type(m) for m in e.backbone.modules()} for e in (everything, nothing)]
-    assert Dropout in kinds[0] and Dropout not in kinds[1]
+    assert CheapDropout in kinds[0] and CheapDropout not in kinds[1]
     hooks = [len(e.backbone.embeddings._forward_hooks) for e in (everything, nothing)]
     last = [
         e.backbone.encoder.layer[-1].attention.output._forward_pre_hooks

@@ -47,7 +47,7 @@ from transformers import (
 from lib import paths
 from lib.data import pretrain_corpus
 from lib.encoder.pretrained import read_tokenizer
-from lib.encoder.speedups import cheapen, keep_bf16
+from lib.encoder.speedups import keep_bf16, use_cheap_dropout
 from lib.files import write_json, written
 from lib.tokens import tokenise
 
@@ -368,7 +368,7 @@ def loss_of(plan: Plan) -> Callable[..., torch.Tensor]:
 def ready(model: PreTrainedModel, device: str) -> PreTrainedModel:
     """The model on its device, with `lib.encoder.speedups` and, under bf16 autocast, a bf16
     residual stream."""
-    cheapen(model)
+    use_cheap_dropout(model)
     keep_bf16(model.base_model)
     return model.to(device)  # type: ignore[arg-type]
 

@@ -164,14 +164,14 @@ def span_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
     return _zero_rows(x, _span(mask, _share(rate, mask.sum(1)), random))
 
 
-def dropout(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
+def dropout_view(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
     """Zero exactly int(rate · length · d) elements of each sentence; arguments as `token_cutoff`,
     draws (n, t, d).
 
     Unlike the dropout inside an encoder the others are not scaled up.
 
     Example:
-        >>> y = dropout(torch.ones(1, 2, 8), torch.tensor([[1, 0]]), 0.5,
+        >>> y = dropout_view(torch.ones(1, 2, 8), torch.tensor([[1, 0]]), 0.5,
         ...     torch.Generator().manual_seed(0))
         >>> (y == 0).sum(2).tolist()
         [[4, 0]]
@@ -228,7 +228,7 @@ OUTPUT_VIEWS: dict[str, Callable[[Tensor, Tensor, float, Random], Tensor]] = {
     "token_cutoff": token_cutoff,
     "feature_cutoff": feature_cutoff,
     "span_cutoff": span_cutoff,
-    "dropout": dropout,
+    "dropout": dropout_view,
 }
 VIEWS = ("none", "shuffle", *OUTPUT_VIEWS, "keep_span")
 

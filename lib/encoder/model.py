@@ -23,7 +23,7 @@ from lib.encoder.pretrained import (
     optional_file,
     quiet,
 )
-from lib.encoder.speedups import SPEEDUPS, FirstToken, cheapen, check_speedups, keep_bf16
+from lib.encoder.speedups import SPEEDUPS, FirstToken, check_speedups, keep_bf16, use_cheap_dropout
 from lib.encoder.storage import EXPORTED_POOLINGS, HEAD_FILE, SETTINGS_FILE, saved_settings
 from lib.files import write_json, write_text, written
 from lib.tokens import TokenRows, tokenise
@@ -139,7 +139,7 @@ class Encoder(nn.Module):
         limit_like_sentence_transformers(name, tokenizer)
         check_speedups(speedups)
         if "dropout" in speedups:
-            cheapen(backbone)
+            use_cheap_dropout(backbone)
         if "bf16_stream" in speedups:
             keep_bf16(backbone)
         if lora_rank:

@@ -34,7 +34,7 @@ FIRST_TOKEN_ALONE = (
 )
 
 
-def dropout(x: Tensor, p: float) -> Tensor:
+def cheap_dropout(x: Tensor, p: float) -> Tensor:
     """Zero each element of `x` with probability `p` and scale the others by 1/(1-p).
 
     y_i = x_i · m_i / (1 - p), m_i ~ Bernoulli(1 - p), with p rounded to a multiple of 2^-16.
@@ -50,7 +50,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
     Example:
         >>> _ = torch.manual_seed(0)
-        >>> y = dropout(torch.ones(100_000), 0.25)
+        >>> y = cheap_dropout(torch.ones(100_000), 0.25)
         >>> sorted({round(v, 4) for v in y.tolist()}), round((y == 0).float().mean().item(), 2)
         ([0.0, 1.3333], 0.25)
 
@@ -68,18 +68,18 @@ def dropout(x: Tensor, p: float) -> Tensor:
     return x * keep.to(x.dtype).mul_(2**16 / (2**16 - threshold))
 
 
-class Dropout(nn.Dropout):
-    """`torch.nn.Dropout` that draws with `dropout` on a CPU and as torch does elsewhere."""
+class CheapDropout(nn.Dropout):
+    """`torch.nn.Dropout` that draws with `cheap_dropout` on a CPU and as torch does elsewhere."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop in training, the identity in evaluation."""
         if not self.training or x.device.type != "cpu" or self.p == 1:
             return super().forward(x)
-        return dropout(x, self.p)
+        return cheap_dropout(x, self.p)
 
 
 def attention(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **options):
-    """Scaled dot-product attention with `dropout` on its weights, for transformers' attention
+    """Scaled dot-product attention with `cheap_dropout` on its weights, for transformers' attention
     interface.
 
     softmax(Q·Kᵀ·s)·V with Q, K, V of shape `(n, heads, t, d)` and `mask` True where a key may be
@@ -98,7 +98,7 @@ def attention(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor |
         scores = (
             scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
         )
-    weights = dropout(torch.softmax(scores, -1), p).to(v.dtype)
+    weights = cheap_dropout(torch.softmax(scores, -1), p).to(v.dtype)
     return (weights @ v).transpose(1, 2).contiguous(), None
 
 
@@ -106,13 +106,13 @@ AttentionInterface.register(ATTENTION, attention)
 AttentionMaskInterface.register(ATTENTION, sdpa_mask)
 
 
-def cheapen(model: nn.Module) -> nn.Module:
-    """Let a `transformers` model draw its dropout with `dropout`, in place: on hidden states, and
-    in sdpa attention."""
+def use_cheap_dropout(model: nn.Module) -> nn.Module:
+    """Let a `transformers` model draw its dropout with `cheap_dropout`, in place: on hidden states,
+    and in sdpa attention."""
     for module in model.modules():
         for name, child in module.named_children():
             if type(child) is nn.Dropout:
-                setattr(module, name, Dropout(child.p))
+                setattr(module, name, CheapDropout(child.p))
     if getattr(model.config, "_attn_implementation", None) == "sdpa":
         model.set_attn_implementation(ATTENTION)  # type: ignore[operator]
     return model
