@@ -67,7 +67,7 @@ def fill(folder: Path, results: pd.DataFrame) -> None:
     shutil.copy(SOURCE / "glossary.md", folder)
     shutil.copytree(SOURCE / "_static", folder / "_static")
     notebooks = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-    places = {path.resolve(): f"{path.name}" for path in notebooks} | {
+    page_of = {path.resolve(): f"{path.name}" for path in notebooks} | {
         path.resolve(): f"{name}.md" for name, path in PAGES.items()
     }
     cards = []
@@ -76,7 +76,7 @@ def fill(folder: Path, results: pd.DataFrame) -> None:
         for cell in node.cells:
             if cell.cell_type == "markdown":
                 cell.source = _attached(
-                    _turned(cell.source, path.parent, folder, places), cell, folder
+                    _turned(cell.source, path.parent, folder, page_of), cell, folder
                 )
         write_text(folder / path.name, nbformat.writes(node))
         title, question = pages.summary(path)
@@ -84,7 +84,7 @@ def fill(folder: Path, results: pd.DataFrame) -> None:
     for name, path in PAGES.items():
         write_text(
             folder / f"{name}.md",
-            _turned(path.read_text(encoding="utf-8"), path.parent, folder, places),
+            _turned(path.read_text(encoding="utf-8"), path.parent, folder, page_of),
         )
     front = (SOURCE / "index.md").read_text(encoding="utf-8").replace("{{cards}}", "\n".join(cards))
     write_text(
@@ -94,7 +94,7 @@ def fill(folder: Path, results: pd.DataFrame) -> None:
     write_text(folder / "results.md", results_page(results))
 
 
-def _turned(text: str, base: Path, folder: Path, places: dict[Path, str]) -> str:
+def _turned(text: str, base: Path, folder: Path, page_of: dict[Path, str]) -> str:
     """Links to pages of the site lead there, to data and pictures to copies; of the others the
     words are left."""
 
@@ -105,8 +105,8 @@ def _turned(text: str, base: Path, folder: Path, places: dict[Path, str]) -> str
         if urlparse(target).scheme:
             return match[0]
         path = (base / target).resolve()
-        if path in places:
-            return f"{match[1]}{places[path]}{'#' + anchor if anchor else ''}{match[3]}"
+        if path in page_of:
+            return f"{match[1]}{page_of[path]}{'#' + anchor if anchor else ''}{match[3]}"
         if not path.is_file() or path.suffix in (".md", ".ipynb"):
             return match[1][:-1].lstrip("!").strip("[]")
         copy = folder / "files" / path.relative_to(paths.ROOT)

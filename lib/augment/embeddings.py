@@ -191,12 +191,12 @@ def shuffle(position_ids: Tensor, mask: Tensor, random: Random) -> Tensor:
         [2, 3, 4]
     """
     draws = draw(mask.shape, random, mask.device).long().masked_fill(mask == 0, 2**40)
-    places = mask.argsort(
+    order = mask.argsort(
         dim=1, descending=True, stable=True
     )  # real tokens in their order, then padding
     return (
         torch.empty_like(position_ids)
-        .scatter_(1, places, position_ids.gather(1, draws.argsort(1)))
+        .scatter_(1, order, position_ids.gather(1, draws.argsort(1)))
         .where(mask.bool(), position_ids)
     )
 
