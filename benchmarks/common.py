@@ -20,12 +20,12 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertModel
 
-from lib import data, files, paths, runs
+from lib import data, files, paths, recipes, runs
 from lib.batches import Feed
 from lib.device import resolve_precision
 from lib.encoder import Encoder
 from lib.encoder.speedups import SPEEDUPS
-from lib.recipes import Recipe, recipe
+from lib.recipes import Recipe
 from lib.train import fit
 
 CORPUS = "corpus/pretrain/wikipedia_en_2015.txt.xz"
@@ -75,19 +75,19 @@ def parser(description: str | None, repetitions: int = 3) -> argparse.ArgumentPa
     return p
 
 
-def prepare(args: argparse.Namespace) -> None:
+def prepare(options: argparse.Namespace) -> None:
     """Quiet the libraries and set what holds for both sides."""
-    if args.repetitions < 1:
+    if options.repetitions < 1:
         raise SystemExit("--repetitions must be at least 1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     logging.getLogger("transformers").setLevel(logging.ERROR)
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
     warnings.filterwarnings("ignore", message=".*pin_memory.*")
-    torch.set_num_threads(args.threads)
-    if args.results is None:
-        args.results = (
-            paths.outputs() / "benchmarks" if args.smoke else paths.BENCHMARKS / "results"
+    torch.set_num_threads(options.threads)
+    if options.results is None:
+        options.results = (
+            paths.outputs() / "benchmarks" if options.smoke else paths.BENCHMARKS / "results"
         )
 
 
@@ -168,7 +168,9 @@ class Task:
         """Our side's hyper-parameters: those of sentence-transformers' loss and trainer (τ = 1/20,
         linear decay)."""
         sizes = {"batch_size": self.batch_size, "max_length": self.max_length}
-        return recipe("paper_simcse_bert", head="none", bucket=True, drop_last=True, **sizes)
+        return recipes.recipe(
+            "paper_simcse_bert", head="none", bucket=True, drop_last=True, **sizes
+        )
 
 
 def synchronise(device: torch.device) -> None:
@@ -192,9 +194,9 @@ def train_ours(
     """
     encoder = Encoder.load(task.model, pooling="cls", device=str(device), speedups=speedups)
     sentences, ticks = task.sample(), list[float]()
-    chosen = task.recipe().changed(bucket=bucket)
+    recipe = task.recipe().changed(bucket=bucket)
     start = time.perf_counter()
-    feed = Feed.of(sentences, chosen, encoder.tokenizer, seed)
+    feed = Feed.of(sentences, recipe, encoder.tokenizer, seed)
     tokenising = (time.perf_counter() - start) * task.steps / (task.steps + task.warmup)
 
     def clock(_: Encoder) -> float:
@@ -313,22 +315,24 @@ def made_up(n: int, tokenizer, seed: int = 0) -> list[str]:
 
 def machine(device: torch.device | None = None) -> dict:
     """The machine, the versions and the commit; the load at the start shows whether it was idle."""
-    found = dict(runs.environment())
+    environment = dict(runs.environment())
     for package in ("sentence-transformers", "datasets"):
         try:
-            found["versions"][package] = version(package)  # type: ignore[index]
+            environment["versions"][package] = version(package)  # type: ignore[index]
         except PackageNotFoundError:
-            found["versions"][package] = None  # type: ignore[index]
-    found["cores"] = os.cpu_count()
-    found["load_average"] = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-    found["bf16_in_hardware"] = resolve_precision("auto", device or "cpu") == "bf16"
-    commit = str(found["commit"] or "")
-    found["commit"] = (
+            environment["versions"][package] = None  # type: ignore[index]
+    environment["cores"] = os.cpu_count()
+    environment["load_average"] = (
+        round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+    )
+    environment["bf16_in_hardware"] = resolve_precision("auto", device or "cpu") == "bf16"
+    commit = str(environment["commit"] or "")
+    environment["commit"] = (
         commit + ("+changes" if _changed() else "")
         if re.fullmatch(r"[0-9a-f]{40}", commit)
         else None
     )
-    return found
+    return environment
 
 
 def _changed() -> bool:
@@ -342,10 +346,12 @@ def _changed() -> bool:
     return any(not line.endswith((".md", ".json")) for line in status.stdout.splitlines())
 
 
-def slug(found: Mapping, device: torch.device | None = None) -> str:
+def slug(environment: Mapping, device: torch.device | None = None) -> str:
     """Short file name of a machine: GPU, or processor and threads."""
     gpu = device is not None and device.type == "cuda"
-    name = str(found["gpu"]) if gpu else f"{found['cpu']} {found['threads']} threads"
+    name = (
+        str(environment["gpu"]) if gpu else f"{environment['cpu']} {environment['threads']} threads"
+    )
     name = re.sub(r"\((r|tm)\)|@|\bcpu\b|\bprocessor\b", " ", name.lower())
     return re.sub(r"[^a-z0-9]+", "-", name).strip("-")
 
@@ -366,10 +372,12 @@ def report(
     }
 
 
-def write(content: dict, found: Mapping, folder: Path, device: torch.device | None = None) -> Path:
+def write(
+    content: dict, environment: Mapping, folder: Path, device: torch.device | None = None
+) -> Path:
     """Write `<name>-<machine slug>.json` and `.md`; print the table; return the JSON's path."""
-    content = {**content, "machine": dict(found)}
-    stem = folder / f"{content['name']}-{slug(found, device)}"
+    content = {**content, "machine": dict(environment)}
+    stem = folder / f"{content['name']}-{slug(environment, device)}"
     files.write_json(stem.with_name(stem.name + ".json"), content)
     text = markdown(content)
     files.write_text(stem.with_name(stem.name + ".md"), text)
@@ -379,20 +387,20 @@ def write(content: dict, found: Mapping, folder: Path, device: torch.device | No
 
 def markdown(content: Mapping) -> str:
     """The report as a page."""
-    found = content["machine"]
-    versions = ", ".join(f"{k} {v}" for k, v in found["versions"].items() if v)
-    place = (
-        f"{found['gpu'] or 'no GPU'}; {found['cpu']}, {found['cores']} cores, {found['threads']}"
-        " threads"
+    environment = content["machine"]
+    versions = ", ".join(f"{k} {v}" for k, v in environment["versions"].items() if v)
+    hardware = (
+        f"{environment['gpu'] or 'no GPU'}; {environment['cpu']}, {environment['cores']} cores,"
+        f" {environment['threads']} threads"
     )
-    bf16 = "yes" if found["bf16_in_hardware"] else "no: bf16 rows are emulated there"
+    bf16 = "yes" if environment["bf16_in_hardware"] else "no: bf16 rows are emulated there"
     lines = [
         f"# {content['title']}",
         "",
-        f"- machine: {place}; bf16 in hardware: {bf16}",
-        f"- load average at the start: {found['load_average']} (an idle machine: below 1)",
-        f"- {found['platform']}, Python {found['python']}, {versions}",
-        f"- date: {content['date']}; commit: {found['commit'] or 'not known'}",
+        f"- machine: {hardware}; bf16 in hardware: {bf16}",
+        f"- load average at the start: {environment['load_average']} (an idle machine: below 1)",
+        f"- {environment['platform']}, Python {environment['python']}, {versions}",
+        f"- date: {content['date']}; commit: {environment['commit'] or 'not known'}",
         *[f"- {key}: {value}" for key, value in content["settings"].items()],
         "",
     ]

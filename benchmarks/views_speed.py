@@ -16,11 +16,10 @@ from torch import Tensor
 
 from benchmarks import common
 from benchmarks.common import Sample, Side
-from lib import paths
+from lib import paths, recipes
 from lib.augment import embeddings
 from lib.batches import Feed
 from lib.encoder import Encoder
-from lib.recipes import recipe
 from lib.train import fit
 
 RATES = {"token_cutoff": 0.15, "feature_cutoff": 0.2, "span_cutoff": 0.05, "dropout": 0.2}
@@ -39,11 +38,11 @@ def cutoff_by_sentence(x: Tensor, mask: Tensor, rate: float, direction: str) -> 
         elif direction == "elements":
             sample, n = sample.reshape(-1), length * x.shape[2]
         count = int(n * rate)
-        chosen = torch.randperm(n, device=x.device)[:count]
+        cut = torch.randperm(n, device=x.device)[:count]
         if direction == "span":
             start = random.randint(0, n - count)
-            chosen = torch.arange(start, start + count, device=x.device)
-        changed.append(torch.index_fill(sample, axis, chosen, 0.0).reshape(x[i].shape).unsqueeze(0))
+            cut = torch.arange(start, start + count, device=x.device)
+        changed.append(torch.index_fill(sample, axis, cut, 0.0).reshape(x[i].shape).unsqueeze(0))
     return torch.cat(changed)
 
 
@@ -112,11 +111,11 @@ def training_sides(sentences: list[str], steps: int, device: torch.device) -> di
     inside."""
 
     def side(view1: str, view2: str) -> Side:
-        chosen = recipe("mini_consert", view1=view1, view2=view2, eval_at_epoch_ends=False)
+        recipe = recipes.recipe("mini_consert", view1=view1, view2=view2, eval_at_epoch_ends=False)
 
         def run(i: int) -> Sample:
             encoder = Encoder.load(paths.MINI_BERT, pooling="mean", dropout=0.0, device=str(device))
-            feed = Feed.of(sentences, chosen, encoder.tokenizer, seed=i)
+            feed = Feed.of(sentences, recipe, encoder.tokenizer, seed=i)
             ticks: list[float] = []
 
             def clock(_: Encoder) -> float:
@@ -133,7 +132,7 @@ def training_sides(sentences: list[str], steps: int, device: torch.device) -> di
                 eval_every=every,
                 device=str(device),
             )
-            return Sample(ticks[-1] - ticks[0], steps * chosen.batches.size)
+            return Sample(ticks[-1] - ticks[0], steps * recipe.batches.size)
 
         return run
 
@@ -162,32 +161,34 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p.add_argument("--times", type=int, default=100, help="calls of each view in one repetition")
     p.add_argument("--steps", type=int, default=20, help="timed training steps")
     p.add_argument("--device", default="cpu")
-    args = p.parse_args(argv)
-    common.prepare(args)
-    if args.smoke:
-        args.times, args.steps, args.repetitions = 2, 2, 1
-    return args
+    options = p.parse_args(argv)
+    common.prepare(options)
+    if options.smoke:
+        options.times, options.steps, options.repetitions = 2, 2, 1
+    return options
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
-    args = arguments(argv)
-    device, shape = torch.device(args.device), (8, 16, 32) if args.smoke else (96, 64, 768)
-    found = common.machine(device)
-    sentences, corpus = common.wikipedia(96 * (args.steps + args.steps // 2), args.data_dir)
-    samples = common.interleave(view_sides(shape, args.times, device), args.repetitions)
+    options = arguments(argv)
+    device, shape = torch.device(options.device), (8, 16, 32) if options.smoke else (96, 64, 768)
+    environment = common.machine(device)
+    sentences, corpus = common.wikipedia(
+        96 * (options.steps + options.steps // 2), options.data_dir
+    )
+    samples = common.interleave(view_sides(shape, options.times, device), options.repetitions)
     names = [*RATES, "shuffle"]
     ratios = [common.ratio(name, f"{name}, lib", f"{name}, by sentence", samples) for name in names]
-    steps = common.interleave(training_sides(sentences, args.steps, device), args.repetitions)
+    steps = common.interleave(training_sides(sentences, options.steps, device), options.repetitions)
     cost = common.ratio("time of a step, ConSERT / SimCSE", PLAIN, VIEWS, steps)
     settings = {
         "batch": f"{shape[0]} sentences of 8 to {shape[1]} tokens, width {shape[2]}, fp32",
         "rates": ", ".join(f"{name} {rate}" for name, rate in RATES.items()),
         "training": (
-            f"data/mini-bert, {args.steps} steps of 96, at most 64 tokens, {corpus}, no dropout"
+            f"data/mini-bert, {options.steps} steps of 96, at most 64 tokens, {corpus}, no dropout"
             " inside"
         ),
-        "repetitions": args.repetitions,
+        "repetitions": options.repetitions,
     }
     table = common.rows(samples) + common.rows(steps)
     content = common.report(
@@ -198,7 +199,7 @@ def main(argv: list[str] | None = None) -> int:
         [*ratios, cost],
         targets=targets(ratios, cost, device),
     )
-    common.write(content, found, args.results, device if device.type == "cuda" else None)
+    common.write(content, environment, options.results, device if device.type == "cuda" else None)
     return 0
 
 

@@ -30,16 +30,16 @@ def python(version=None):
     version = tuple(version or sys.version_info[:2])
     if PYTHONS[0] <= version <= PYTHONS[1]:
         return []
-    found, wanted = ("{}.{}".format(*v) for v in (version, PYTHONS[0]))
+    present, oldest = ("{}.{}".format(*v) for v in (version, PYTHONS[0]))
     return [
-        f"Python {found} is not supported, {wanted} to 3.13 are: `PYTHON=python3.12 make setup`"
+        f"Python {present} is not supported, {oldest} to 3.13 are: `PYTHON=python3.12 make setup`"
         " picks another one"
     ]
 
 
 def packages(extras=(), root=ROOT):
     """Is everything installed, in the versions that the results were made with?"""
-    wanted = _declared(extras, root)
+    declared = _declared(extras, root)
     pins = dict(
         re.findall(
             r"^([\w.-]+)==([\w.+!]+)\s*$",
@@ -48,7 +48,7 @@ def packages(extras=(), root=ROOT):
         )
     )
     missing, other = [], []
-    for name in wanted:
+    for name in declared:
         try:
             version = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -57,17 +57,17 @@ def packages(extras=(), root=ROOT):
         pinned = pins.get(name, version)
         if version.partition("+")[0] != pinned.partition("+")[0]:
             other.append(f"{name} {version} instead of {pinned}")
-    found = []
+    messages = []
     if missing:
         option = "[" + ",".join(extras) + "]" if extras else ""
         how = f"`pip install -c constraints.txt -e .{option}`" if extras else _INSTALL
-        found.append(f"not installed in {sys.prefix}: {', '.join(missing)}. {how}")
+        messages.append(f"not installed in {sys.prefix}: {', '.join(missing)}. {how}")
     if other:
-        found.append(
+        messages.append(
             f"other versions than the tested ones: {', '.join(other)}. Scores may differ;"
             f" {_INSTALL}"
         )
-    return found
+    return messages
 
 
 def _declared(extras, root):
@@ -84,13 +84,13 @@ def _declared(extras, root):
 
 def installation(root=ROOT):
     """Does `from lib import …` find this checkout, and not another folder of that name?"""
-    found = list(metadata.distributions(name="contrastive-sentence-embeddings"))
-    if not found:
+    installed = list(metadata.distributions(name="contrastive-sentence-embeddings"))
+    if not installed:
         return [
             f"the course itself is not installed in {sys.prefix}, so notebooks will not find `lib`."
             f" {_INSTALL}"
         ]
-    where = next(filter(None, (one.read_text("direct_url.json") for one in found)), None)
+    where = next(filter(None, (one.read_text("direct_url.json") for one in installed)), None)
     try:
         url = json.loads(where)["url"] if where else ""
     except (ValueError, KeyError, TypeError):
@@ -114,8 +114,8 @@ def kernel():
         return [f"Jupyter has no kernel python3: {install}"]
     except Exception as error:  # its kernel.json is somebody's file
         return [f"Jupyter's kernel python3 cannot be read ({error!r}): {install}"]
-    own = Path(sys.executable).parent
-    if Path(command).name == command or Path(command).parent == own:
+    bin_folder = Path(sys.executable).parent
+    if Path(command).name == command or Path(command).parent == bin_folder:
         return []
     return [
         f'the kernel "Python 3" starts {command}, not this environment. Choose another in Kernel →'
@@ -149,15 +149,15 @@ def disk(folder=None, gib=None):
             " CSE_OUTPUTS"
         ]
     gib = shutil.disk_usage(there).free / 2**30 if gib is None else gib
-    found = []
+    messages = []
     if gib < DISK_GIB:
-        found.append(
+        messages.append(
             f"{gib:.1f} GiB are free on the disk of {folder}: make room, or name a folder in"
             " CSE_OUTPUTS"
         )
     if not os.access(there, os.W_OK):
-        found.append(f"{there} cannot be written: name another folder in CSE_OUTPUTS")
-    return found
+        messages.append(f"{there} cannot be written: name another folder in CSE_OUTPUTS")
+    return messages
 
 
 def problems(extras=()):
@@ -172,18 +172,18 @@ def main(arguments=None):
         print(__doc__)
         return 0
     try:
-        found = problems(extras)
+        messages = problems(extras)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    for line in found:
+    for line in messages:
         print(f"* {line}")
     print(
-        f"{len(found)} problem{'s' * (len(found) != 1)} found"
-        if found
+        f"{len(messages)} problem{'s' * (len(messages) != 1)} found"
+        if messages
         else "ready: `make lab` opens the notebooks"
     )
-    return int(bool(found))
+    return int(bool(messages))
 
 
 if __name__ == "__main__":

@@ -73,12 +73,12 @@ def notebooks(folder: Path | None = None) -> list[Path]:
         CourseError: the folder holds none.
     """
     folder = folder or paths.NOTEBOOKS
-    found = sorted(folder.glob(NOTEBOOK_PATTERN))
-    if not found:
+    sources = sorted(folder.glob(NOTEBOOK_PATTERN))
+    if not sources:
         raise CourseError(
             f"No notebook named like 01_name.ipynb in {folder}; name the folder with --notebooks."
         )
-    return found
+    return sources
 
 
 def find_notebook(name: str, folder: Path | None = None) -> Path:
@@ -194,15 +194,15 @@ def parameter_kinds(notebook: Path) -> dict[str, str]:
         raise CourseError(
             f"{notebook}: the cell tagged `parameters` is no Python: {error}"
         ) from error
-    found = {}
+    kinds = {}
     for node in body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found[node.target.id] = ast.unparse(node.annotation)
+            kinds[node.target.id] = ast.unparse(node.annotation)
         elif isinstance(node, ast.Assign):
             names = [target.id for target in node.targets if isinstance(target, ast.Name)]
             default = node.value.value if isinstance(node.value, ast.Constant) else None
-            found |= dict.fromkeys(names, "" if default is None else type(default).__name__)
-    return found
+            kinds |= dict.fromkeys(names, "" if default is None else type(default).__name__)
+    return kinds
 
 
 def parameter_names(notebook: Path) -> list[str]:
@@ -210,25 +210,25 @@ def parameter_names(notebook: Path) -> list[str]:
     return list(parameter_kinds(notebook))
 
 
-def read_parameters(notebook: Path, given: Sequence[tuple[str, str]]) -> dict[str, Any]:
+def read_parameters(notebook: Path, texts: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Parameters as texts, read by the types that the notebook declares.
 
     Raises:
         CourseError: a name that the notebook does not define or that is given twice, or a text that
             is no value of its type.
     """
-    names = [name for name, _ in given]
-    check_parameters(notebook, dict(given))
+    names = [name for name, _ in texts]
+    check_parameters(notebook, dict(texts))
     if twice := [name for name in names if names.count(name) > 1]:
         raise CourseError(f"{notebook.stem}: parameter {twice[0]!r} is given twice.")
-    kinds, found = parameter_kinds(notebook), {}
-    for name, text in given:
+    kinds, values = parameter_kinds(notebook), {}
+    for name, text in texts:
         try:
-            found[name] = parse_value(text, kinds[name])
+            values[name] = parse_value(text, kinds[name])
         except ValueError as error:
             message = f"{notebook.stem}: {name} must be {kinds[name]}, got {text!r}."
             raise CourseError(message) from error
-    return found
+    return values
 
 
 def check_parameters(notebook: Path, parameters: dict[str, Any]) -> None:
@@ -501,7 +501,7 @@ def _several(labelled: Sequence[tuple[Path, str]], jobs: int) -> Iterator[tuple[
     running: dict[Future[Outcome], str] = {}
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _share_cores, (jobs,))
     try:
-        for notebook, label in sorted(labelled, key=_place):
+        for notebook, label in sorted(labelled, key=_rank):
             if len(running) == jobs:
                 yield from _ended(running)
             running[pool.submit(_beside_others, notebook, label)] = label
@@ -511,7 +511,7 @@ def _several(labelled: Sequence[tuple[Path, str]], jobs: int) -> Iterator[tuple[
         pool.shutdown()
 
 
-def _place(labelled: tuple[Path, str]) -> int:
+def _rank(labelled: tuple[Path, str]) -> int:
     stem = labelled[0].stem
     return LONGEST.index(stem) if stem in LONGEST else len(LONGEST)
 
@@ -542,9 +542,9 @@ def _one(notebook: Path, label: str, stream: TextIO | None, alone: bool = True) 
     return outcome
 
 
-def affordable_jobs(wanted: int, cores: int | None = None, gib: float | None = None) -> int:
+def affordable_jobs(jobs: int, cores: int | None = None, gib: float | None = None) -> int:
     """How many notebooks at a time the machine has cores and free memory for: at least 1, at most
-    `wanted`.
+    `jobs`.
 
     Args:
         cores, gib: cores and free memory in GiB, both measured if None.
@@ -555,4 +555,4 @@ def affordable_jobs(wanted: int, cores: int | None = None, gib: float | None = N
     """
     cores = cores or os.cpu_count() or 1
     gib = psutil.virtual_memory().available / 2**30 if gib is None else gib
-    return max(1, min(wanted, cores, int(gib / MEMORY_GIB)))
+    return max(1, min(jobs, cores, int(gib / MEMORY_GIB)))

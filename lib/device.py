@@ -19,19 +19,19 @@ def resolve_device(device: str = "auto") -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     message = f"device must be 'auto', 'cpu', 'cuda', 'cuda:1', … or 'mps', got {device!r}"
     try:
-        chosen = torch.device(device)
+        resolved = torch.device(device)
     except (RuntimeError, TypeError) as error:
         raise ValueError(message) from error
-    if chosen.type not in ("cpu", "cuda", "mps"):
+    if resolved.type not in ("cpu", "cuda", "mps"):
         raise ValueError(message)
-    if chosen.type == "cuda" and not torch.cuda.is_available():
+    if resolved.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device {device!r} asked for, but PyTorch sees no GPU: use device='cpu'")
-    if chosen.type == "cuda" and (chosen.index or 0) >= torch.cuda.device_count():
+    if resolved.type == "cuda" and (resolved.index or 0) >= torch.cuda.device_count():
         n = torch.cuda.device_count()
         raise ValueError(f"device {device!r} asked for, but the last of {n} GPUs is 'cuda:{n - 1}'")
-    if chosen.type == "mps" and not torch.backends.mps.is_available():
+    if resolved.type == "mps" and not torch.backends.mps.is_available():
         raise ValueError("device 'mps' asked for, but this is no Mac with a GPU: use device='cpu'")
-    return chosen
+    return resolved
 
 
 def resolve_precision(precision: str = "auto", device: str | torch.device = "cpu") -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from filelock import Timeout
 
-from lib import checkpoint, data, evaluate, files, identity, paths, runs, train
+from lib import checkpoint, data, evaluate, files, identity, paths, profiles, recipes, runs, train
 from lib.augment.sda import parse
 from lib.batches import Feed
 from lib.device import resolve_device, resolve_precision
@@ -19,8 +19,8 @@ from lib.distributed import Group, is_main_process
 from lib.encoder import Encoder
 from lib.evaluate import transfer
 from lib.identity import dev_pairs, model_hash, model_path, portable, text_hash
-from lib.profiles import Profile, profile
-from lib.recipes import RECIPES, Recipe, recipe
+from lib.profiles import Profile
+from lib.recipes import RECIPES, Recipe
 from lib.settings import check_whole_number
 
 __all__ = ["dev_pairs", "model_hash", "model_path", "portable", "resolve", "run", "text_hash"]
@@ -60,20 +60,20 @@ def resolve(
     if n_sentences is not None:
         check_whole_number("n_sentences", n_sentences, 1)
     model, corpus = model and str(model), corpus and str(corpus)
-    chosen = profile(profile_name)
-    if corpus is not None and corpus != chosen.corpus:
-        chosen = replace(chosen, corpus=corpus, n_sentences=None)
+    profile = profiles.profile(profile_name)
+    if corpus is not None and corpus != profile.corpus:
+        profile = replace(profile, corpus=corpus, n_sentences=None)
     if n_sentences is not None:
-        chosen = replace(chosen, n_sentences=n_sentences)
-    given = {k: v for k, v in changes.items() if v is not None}
-    if fixed := {"name", "source", "backbone"} & set(given):
+        profile = replace(profile, n_sentences=n_sentences)
+    fields = {k: v for k, v in changes.items() if v is not None}
+    if fixed := {"name", "source", "backbone"} & set(fields):
         raise ValueError(
             f"{sorted(fixed)[0]} is no parameter of a run: name a recipe in method, an encoder in"
             " model"
         )
-    if chosen.eval_every is not None:
-        given.setdefault("eval_every", chosen.eval_every)
-    name = method if method.startswith(("mini_", "paper_")) else f"{chosen.recipes}_{method}"
+    if profile.eval_every is not None:
+        fields.setdefault("eval_every", profile.eval_every)
+    name = method if method.startswith(("mini_", "paper_")) else f"{profile.recipes}_{method}"
     if name == f"paper_{method}" and name not in RECIPES:
         name += (
             "_zh"
@@ -82,12 +82,12 @@ def resolve(
             if "roberta" in (model or "")
             else "_bert"
         )
-    base = recipe(name)
-    backbone = model or chosen.model or base.encoder.backbone
+    base = recipes.recipe(name)
+    backbone = model or profile.model or base.encoder.backbone
     return (
-        chosen,
-        base.changed(backbone=backbone, **given),
-        max_steps if max_steps is not None else chosen.max_steps,
+        profile,
+        base.changed(backbone=backbone, **fields),
+        max_steps if max_steps is not None else profile.max_steps,
     )
 
 
@@ -100,31 +100,31 @@ def _check_names(**names: object) -> None:
             raise ValueError(f"{name} must be a name or a path, got {value!r}")
 
 
-def with_text_at_hand(chosen: Profile, data_dir: str | None = None) -> Profile:
+def with_text_at_hand(profile: Profile, data_dir: str | None = None) -> Profile:
     """The profile with the training text that is here: wiki1m in place of the Wikipedia dumps, with
     a warning."""
-    found = data.at_hand(chosen.corpus, data_dir)
-    if found != chosen.corpus:
+    corpus = data.at_hand(profile.corpus, data_dir)
+    if corpus != profile.corpus:
         message = (
-            f"the corpus {chosen.corpus!r} is not here: {found!r} is read in its place, and"
+            f"the corpus {profile.corpus!r} is not here: {corpus!r} is read in its place, and"
             " recorded so"
         )
         warnings.warn(message, stacklevel=2)
-    return replace(chosen, corpus=found)
+    return replace(profile, corpus=corpus)
 
 
-def sentences_of(chosen: Profile, data_dir: str | None = None) -> list[str]:
+def sentences_of(profile: Profile, data_dir: str | None = None) -> list[str]:
     """The profile's training text. The sample is the same for every seed.
 
     It is kept until another one is asked for or one of its files changes.
     """
     stamps = []
-    for path in data.corpus_files(chosen.corpus, data_dir):
-        found = path.stat()
+    for path in data.corpus_files(profile.corpus, data_dir):
+        status = path.stat()
         stamps.append(
-            (str(path), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            (str(path), status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
         )
-    return list(_corpus(chosen.corpus, data_dir, chosen.n_sentences, tuple(stamps)))
+    return list(_corpus(profile.corpus, data_dir, profile.n_sentences, tuple(stamps)))
 
 
 @lru_cache(maxsize=1)
@@ -132,13 +132,13 @@ def _corpus(name: str, data_dir: str | None, n: int | None, stamps: tuple) -> tu
     return tuple(data.corpus(name, data_dir, n, seed=0))
 
 
-def rewritten(wanted: Recipe, sentences: list[str], seed: int = 0) -> dict[str, list[str]]:
+def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, list[str]]:
     """The training text after each rule of SDA that the recipe asks for; parses are kept in
     `outputs/parses`."""
-    own = wanted.positive
-    shares = {"negation": 1.0} if wanted.negative.kind == "sda" else {}
-    if own.kind == "sda":
-        shares[own.rule] = own.share
+    positive = recipe.positive
+    shares = {"negation": 1.0} if recipe.negative.kind == "sda" else {}
+    if positive.kind == "sda":
+        shares[positive.rule] = positive.share
     if not shares:
         return {}
     return parse.rewrite(
@@ -146,10 +146,10 @@ def rewritten(wanted: Recipe, sentences: list[str], seed: int = 0) -> dict[str, 
         list(shares),
         seed,
         shares,
-        model_path(own.parser),
+        model_path(positive.parser),
         paths.outputs() / "parses",
         workers=cores() if len(sentences) >= 100_000 else 1,
-        nouns=own.nouns,
+        nouns=positive.nouns,
     )
 
 
@@ -162,7 +162,7 @@ def cores() -> int:
     return max(1, available // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
-def positives_of(wanted: Recipe, chosen: Profile, data_dir: str | None = None) -> list[str]:
+def positives_of(recipe: Recipe, profile: Profile, data_dir: str | None = None) -> list[str]:
     """The lines of `positive_file` that belong to the sentences of `sentences_of`, one each, in
     their order.
 
@@ -170,13 +170,13 @@ def positives_of(wanted: Recipe, chosen: Profile, data_dir: str | None = None) -
         ValueError: no file is named, or it does not belong to the training text line by line.
         FileNotFoundError: the file is not there.
     """
-    path = identity.positives_path(wanted)
-    return data.aligned_corpus(chosen.corpus, path, data_dir, chosen.n_sentences, seed=0)[1]
+    path = identity.positives_path(recipe)
+    return data.aligned_corpus(profile.corpus, path, data_dir, profile.n_sentences, seed=0)[1]
 
 
 def encode_as(
     encoder: Encoder,
-    wanted: Recipe,
+    recipe: Recipe,
     precision: str = "fp32",
     pooling: str | None = None,
     max_length: int = 0,
@@ -188,7 +188,7 @@ def encode_as(
     """
     cut = min(max_length, encoder.longest_input()) if max_length else None
     encode = partial(encoder.encode, precision=precision, pooling=pooling, max_length=cut)
-    return evaluate.whitened_encode(encode) if wanted.evaluation.whiten else encode
+    return evaluate.whitened_encode(encode) if recipe.evaluation.whiten else encode
 
 
 class DevScore:
@@ -201,13 +201,13 @@ class DevScore:
 
     def __init__(
         self,
-        chosen: Profile,
-        wanted: Recipe,
+        profile: Profile,
+        recipe: Recipe,
         data_dir: str | None = None,
         precision: str = "fp32",
         resumed: bool = False,
     ):
-        self.pairs, self.wanted, self.precision = dev_pairs(chosen, data_dir), wanted, precision
+        self.pairs, self.recipe, self.precision = dev_pairs(profile, data_dir), recipe, precision
         self.resumed = resumed
         self.kept: dict[str, tuple[float, evaluate.Encode]] = {}
 
@@ -235,15 +235,15 @@ class DevScore:
     def _known(self, encoder: Encoder) -> evaluate.Encode:
         sentences = [*self.pairs.sentence1, *self.pairs.sentence2]
         encode = encode_as(
-            encoder, self.wanted, self.precision, max_length=self.wanted.evaluation.dev_max_length
+            encoder, self.recipe, self.precision, max_length=self.recipe.evaluation.dev_max_length
         )
         return evaluate.remember(encode, sentences)
 
 
 def test_metrics(
     encoder: Encoder,
-    chosen: Profile,
-    wanted: Recipe,
+    profile: Profile,
+    recipe: Recipe,
     suffix: str,
     data_dir: str | None = None,
     precision: str = "fp32",
@@ -254,28 +254,30 @@ def test_metrics(
     The test scores with the recipe's `also_pooling`, which is named in their keys, come with them.
     A `geometry` that is known already is taken as it is.
     """
-    own = wanted.evaluation
+    evaluation = recipe.evaluation
     if geometry is None:
-        encode = encode_as(encoder, wanted, precision, max_length=own.dev_max_length)
-        geometry = evaluate.geometry(encode, dev_pairs(chosen, data_dir))
-    encode = encode_as(encoder, wanted, precision, max_length=own.test_max_length)
-    scores = test_scores(encode, chosen, data_dir) | {
+        encode = encode_as(encoder, recipe, precision, max_length=evaluation.dev_max_length)
+        geometry = evaluate.geometry(encode, dev_pairs(profile, data_dir))
+    encode = encode_as(encoder, recipe, precision, max_length=evaluation.test_max_length)
+    scores = test_scores(encode, profile, data_dir) | {
         f"dev_{name}": value for name, value in geometry.items()
     }
-    if own.also_pooling:
-        encode = encode_as(encoder, wanted, precision, own.also_pooling, own.test_max_length)
-        again = test_scores(encode, chosen, data_dir)
-        scores |= {f"{name}_{own.also_pooling}": value for name, value in again.items()}
+    if evaluation.also_pooling:
+        encode = encode_as(
+            encoder, recipe, precision, evaluation.also_pooling, evaluation.test_max_length
+        )
+        again = test_scores(encode, profile, data_dir)
+        scores |= {f"{name}_{evaluation.also_pooling}": value for name, value in again.items()}
     return {f"{name}_{suffix}": value for name, value in scores.items()}
 
 
 def test_scores(
-    encode: evaluate.Encode, chosen: Profile, data_dir: str | None = None
+    encode: evaluate.Encode, profile: Profile, data_dir: str | None = None
 ) -> dict[str, float]:
     """The profile's test scores of any `encode`, Spearman ×100."""
-    if chosen.test == "mini":
+    if profile.test == "mini":
         return {"mini_test_spearman": evaluate.pairs_spearman(encode, data.mini_pairs("test"))}
-    if chosen.test == "cnsd":
+    if profile.test == "cnsd":
         return {"cnsd_test_spearman": evaluate.pairs_spearman(encode, data.cnsd("test", data_dir))}
     scores = {
         f"{task}_test_spearman": value for task, value in evaluate.sts7(encode, data_dir).items()
@@ -284,26 +286,26 @@ def test_scores(
     return scores
 
 
-def scores_of(chosen: Profile, wanted: Recipe) -> list[str]:
+def scores_of(profile: Profile, recipe: Recipe) -> list[str]:
     """Names of the scores that a finished run has.
 
     Example:
         >>> scores_of(*resolve("mini", "simcse")[:2])[:3]
         ['mini_dev_spearman_best', 'mini_dev_spearman_last', 'dev_alignment_best']
     """
-    tests = [f"{chosen.test}_test_spearman"]
-    if chosen.test == "sts7":
+    tests = [f"{profile.test}_test_spearman"]
+    if profile.test == "sts7":
         tests = [
             *(f"{task}_test_spearman" for task in (*data.STS_SUBSETS, "STS-B", "SICK-R")),
             "sts7_test_avg",
         ]
-    names = [f"{chosen.dev}_dev_spearman", *(f"dev_{name}" for name in GEOMETRY), *tests]
-    if wanted.evaluation.also_pooling:
-        names += [f"{name}_{wanted.evaluation.also_pooling}" for name in tests]
-    found = [f"{name}_{which}" for name in names for which in ("best", "last")]
-    if wanted.evaluation.transfer_pooling:
-        found += [f"{name}_transfer_best" for name in (*data.TRANSFER_TASKS, "avg", "MRPC f1")]
-    return found
+    measures = [f"{profile.dev}_dev_spearman", *(f"dev_{name}" for name in GEOMETRY), *tests]
+    if recipe.evaluation.also_pooling:
+        measures += [f"{name}_{recipe.evaluation.also_pooling}" for name in tests]
+    scores = [f"{name}_{which}" for name in measures for which in ("best", "last")]
+    if recipe.evaluation.transfer_pooling:
+        scores += [f"{name}_transfer_best" for name in (*data.TRANSFER_TASKS, "avg", "MRPC f1")]
+    return scores
 
 
 def run(
@@ -348,14 +350,16 @@ def run(
     """
     _check_names(notebook=notebook, data_dir=data_dir, output_dir=output_dir)
     check_whole_number("seed", seed, 0, 2**32 - 1)
-    chosen, wanted, steps = resolve(profile_name, method, model, max_steps, **changes)
-    place = resolve_device(device)
-    precision, scoring = (resolve_precision(name, place) for name in (precision, scoring))
+    profile, recipe, steps = resolve(profile_name, method, model, max_steps, **changes)
+    torch_device = resolve_device(device)
+    precision, scoring = (resolve_precision(name, torch_device) for name in (precision, scoring))
     if steps != 0:
-        chosen = with_text_at_hand(chosen, data_dir)
-    sentences = sentences_of(chosen, data_dir) if steps != 0 else []
-    params, hashes = identity.of_run(chosen, wanted, steps, sentences, data_dir, precision, scoring)
-    record = runs.Run(notebook, wanted.name, int(seed), params, hashes, output_dir)
+        profile = with_text_at_hand(profile, data_dir)
+    sentences = sentences_of(profile, data_dir) if steps != 0 else []
+    params, hashes = identity.of_run(
+        profile, recipe, steps, sentences, data_dir, precision, scoring
+    )
+    record = runs.Run(notebook, recipe.name, int(seed), params, hashes, output_dir)
     if not force and record.metrics is not None:
         return _tidied(record)
     with _alone(record.folder):
@@ -364,19 +368,19 @@ def run(
         if not force and record.metrics is not None:
             return record
         if is_main_process():
-            record.start(place, force, precision=precision, scoring=scoring)
+            record.start(torch_device, force, precision=precision, scoring=scoring)
             if force:
                 train.discard_checkpoint(record.folder)
         machine = {"device": device, "precision": precision, "progress": progress}
-        _train_and_score(record, chosen, wanted, steps, sentences, data_dir, scoring, machine)
+        _train_and_score(record, profile, recipe, steps, sentences, data_dir, scoring, machine)
     return record
 
 
-def _train_and_score(record, chosen, wanted, steps, sentences, data_dir, scoring, machine) -> None:
+def _train_and_score(record, profile, recipe, steps, sentences, data_dir, scoring, machine) -> None:
     """The run itself; with `steps=0` there is no training. The main process writes."""
-    encoder = _new_encoder(wanted, record.seed)
+    encoder = _new_encoder(recipe, record.seed)
     dev = DevScore(
-        chosen, wanted, data_dir, scoring, resumed=(record.folder / checkpoint.NAME).exists()
+        profile, recipe, data_dir, scoring, resumed=(record.folder / checkpoint.NAME).exists()
     )
     if steps == 0:
         score = dev(encoder.to(resolve_device(machine["device"])))
@@ -384,11 +388,13 @@ def _train_and_score(record, chosen, wanted, steps, sentences, data_dir, scoring
             history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score
         )
     else:
-        feed = _feed(wanted, chosen, sentences, encoder, record.seed, data_dir, machine["progress"])
+        feed = _feed(
+            recipe, profile, sentences, encoder, record.seed, data_dir, machine["progress"]
+        )
         result = train.fit(encoder, feed, max_steps=steps, dev=dev, out=record.folder, **machine)
     if is_main_process():
         record.finish(
-            _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev), result.history
+            _metrics(encoder, result, recipe, profile, data_dir, scoring, dev), result.history
         )
         train.discard_checkpoint(record.folder)
 
@@ -419,45 +425,45 @@ def _tidied(record: runs.Run) -> runs.Run:
     return record
 
 
-def _new_encoder(wanted: Recipe, seed: int) -> Encoder:
+def _new_encoder(recipe: Recipe, seed: int) -> Encoder:
     return Encoder.load(
-        model_path(wanted.encoder.backbone),
-        pooling=wanted.encoder.pooling,
-        head=wanted.head.kind,
-        eval_pooling=wanted.evaluation.pooling,
-        eval_head=wanted.evaluation.head,
-        dropout=wanted.encoder.dropout,
+        model_path(recipe.encoder.backbone),
+        pooling=recipe.encoder.pooling,
+        head=recipe.head.kind,
+        eval_pooling=recipe.evaluation.pooling,
+        eval_head=recipe.evaluation.head,
+        dropout=recipe.encoder.dropout,
         seed=seed,
-        lora_rank=wanted.encoder.lora_rank,
-        head_init=wanted.head.init,
-        head_per_view=wanted.head.per_view,
+        lora_rank=recipe.encoder.lora_rank,
+        head_init=recipe.head.init,
+        head_per_view=recipe.head.per_view,
     )
 
 
-def _feed(wanted, chosen, sentences, encoder, seed, data_dir, progress) -> Feed:
+def _feed(recipe, profile, sentences, encoder, seed, data_dir, progress) -> Feed:
     """The batches of the run: its text with the positives and hard negatives that the recipe asks
     for."""
-    texts = rewritten(wanted, sentences, seed)
-    aligned = texts[wanted.positive.rule] if wanted.positive.kind == "sda" else None
-    if wanted.positive.kind == "file":
-        aligned = positives_of(wanted, chosen, data_dir)
+    texts = rewritten(recipe, sentences, seed)
+    aligned = texts[recipe.positive.rule] if recipe.positive.kind == "sda" else None
+    if recipe.positive.kind == "file":
+        aligned = positives_of(recipe, profile, data_dir)
     negated = texts.get("negation")
     tokenizer = encoder.tokenizer
     return Feed.of(
-        sentences, wanted, tokenizer, seed, aligned=aligned, negated=negated, progress=progress
+        sentences, recipe, tokenizer, seed, aligned=aligned, negated=negated, progress=progress
     )
 
 
-def _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev) -> dict[str, object]:
+def _metrics(encoder, result, recipe, profile, data_dir, scoring, dev) -> dict[str, object]:
     """Metrics of a training, whose last weights `encoder` has; it is left with the best ones."""
 
     def score(which: str, dev_spearman: float) -> dict:
         geometry = dev.geometry(encoder, which, dev_spearman)
-        return test_metrics(encoder, chosen, wanted, which, data_dir, scoring, geometry)
+        return test_metrics(encoder, profile, recipe, which, data_dir, scoring, geometry)
 
     last_score = result.history[-1]["dev_score"]
     at_last = score("last", last_score)
-    metrics = {f"{chosen.dev}_dev_spearman_last": last_score} | at_last
+    metrics = {f"{profile.dev}_dev_spearman_last": last_score} | at_last
     if result.best_state is None or result.best_step == result.steps:
         metrics.update(
             {f"{name.removesuffix('last')}best": value for name, value in at_last.items()}
@@ -465,18 +471,18 @@ def _metrics(encoder, result, wanted, chosen, data_dir, scoring, dev) -> dict[st
     else:
         encoder.load_trained_state(result.best_state)
         metrics.update(score("best", result.best_score))
-    if pooling := wanted.evaluation.transfer_pooling:
-        plain = wanted.changed(whiten=False)
-        encode = encode_as(encoder, plain, scoring, pooling, wanted.evaluation.test_max_length)
-        found = transfer.transfer7(encode, data_dir)
-        metrics.update({f"{name}_transfer_best": value for name, value in found.items()})
+    if pooling := recipe.evaluation.transfer_pooling:
+        plain = recipe.changed(whiten=False)
+        encode = encode_as(encoder, plain, scoring, pooling, recipe.evaluation.test_max_length)
+        transfer_scores = transfer.transfer7(encode, data_dir)
+        metrics.update({f"{name}_transfer_best": value for name, value in transfer_scores.items()})
     if result.best_state is not None:
         tail = result.history[-min(10, len(result.history)) :]
         metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))
         metrics["in_batch_accuracy_last"] = float(np.mean([h["in_batch_accuracy"] for h in tail]))
         metrics["sentences_per_second"] = result.sentences_per_second
     return metrics | {
-        f"{chosen.dev}_dev_spearman_best": result.best_score,
+        f"{profile.dev}_dev_spearman_best": result.best_score,
         "best_step": result.best_step,
         "steps": result.steps,
         "train_seconds": result.seconds,

@@ -45,20 +45,20 @@ def load(path: Path) -> dict[str, Any]:
     return content
 
 
-def _check(place: object, name: str, value: object, kind: type) -> None:
+def _check(where: object, name: str, value: object, kind: type) -> None:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         words = {str: "text (quote it)", list: "a list", int: "a whole number"}[kind]
-        raise ValueError(f"{place}: {name} must be {words}, got {reprlib.repr(value)}")
+        raise ValueError(f"{where}: {name} must be {words}, got {reprlib.repr(value)}")
 
 
-def _check_keys(place: str, found: object, known: set[str], needed: tuple[str, ...] = ()) -> None:
-    if not isinstance(found, dict):
-        raise ValueError(f"{place}: keys and values expected, got {reprlib.repr(found)}")
-    if unknown := [key for key in found if key not in known]:
+def _check_keys(where: str, content: object, known: set[str], needed: tuple[str, ...] = ()) -> None:
+    if not isinstance(content, dict):
+        raise ValueError(f"{where}: keys and values expected, got {reprlib.repr(content)}")
+    if unknown := [key for key in content if key not in known]:
         listed = ", ".join(sorted(known))
-        raise ValueError(f"{place}: unknown key {reprlib.repr(unknown[0])}; there are {listed}")
-    if missing := [key for key in needed if key not in found]:
-        raise ValueError(f"{place}: the key {missing[0]!r} is missing")
+        raise ValueError(f"{where}: unknown key {reprlib.repr(unknown[0])}; there are {listed}")
+    if missing := [key for key in needed if key not in content]:
+        raise ValueError(f"{where}: the key {missing[0]!r} is missing")
 
 
 def _check_seeds(path: Path, seeds: object) -> None:
@@ -72,30 +72,30 @@ def _check_seeds(path: Path, seeds: object) -> None:
         raise ValueError(f"{path}: seeds must be distinct and at least one, got {seeds}")
 
 
-def _check_values(place: str, values: object) -> None:
+def _check_values(where: str, values: object) -> None:
     """Parameters: names that are text, values that are no list and no mapping."""
     if not isinstance(values, dict):
-        raise ValueError(f"{place} must be keys and values, got {reprlib.repr(values)}")
+        raise ValueError(f"{where} must be keys and values, got {reprlib.repr(values)}")
     for name, value in values.items():
         if not isinstance(name, str):
-            raise ValueError(f"{place}: {reprlib.repr(name)} is no parameter")
+            raise ValueError(f"{where}: {reprlib.repr(name)} is no parameter")
         if not isinstance(value, str | int | float | bool | None):
-            raise ValueError(f"{place}: {name} must be one value, got {reprlib.repr(value)}")
+            raise ValueError(f"{where}: {name} must be one value, got {reprlib.repr(value)}")
 
 
-def _check_cell(place: str, cell: object) -> None:
-    _check_keys(place, cell, _CELL_KEYS, ("row",))
+def _check_cell(where: str, cell: object) -> None:
+    _check_keys(where, cell, _CELL_KEYS, ("row",))
     assert isinstance(cell, dict)
     for name in ("row", "column"):
-        _check(place, name, cell.get(name, ""), str)
+        _check(where, name, cell.get(name, ""), str)
     try:
         cell["row"].format(seed=0)
     except (LookupError, ValueError, AttributeError) as error:
         reason = f"row {cell['row']!r} may hold {{seed}} and no other braces"
-        raise ValueError(f"{place}: {reason}") from error
-    _check_values(f"{place}: set", cell.get("set", {}))
+        raise ValueError(f"{where}: {reason}") from error
+    _check_values(f"{where}: set", cell.get("set", {}))
     if cell.get("smaller", {}) is not None:
-        _check_values(f"{place}: smaller", cell.get("smaller", {}))
+        _check_values(f"{where}: smaller", cell.get("smaller", {}))
 
 
 def check_runs(path: Path, content: Mapping[str, Any], cells: list[tuple[str, Mapping]]) -> None:
@@ -114,16 +114,16 @@ def check_runs(path: Path, content: Mapping[str, Any], cells: list[tuple[str, Ma
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     for row, values in cells:
-        place = f"{path}: cell {row!r}"
+        where = f"{path}: cell {row!r}"
         if not isinstance(values.get("method"), str):
             method = reprlib.repr(values.get("method"))
-            raise ValueError(f"{place}: method must be named, got {method}")
+            raise ValueError(f"{where}: method must be named, got {method}")
         for name, kind in _OTHERS.items():
             if values.get(name) is not None:
-                _check(place, name, values[name], kind)
+                _check(where, name, values[name], kind)
         if values["method"] in untrained.METHODS:
             continue
         try:
             experiment.resolve(content["profile"], **values)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"{place}: {error}") from error
+            raise ValueError(f"{where}: {error}") from error

@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib import experiment, gridcheck, identity, paths, runs, untrained
+from lib import experiment, gridcheck, identity, paths, profiles, recipes, runs, untrained
 from lib.augment import sda
 from lib.distributed import is_main_process
 from lib.evaluate.statistics import mean_sd
-from lib.profiles import profile
-from lib.recipes import FIELDS, recipe
+from lib.recipes import FIELDS
 
 _PAPER_RECIPE = re.compile(r"paper_(.+?)(?:_bert|_roberta|_zh)?(?:_una)?")
 _OF_THE_PAPER = {"model", "positive_file", "epochs"}
@@ -74,11 +73,11 @@ class Grid:
     def runs(self, seeds: tuple[int, ...] = ()) -> Iterator[tuple[Cell, int]]:
         """Cell and seed of every run, seeds outermost; one that two cells share, or that has no
         seed, comes once."""
-        for place, seed in enumerate(seeds or self.seeds):
+        for number, seed in enumerate(seeds or self.seeds):
             done: list[Mapping[str, object]] = []
             for cell in self.cells:
                 once = cell.set["method"] in untrained.METHODS or cell.set.get("max_steps") == 0
-                if cell.set not in done and not (once and place):
+                if cell.set not in done and not (once and number):
                     done.append(cell.set)
                     yield cell, seed
 
@@ -97,27 +96,27 @@ class Grid:
             >>> dict(read("una_table_c6").at("mini").cells[0].set)
             {'method': 'una', 'radius': 0.01335}
         """
-        cells, chosen = self.cells, profile(profile_name or self.profile)
+        cells, profile = self.cells, profiles.profile(profile_name or self.profile)
         metric = self.metric
-        if chosen.name != self.profile and chosen.recipes == "mini":
-            cells = tuple(c for c in (_smaller(cell, chosen.name) for cell in cells) if c)
-            test = "sts7_test_avg" if chosen.test == "sts7" else f"{chosen.test}_test_spearman"
+        if profile.name != self.profile and profile.recipes == "mini":
+            cells = tuple(c for c in (_smaller(cell, profile.name) for cell in cells) if c)
+            test = "sts7_test_avg" if profile.test == "sts7" else f"{profile.test}_test_spearman"
             metric = re.sub(r"^(sts7_test_avg|cnsd_test_spearman)", test, metric)
-            metric = metric.replace("avg_transfer", test) if chosen.test == "mini" else metric
-            metric = re.sub(r"^(stsb|cnsd)_dev", f"{chosen.dev}_dev", metric)
-            own = paths.GRIDS / f"{self.notebook.split('_')[1]}_small.yaml"
-            usual = read(own).common if chosen.name == "small" else {}
-            cells = tuple(replace(cell, set={**usual, **cell.set}) for cell in cells)
-        if chosen.name == "mini":
+            metric = metric.replace("avg_transfer", test) if profile.test == "mini" else metric
+            metric = re.sub(r"^(stsb|cnsd)_dev", f"{profile.dev}_dev", metric)
+            small_grid = paths.GRIDS / f"{self.notebook.split('_')[1]}_small.yaml"
+            common = read(small_grid).common if profile.name == "small" else {}
+            cells = tuple(replace(cell, set={**common, **cell.set}) for cell in cells)
+        if profile.name == "mini":
             cells = tuple(
                 replace(c, set={k: v for k, v in c.set.items() if k not in _REAL_DATA})
                 for c in cells
             )
-        if "chinese" in (chosen.name, self.profile) and chosen.name != self.profile:
+        if "chinese" in (profile.name, self.profile) and profile.name != self.profile:
             cells = ()
         cells = tuple(replace(cell, set={**cell.set, **parameters}) for cell in cells)
         return replace(
-            self, profile=chosen.name, metric=metric, cells=cells, seeds=seeds or self.seeds
+            self, profile=profile.name, metric=metric, cells=cells, seeds=seeds or self.seeds
         )
 
 
@@ -130,21 +129,23 @@ def _smaller(cell: Cell, profile_name: str) -> Cell | None:
         return cell
     if name.endswith("_zh") or cell.smaller is None:
         return None
-    paper, own = recipe(name), recipe(f"mini_{match[1]}")
-    given = {key: value for key, value in cell.set.items() if key not in _OF_THE_PAPER}
-    given["method"] = match[1]
-    if given.get("positive", own.positive.kind) == "file":
+    paper, mini = recipes.recipe(name), recipes.recipe(f"mini_{match[1]}")
+    parameters = {key: value for key, value in cell.set.items() if key not in _OF_THE_PAPER}
+    parameters["method"] = match[1]
+    if parameters.get("positive", mini.positive.kind) == "file":
         if profile_name != "mini":
             return None
-        given |= (
-            {} if own.positive.file else {"positive_file": recipe("mini_paraphrase").positive.file}
+        parameters |= (
+            {}
+            if mini.positive.file
+            else {"positive_file": recipes.recipe("mini_paraphrase").positive.file}
         )
-    if profile_name == "small" and str(given.get("positive")).endswith("_synonyms"):
-        given.setdefault("synonyms", paper.positive.synonyms)
-    for key in {"lr", "radius"} & given.keys():
-        ours, theirs = own.values()[key], paper.values()[key]
-        given[key] = float(f"{float(str(given[key])) * ours / theirs:.6g}")
-    return replace(cell, set={**given, **cell.smaller})
+    if profile_name == "small" and str(parameters.get("positive")).endswith("_synonyms"):
+        parameters.setdefault("synonyms", paper.positive.synonyms)
+    for key in {"lr", "radius"} & parameters.keys():
+        ours, theirs = mini.values()[key], paper.values()[key]
+        parameters[key] = float(f"{float(str(parameters[key])) * ours / theirs:.6g}")
+    return replace(cell, set={**parameters, **cell.smaller})
 
 
 def read(name: str | Path) -> Grid:
@@ -170,12 +171,12 @@ def read(name: str | Path) -> Grid:
         Cell(**{"column": column, **cell, "set": {**common, **cell.get("set", {})}})
         for cell in content["cells"]
     )
-    places = [(cell.row, cell.column) for cell in cells]
-    if twice := {place for place in places if places.count(place) > 1}:
+    positions = [(cell.row, cell.column) for cell in cells]
+    if twice := {position for position in positions if positions.count(position) > 1}:
         raise ValueError(f"{path}: {sorted(twice)} stands twice")
     gridcheck.check_runs(path, content, [(cell.row, cell.set) for cell in cells])
-    own = {"cells": cells, "seeds": tuple(content["seeds"]), "common": common}
-    return Grid(**{name: value for name, value in content.items() if name != "column"} | own)
+    parsed = {"cells": cells, "seeds": tuple(content["seeds"]), "common": common}
+    return Grid(**{name: value for name, value in content.items() if name != "column"} | parsed)
 
 
 def _key(values: Mapping[str, object]) -> frozenset[tuple[str, object]]:
@@ -185,18 +186,18 @@ def _key(values: Mapping[str, object]) -> frozenset[tuple[str, object]]:
     )
 
 
-def _wanted(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
+def _run_key(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
     """The parameters by which the runs of a cell are known."""
     if cell.set["method"] in untrained.METHODS:
         return _key({"recipe": f"{grid.profile}_{cell.set['method']}"})
-    chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
+    profile, recipe, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
     run = {
-        "profile": chosen.name,
-        "recipe": wanted.name,
+        "profile": profile.name,
+        "recipe": recipe.name,
         "max_steps": steps,
-        "corpus": chosen.corpus,
+        "corpus": profile.corpus,
     }
-    return _key(identity.parameters(wanted) | run)
+    return _key(identity.parameters(recipe) | run)
 
 
 def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
@@ -207,26 +208,28 @@ def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     today's. Of two runs of one cell and seed, which differ by precision, the later one in `results`
     is taken.
     """
-    found: dict[frozenset[tuple[str, object]], list[int]] = defaultdict(list)
+    positions_of: dict[frozenset[tuple[str, object]], list[int]] = defaultdict(list)
     names = [name for name in results if name in _PARAMETERS]
     seeds = results["seed"].to_list() if "seed" in results else []
-    for place, values in enumerate(results[names].astype(object).to_numpy()):
+    for position, values in enumerate(results[names].astype(object).to_numpy()):
         parameters = dict(zip(names, values, strict=True))
         alone = str(parameters["recipe"]).partition("_")[2] in untrained.METHODS
-        found[_key({"recipe": parameters["recipe"]} if alone else parameters)].append(place)
+        positions_of[_key({"recipe": parameters["recipe"]} if alone else parameters)].append(
+            position
+        )
     rules = results["rules"].fillna(0).to_list() if "rules" in results else [0] * len(seeds)
-    places, rows, columns = [], [], []
+    positions, rows, columns = [], [], []
     for cell in grid.cells:
-        same = found[_wanted(grid, cell)]
-        newest = max((rules[place] for place in same), default=0)
-        for seed, place in {
-            seeds[place]: place for place in same if rules[place] == newest
+        same = positions_of[_run_key(grid, cell)]
+        newest = max((rules[position] for position in same), default=0)
+        for seed, position in {
+            seeds[position]: position for position in same if rules[position] == newest
         }.items():
             if seed in grid.seeds:
-                places.append(place)
+                positions.append(position)
                 rows.append(cell.row.format(seed=seed))
                 columns.append(cell.column)
-    return results.iloc[places].reset_index(drop=True).assign(row=rows, column=columns)
+    return results.iloc[positions].reset_index(drop=True).assign(row=rows, column=columns)
 
 
 def note(collected: pd.DataFrame) -> str:
@@ -253,8 +256,8 @@ def _is_collapsed(collected: pd.DataFrame, metric: str) -> np.ndarray:
     """Whether the run of each row has this metric, and it is no number."""
     if "collapsed" not in collected:
         return np.zeros(len(collected), bool)
-    found = [metric in names.split() for names in collected["collapsed"].fillna("").astype(str)]
-    return np.array(found, bool)
+    collapsed = [metric in names.split() for names in collected["collapsed"].fillna("").astype(str)]
+    return np.array(collapsed, bool)
 
 
 def summary(collected: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
@@ -323,21 +326,23 @@ def beside_paper(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
 
 
 def _train(grid: Grid, cell: Cell, seed: int, options: dict[str, Any]) -> runs.Run:
-    given: dict[str, Any] = {name: value for name, value in cell.set.items() if name != "method"}
+    parameters: dict[str, Any] = {
+        name: value for name, value in cell.set.items() if name != "method"
+    }
     method = str(cell.set["method"])
     if method in untrained.METHODS:
         return untrained.run(grid.notebook, method, grid.profile, options["data_dir"])
-    return experiment.run(grid.notebook, method, grid.profile, seed=seed, **options, **given)
+    return experiment.run(grid.notebook, method, grid.profile, seed=seed, **options, **parameters)
 
 
 def on_text_at_hand(grid: Grid, data_dir: str | None = None) -> Grid:
     """The grid whose cells name the training text that takes the place of the profile's where that
     is not here."""
-    usual = profile(grid.profile)
-    found = experiment.with_text_at_hand(usual, data_dir)
-    if found == usual:
+    profile = profiles.profile(grid.profile)
+    at_hand = experiment.with_text_at_hand(profile, data_dir)
+    if at_hand == profile:
         return grid
-    text = {"corpus": found.corpus, "n_sentences": found.n_sentences}
+    text = {"corpus": at_hand.corpus, "n_sentences": at_hand.n_sentences}
     cells = [
         cell if "corpus" in cell.set else replace(cell, set={**text, **cell.set})
         for cell in grid.cells
@@ -356,10 +361,10 @@ def check(grid: Grid) -> None:
         if cell.set["method"] in untrained.METHODS:
             continue
         try:
-            chosen, wanted, _ = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
+            profile, recipe, _ = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
         except (TypeError, ValueError) as error:
             raise ValueError(f"row {cell.row!r}: {error}") from error
-        if grid.metric not in (known := experiment.scores_of(chosen, wanted)):
+        if grid.metric not in (known := experiment.scores_of(profile, recipe)):
             close = get_close_matches(grid.metric, known, 1)
             hint = f": did you mean {close[0]!r}?" if close else f": it has {', '.join(known)}"
             raise ValueError(f"the run of row {cell.row!r} has no metric {grid.metric!r}{hint}")

@@ -43,21 +43,21 @@ def pairs_hash(sets: Mapping[str, Pairs]) -> str:
     return text_hash(lines)
 
 
-def dev_pairs(chosen: Profile, data_dir: str | None = None) -> Pairs:
+def dev_pairs(profile: Profile, data_dir: str | None = None) -> Pairs:
     """The profile's dev set."""
-    return _graded(chosen.dev, "dev", data_dir)["dev"]
+    return _graded(profile.dev, "dev", data_dir)["dev"]
 
 
-def test_pairs(chosen: Profile, data_dir: str | None = None) -> dict[str, Pairs]:
+def test_pairs(profile: Profile, data_dir: str | None = None) -> dict[str, Pairs]:
     """The profile's test sets, those of the seven tasks as `task sub-set`."""
-    if chosen.test == "sts7":
+    if profile.test == "sts7":
         tasks = data.sts_tasks(data_dir)
         return {
             f"{task} {part}": pairs
             for task, parts in tasks.items()
             for part, pairs in parts.items()
         }
-    return _graded(chosen.test, "test", data_dir)
+    return _graded(profile.test, "test", data_dir)
 
 
 def _graded(name: str, split: str, data_dir: str | None) -> dict[str, Pairs]:
@@ -70,7 +70,7 @@ def transfer_hash(data_dir: str | None = None) -> str:
     """sha256 of the sentences and labels of the seven transfer tasks."""
     lines: list[str] = []
     for name in data.TRANSFER_TASKS:
-        task = data.transfer(name, data_dir)
+        task = data.transfer_task(name, data_dir)
         for split, (sentences, labels) in task.splits.items():
             seconds = (task.second or {}).get(split, [""] * len(sentences))
             rows = zip(sentences, seconds, labels, strict=True)
@@ -136,23 +136,23 @@ def _revision(name: str) -> str:
     return Path(str(config)).parent.name
 
 
-def positives_path(wanted: Recipe) -> Path:
+def positives_path(recipe: Recipe) -> Path:
     """The file of the recipe's positives.
 
     Raises:
         ValueError: the recipe names none.
         FileNotFoundError: it is not there.
     """
-    own = wanted.positive
-    if not own.file:
+    positive = recipe.positive
+    if not positive.file:
         raise ValueError(
             "positive='file' needs positive_file, a text aligned with the training text line by"
             " line"
         )
-    path = Path(model_path(own.file))
+    path = Path(model_path(positive.file))
     if not path.is_file():
         raise FileNotFoundError(
-            f"positive_file: no file {own.file}: `python -m lib augment` writes one"
+            f"positive_file: no file {positive.file}: `python -m lib augment` writes one"
         )
     return path
 
@@ -173,8 +173,8 @@ def synonyms_hash(source: str) -> str:
     from lib.augment.wordnet import wordnet_folder  # NLTK takes two seconds to import
 
     folder = wordnet_folder()
-    found = [folder / name for name in _OF_WORDNET if (folder / name).is_file()]
-    return text_hash(f"{path.name} {files.sha256(path)}" for path in found)
+    wordnet_files = [folder / name for name in _OF_WORDNET if (folder / name).is_file()]
+    return text_hash(f"{path.name} {files.sha256(path)}" for path in wordnet_files)
 
 
 def rules_hashes(parser: str) -> dict[str, str]:
@@ -192,32 +192,32 @@ def rules_hashes(parser: str) -> dict[str, str]:
 
 
 def of_method(
-    chosen: Profile, sentences: list[str], model: str = "", data_dir: str | None = None
+    profile: Profile, sentences: list[str], model: str = "", data_dir: str | None = None
 ) -> tuple[dict, dict]:
     """As `of_run`, for a method without training; `model` is the encoder whose word vectors it
     takes, if any."""
     params = {
-        "profile": chosen.name,
-        "corpus": chosen.corpus,
+        "profile": profile.name,
+        "corpus": profile.corpus,
         "n_sentences": len(sentences),
-        "dev": chosen.dev,
-        "test": chosen.test,
+        "dev": profile.dev,
+        "test": profile.test,
     }
     hashes = {"corpus": text_hash(sentences), "model": model_hash(model) if model else ""}
-    return params, hashes | graded_hashes(chosen, data_dir)
+    return params, hashes | graded_hashes(profile, data_dir)
 
 
-def graded_hashes(chosen: Profile, data_dir: str | None) -> dict[str, str]:
+def graded_hashes(profile: Profile, data_dir: str | None) -> dict[str, str]:
     """Hashes of the profile's dev set and of its test sets."""
     return {
-        "dev": pairs_hash({"dev": dev_pairs(chosen, data_dir)}),
-        "test": pairs_hash(test_pairs(chosen, data_dir)),
+        "dev": pairs_hash({"dev": dev_pairs(profile, data_dir)}),
+        "test": pairs_hash(test_pairs(profile, data_dir)),
     }
 
 
 def of_run(
-    chosen: Profile,
-    wanted: Recipe,
+    profile: Profile,
+    recipe: Recipe,
     steps: int | None,
     sentences: list[str],
     data_dir: str | None = None,
@@ -235,27 +235,27 @@ def of_run(
         lacking: hashes that are left out, for a run that did not record them: `synonyms` of
             WordNet, `english`.
     """
-    params, hashes = of_method(chosen, sentences, model_path(wanted.encoder.backbone), data_dir)
-    params |= {"max_steps": steps, "precision": precision, "scoring": scoring, **parameters(wanted)}
-    if wanted.evaluation.transfer_pooling:
+    params, hashes = of_method(profile, sentences, model_path(recipe.encoder.backbone), data_dir)
+    params |= {"max_steps": steps, "precision": precision, "scoring": scoring, **parameters(recipe)}
+    if recipe.evaluation.transfer_pooling:
         hashes["transfer"] = transfer_hash(data_dir)
     if steps == 0:
         return params, hashes
     if "positive_file" in params:
-        hashes["positive_file"] = files.sha256(positives_path(wanted))
-    synonyms = wanted.positive.synonyms
+        hashes["positive_file"] = files.sha256(positives_path(recipe))
+    synonyms = recipe.positive.synonyms
     if "synonyms" in params and not (synonyms == "wordnet" and "synonyms" in lacking):
         hashes["synonyms"] = synonyms_hash(synonyms)
     if "parser" in params:
         hashes |= {
             name: value
-            for name, value in rules_hashes(wanted.positive.parser).items()
+            for name, value in rules_hashes(recipe.positive.parser).items()
             if name not in lacking
         }
     return params, hashes
 
 
-def parameters(wanted: Recipe) -> dict[str, object]:
-    """`wanted.parameters()` with the project's own paths as they are in any checkout."""
-    found = wanted.parameters()
-    return found | {name: portable(str(found[name])) for name in _PATHS if name in found}
+def parameters(recipe: Recipe) -> dict[str, object]:
+    """`recipe.parameters()` with the project's own paths as they are in any checkout."""
+    values = recipe.parameters()
+    return values | {name: portable(str(values[name])) for name in _PATHS if name in values}

@@ -137,20 +137,20 @@ def jobs(grid: Grid, **common: object) -> list[Job]:
     Args:
         common: parameters that are about the machine: data_dir, device.
     """
-    found: dict[str, Job] = {}
+    job_by_name: dict[str, Job] = {}
     for cell, seed in grid.runs():
         if cell.set["method"] in untrained.METHODS:
             continue
         one = job(grid.notebook, {"profile": grid.profile, "seed": seed, **cell.set, **common})
-        found.setdefault(one.name, one)
-    return list(found.values())
+        job_by_name.setdefault(one.name, one)
+    return list(job_by_name.values())
 
 
-def report(wanted: Iterable[Job]) -> pd.DataFrame:
+def report(grid_jobs: Iterable[Job]) -> pd.DataFrame:
     """One line a job that was begun: done or failed; seconds as Snakemake's benchmark file has
     them."""
     lines = []
-    for one in wanted:
+    for one in grid_jobs:
         failed = one.path.with_suffix(".failed.ipynb")
         state = "done" if one.path.exists() else "failed" if failed.exists() else ""
         if not state:
@@ -171,9 +171,9 @@ def _seconds(timing: Path) -> float | None:
         return None
 
 
-def write_report(wanted: Iterable[Job], path: Path) -> str:
+def write_report(grid_jobs: Iterable[Job], path: Path) -> str:
     """Write `report` as CSV; return a line that sums it up, with the runs that failed below it."""
-    table = report(wanted)
+    table = report(grid_jobs)
     write_text(path, table.to_csv(index=False, float_format="%.1f"))
     counts = table["state"].value_counts()
     seconds = course.clock(table["seconds"].sum())

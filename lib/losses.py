@@ -166,8 +166,8 @@ def margin_info_nce(
             f"z_neg must have the shape of z1, {tuple(z1.shape)}, got {tuple(z_neg.shape)}"
         )
     logits = cosine_matrix(z1, z2) / temperature  # (n, n)
-    own = (F.cosine_similarity(z1, z_neg) - delta) / temperature  # (n,)
-    logits = torch.cat([logits, own[:, None]], dim=1)  # (n, n + 1)
+    own_negation = (F.cosine_similarity(z1, z_neg) - delta) / temperature  # (n,)
+    logits = torch.cat([logits, own_negation[:, None]], dim=1)  # (n, n + 1)
     return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
 
 
@@ -253,9 +253,9 @@ def in_batch_accuracy(z1: Tensor, z2: Tensor) -> Tensor:
     """
     _check_pair(z1, z2)
     sim = cosine_matrix(z1, z2)  # (n, n)
-    own = sim.diagonal().clone()
+    positive = sim.diagonal().clone()
     others = sim.masked_fill(torch.eye(len(z1), dtype=torch.bool, device=z1.device), -math.inf)
-    return (own > others.amax(dim=1)).float().mean()
+    return (positive > others.amax(dim=1)).float().mean()
 
 
 def _negative_logits(
@@ -274,8 +274,8 @@ def _negative_logits(
             f"negative_weight needs own negatives for each of the {n} anchors, got {m} rows"
         )
     owner = torch.arange(m, device=flat.device) // per_anchor
-    own = owner[None, :] == torch.arange(n, device=flat.device)[:, None]  # (n, m)
-    return logits + own.to(logits.dtype) * math.log(weight)
+    is_own = owner[None, :] == torch.arange(n, device=flat.device)[:, None]  # (n, m)
+    return logits + is_own.to(logits.dtype) * math.log(weight)
 
 
 def _check_negatives(z1: Tensor, negatives: Tensor) -> None:

@@ -65,16 +65,16 @@ class UnaNegatives:
         more: Sequence[str] = (),
         **_: object,
     ):
-        own = recipe.negative
+        settings = recipe.negative
         self.model = TfidfModel.fit(chain(sentences, more))
         self.terms = self.model.encode(sentences)
-        radius = own.radius * len(self.model.terms) if own.radius < 1 else own.radius
+        radius = settings.radius * len(self.model.terms) if settings.radius < 1 else settings.radius
         self.una = UNA(
             self.model,
-            own.beta,
+            settings.beta,
             math.ceil(radius),
-            select=own.select,
-            replace=own.replace,
+            select=settings.select,
+            replace=settings.replace,
             seed=seed,
         )
         self.tokenizer = tokenizer

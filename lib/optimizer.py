@@ -21,13 +21,13 @@ def learning_rate(recipe: Recipe, step: int, total: int) -> float:
         >>> [round(learning_rate(recipe("mini_simcse", lr=1.0), s, 4), 2) for s in range(4)]
         [1.0, 0.75, 0.5, 0.25]
     """
-    own = recipe.optimiser
-    warm = math.ceil(own.warmup * total)
+    settings = recipe.optimiser
+    warm = math.ceil(settings.warmup * total)
     if step < warm:
-        return own.lr * (step if own.warmup_from_zero else step + 1) / warm
-    if own.schedule == "constant":
-        return own.lr
-    return own.lr * (total - step) / max(1, total - warm)
+        return settings.lr * (step if settings.warmup_from_zero else step + 1) / warm
+    if settings.schedule == "constant":
+        return settings.lr
+    return settings.lr * (total - step) / max(1, total - warm)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> float:
@@ -39,15 +39,15 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> float:
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """AdamW as the recipe says; biases and the weights of normalisations are not decayed."""
-    own = recipe.optimiser
+    settings = recipe.optimiser
     trained = [p for p in model.parameters() if p.requires_grad]
     groups = [
-        {"params": [p for p in trained if p.ndim > 1], "weight_decay": own.weight_decay},
+        {"params": [p for p in trained if p.ndim > 1], "weight_decay": settings.weight_decay},
         {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    if own.bias_correction:
-        return torch.optim.AdamW(groups, lr=own.lr, eps=own.adam_eps, fused=True)
-    return UncorrectedAdamW(groups, lr=own.lr, eps=own.adam_eps)
+    if settings.bias_correction:
+        return torch.optim.AdamW(groups, lr=settings.lr, eps=settings.adam_eps, fused=True)
+    return UncorrectedAdamW(groups, lr=settings.lr, eps=settings.adam_eps)
 
 
 class UncorrectedAdamW(torch.optim.Optimizer):

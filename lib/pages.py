@@ -156,24 +156,26 @@ def results_table(names: Sequence[str]) -> pd.DataFrame:
         the best checkpoint. A mean over a seed that collapsed, so that its score is no number, is
         none either.
     """
-    found = runs.collect()
-    if found.empty:
-        return found
-    found = found[found["notebook"].isin(names)]
+    finished = runs.collect()
+    if finished.empty:
+        return finished
+    finished = finished[finished["notebook"].isin(names)]
     table = (
-        found[["notebook", "profile"]].copy() if "profile" in found else found[["notebook"]].copy()
+        finished[["notebook", "profile"]].copy()
+        if "profile" in finished
+        else finished[["notebook"]].copy()
     )
-    table.insert(1, "run", found["run_id"].str.replace(r"-s\d+$", "", regex=True))
+    table.insert(1, "run", finished["run_id"].str.replace(r"-s\d+$", "", regex=True))
     keys = list(table.columns)
     shown = {
-        column: [metric for metric in metrics if metric in found]
+        column: [metric for metric in metrics if metric in finished]
         for column, metrics in RESULT_COLUMNS.items()
     }
     for column, present in shown.items():
         if present:
-            table[column] = found[present].bfill(axis=1).iloc[:, 0].astype(float)
+            table[column] = finished[present].bfill(axis=1).iloc[:, 0].astype(float)
     names_of = {metric for metrics in shown.values() for metric in metrics}
-    table["collapsed"] = [bool(names_of & set(lost.split())) for lost in found["collapsed"]]
+    table["collapsed"] = [bool(names_of & set(lost.split())) for lost in finished["collapsed"]]
     lines = []
     for key, group in table.groupby(keys, sort=False):
         lost = int(group["collapsed"].sum())

@@ -49,10 +49,10 @@ def finished(outputs: Path | None = None) -> pd.DataFrame:
 
 def papers_grids() -> dict[str, Grid]:
     """The grids that are tables of a paper, by name."""
-    found = {path.stem: grids.read(path) for path in sorted(paths.GRIDS.glob("*.yaml"))}
+    every_grid = {path.stem: grids.read(path) for path in sorted(paths.GRIDS.glob("*.yaml"))}
     return {
         name: grid
-        for name, grid in found.items()
+        for name, grid in every_grid.items()
         if grid.table or grid.profile in ("full", "chinese")
     }
 

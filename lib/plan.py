@@ -50,38 +50,38 @@ class Cost:
 
 
 def missing(
-    chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | None = None
+    profile: Profile, recipe: Recipe, steps: int | None, data_dir: str | None = None
 ) -> list[str]:
     """What a run needs and does not find, one sentence each; empty if it can start."""
     checks: list[Callable[[], object]] = [
-        lambda: experiment.dev_pairs(chosen, data_dir),
-        lambda: data.sts_tasks(data_dir) if chosen.test == "sts7" else None,
+        lambda: experiment.dev_pairs(profile, data_dir),
+        lambda: data.sts_tasks(data_dir) if profile.test == "sts7" else None,
         lambda: (
-            [data.transfer(name, data_dir) for name in data.TRANSFER_TASKS]
-            if wanted.evaluation.transfer_pooling
+            [data.transfer_task(name, data_dir) for name in data.TRANSFER_TASKS]
+            if recipe.evaluation.transfer_pooling
             else None
         ),
-        lambda: _config(experiment.model_path(wanted.encoder.backbone)),
+        lambda: _config(experiment.model_path(recipe.encoder.backbone)),
     ]
     if steps != 0:
-        checks.append(lambda: _sentences(chosen, data_dir))
-        if wanted.positive.kind == "file":
-            checks.append(lambda: _file(experiment.model_path(wanted.positive.file)))
-        if "sda" in (wanted.positive.kind, wanted.negative.kind):
-            checks.append(lambda: _pipeline(experiment.model_path(wanted.positive.parser)))
-        if wanted.positive.kind.endswith("_synonyms"):
-            synonyms = experiment.model_path(wanted.positive.synonyms)
+        checks.append(lambda: _sentences(profile, data_dir))
+        if recipe.positive.kind == "file":
+            checks.append(lambda: _file(experiment.model_path(recipe.positive.file)))
+        if "sda" in (recipe.positive.kind, recipe.negative.kind):
+            checks.append(lambda: _pipeline(experiment.model_path(recipe.positive.parser)))
+        if recipe.positive.kind.endswith("_synonyms"):
+            synonyms = experiment.model_path(recipe.positive.synonyms)
             checks.append(lambda: eda.load_synonyms(synonyms))
-    found = []
+    problems = []
     for check in checks:
         try:
             check()
         except (OSError, ValueError, ImportError, LookupError) as error:
-            found.append(str(error).split("\n")[0])
-    return found
+            problems.append(str(error).split("\n")[0])
+    return problems
 
 
-def cost(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | None = None) -> Cost:
+def cost(profile: Profile, recipe: Recipe, steps: int | None, data_dir: str | None = None) -> Cost:
     """Steps, memory and operations of a run, from its configuration alone: nothing is trained.
 
     Batches hold sentences of similar length: memory is that of the longest, with hard negatives,
@@ -92,30 +92,30 @@ def cost(chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | Non
     Activations are counted as 34 bytes a token, layer and dimension in bf16 (Korthikanti et al.
     2022, eq. 1, without the attention matrix), twice that in fp32, which is what is assumed here.
     """
-    batches = wanted.batches
-    model = experiment.model_path(wanted.encoder.backbone)
+    batches = recipe.batches
+    model = experiment.model_path(recipe.encoder.backbone)
     config = _config(model)
     total, inner = parameters(model)
-    sentences = _sentences(chosen, data_dir) if steps != 0 else ()
+    sentences = _sentences(profile, data_dir) if steps != 0 else ()
     if steps is None:
         full, rest = divmod(len(sentences), batches.size)
         steps = (full if batches.drop_last or not rest else full + 1) * batches.epochs
-    lengths = _lengths(sentences[:SAMPLE], wanted, model)
+    lengths = _lengths(sentences[:SAMPLE], recipe, model)
     tokens = sum(lengths) / len(lengths)
-    views = 2.0 if wanted.positive.encodes_twice else 1.0
+    views = 2.0 if recipe.positive.encodes_twice else 1.0
     most = views
-    if wanted.negative.in_use:
-        more = 2.0 if wanted.negative.mode == "doubled" else 1.0
-        views, most = views + more / wanted.negative.every, views + more
-    evaluations = steps // wanted.evaluation.every + 1
-    read = evaluations * DEV_SENTENCES[chosen.dev] + 2 * TEST_SENTENCES[chosen.test]
+    if recipe.negative.in_use:
+        more = 2.0 if recipe.negative.mode == "doubled" else 1.0
+        views, most = views + more / recipe.negative.every, views + more
+    evaluations = steps // recipe.evaluation.every + 1
+    scored = evaluations * DEV_SENTENCES[profile.dev] + 2 * TEST_SENTENCES[profile.test]
     operations, kept = 6.0, batches.size * most
     weights = 16.0 * total
-    if wanted.encoder.lora_rank:
-        operations, weights = 4.0, 4.0 * total + 16.0 * adapters(model, wanted.encoder.lora_rank)
+    if recipe.encoder.lora_rank:
+        operations, weights = 4.0, 4.0 * total + 16.0 * adapters(model, recipe.encoder.lora_rank)
     if batches.chunk_size:
         operations, kept = operations + 2.0, min(kept, batches.chunk_size)
-    flops = inner * tokens * (operations * steps * batches.size * views + 2.0 * read)
+    flops = inner * tokens * (operations * steps * batches.size * views + 2.0 * scored)
     activations = 68.0 * kept * max(lengths) * config.hidden_size * config.num_hidden_layers
     return Cost(steps, total, (weights + activations) / 2**30, flops)
 
@@ -152,15 +152,15 @@ def plan(grid: Grid, data_dir: str | None = None, device: str = "auto") -> pd.Da
     for cell, seed in grid.runs():
         if cell.set["method"] in untrained.METHODS:
             continue
-        chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
+        profile, recipe, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
         line: dict[str, object] = {
             "row": cell.row.format(seed=seed),
             "seed": seed,
-            "recipe": wanted.name,
+            "recipe": recipe.name,
         }
-        lacking = _lacking(chosen, wanted, steps, data_dir)
+        lacking = _lacking(profile, recipe, steps, data_dir)
         if not lacking:
-            needed = cost(chosen, wanted, steps, data_dir)
+            needed = cost(profile, recipe, steps, data_dir)
             line |= {"steps": needed.steps, "GiB": needed.gib, "minutes": needed.flops / speed / 60}
             if needed.gib > free:
                 lacking = (
@@ -176,14 +176,14 @@ def plan(grid: Grid, data_dir: str | None = None, device: str = "auto") -> pd.Da
 
 @lru_cache(maxsize=64)
 def _lacking(
-    chosen: Profile, wanted: Recipe, steps: int | None, data_dir: str | None
+    profile: Profile, recipe: Recipe, steps: int | None, data_dir: str | None
 ) -> tuple[str, ...]:
-    return tuple(missing(chosen, wanted, steps, data_dir))
+    return tuple(missing(profile, recipe, steps, data_dir))
 
 
 @lru_cache(maxsize=4)
-def _sentences(chosen: Profile, data_dir: str | None) -> tuple[str, ...]:
-    text = replace(chosen, corpus=data.at_hand(chosen.corpus, data_dir))
+def _sentences(profile: Profile, data_dir: str | None) -> tuple[str, ...]:
+    text = replace(profile, corpus=data.at_hand(profile.corpus, data_dir))
     return tuple(experiment.sentences_of(text, data_dir))
 
 
@@ -248,13 +248,13 @@ def _skeleton(name: str) -> torch.nn.Module:
         return AutoModel.from_config(config, trust_remote_code=False)
 
 
-def _lengths(sentences: Iterable[str], wanted: Recipe, model: str) -> list[int]:
+def _lengths(sentences: Iterable[str], recipe: Recipe, model: str) -> list[int]:
     """Tokens of training sentences; the most there can be where there is no text."""
     texts = list(sentences)
     if not texts:
-        return [wanted.batches.max_length]
+        return [recipe.batches.max_length]
     tokenizer = read_tokenizer(model, local_files_only=_without_network(model))
-    rows = tokenizer(texts, truncation=True, max_length=wanted.batches.max_length)["input_ids"]
+    rows = tokenizer(texts, truncation=True, max_length=recipe.batches.max_length)["input_ids"]
     return [len(row) for row in rows]
 
 

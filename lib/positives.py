@@ -29,8 +29,8 @@ def make_views(
         ValueError: `aligned` is missing or has another number of lines; or `positive="mask"` and
             the tokenizer has no mask token.
     """
-    own = recipe.positive
-    if own.kind == "mask" and tokenizer.mask_token is None:
+    positive = recipe.positive
+    if positive.kind == "mask" and tokenizer.mask_token is None:
         raise ValueError(
             "positive='mask' needs a tokenizer with a mask token, which this model's does not have:"
             " choose another augmentation, e.g. 'delete'"
@@ -38,19 +38,19 @@ def make_views(
     length = recipe.batches.max_length
     rows_of = partial(tokenise, tokenizer=tokenizer, max_length=length, progress=progress)
     first = rows_of(sentences)
-    if own.kind == "identical":
+    if positive.kind == "identical":
         return [first]
-    if own.kind == "dropout":
+    if positive.kind == "dropout":
         return [first, first]
-    if own.kind in ("file", "sda"):
+    if positive.kind in ("file", "sda"):
         if aligned is None or len(aligned) != len(sentences):
-            given = "none was given" if aligned is None else f"{len(aligned):,} lines"
+            actual = "none was given" if aligned is None else f"{len(aligned):,} lines"
             raise ValueError(
-                f"positive={own.kind!r} needs one line for each of {len(sentences):,} sentences:"
-                f" {given}"
+                f"positive={positive.kind!r} needs one line for each of {len(sentences):,}"
+                f" sentences: {actual}"
             )
         return [first, rows_of(aligned)]
-    changed = augment(own.kind, sentences, own.rate, seed, own.synonyms)
-    if own.kind == "mask":
+    changed = augment(positive.kind, sentences, positive.rate, seed, positive.synonyms)
+    if positive.kind == "mask":
         changed = [s.replace(MASK_TOKEN, tokenizer.mask_token) for s in changed]
     return [first, rows_of(changed)]

@@ -247,19 +247,19 @@ class Run:
             Whether there was one, and nobody began it anew meanwhile.
         """
         others = self.folder.parent.parent.glob(f"*/{self.id}/metrics.json")
-        found = next((path.parent for path in sorted(others) if path.parent != self.folder), None)
-        if found is None:
+        other = next((path.parent for path in sorted(others) if path.parent != self.folder), None)
+        if other is None:
             return False
         try:
-            last = (found / "metrics.json").read_bytes()
-            for path in (found / "best", found / "last"):
+            last = (other / "metrics.json").read_bytes()
+            for path in (other / "best", other / "last"):
                 if path.is_dir():
                     with files.written(self.folder / path.name) as temporary:
                         shutil.copytree(path, temporary)
             for name in ("params.json", "history.csv", "env.json"):
-                if (found / name).exists():
-                    write_bytes(self.folder / name, (found / name).read_bytes())
-            if (found / "metrics.json").read_bytes() != last:
+                if (other / name).exists():
+                    write_bytes(self.folder / name, (other / name).read_bytes())
+            if (other / "metrics.json").read_bytes() != last:
                 return False
         except (FileNotFoundError, shutil.Error):  # taken away, or begun anew, while it was copied
             return False

@@ -29,13 +29,13 @@ def model_card(params: dict, metrics: dict, environment: dict, name: str, dimens
             `env.json`.
         name: of the model; dimension: of its embeddings.
     """
-    found = {k: v for k, v in metrics.items() if v is not None}
+    defined = {k: v for k, v in metrics.items() if v is not None}
     scores = {
         k.removesuffix("_best"): v
-        for k, v in found.items()
+        for k, v in defined.items()
         if "spearman" in k and k.endswith("_best")
     }
-    if "sts7_test_avg_best" in found:
+    if "sts7_test_avg_best" in defined:
         scores["mean of the seven STS tasks"] = metrics["sts7_test_avg_best"]
     trained = {
         k: v for k, v in params.items() if k not in ("run_id", "data", "recipe", "backbone", "seed")
@@ -164,7 +164,7 @@ def search(
         raise ValueError(
             f"the vector of the query {query!r} is zero: it is near to nothing, ask another"
         )
-    found = np.flatnonzero(lengths[1:])
-    cosines = vectors[1:][found] @ vectors[0] / lengths[1:][found] / lengths[0]
+    nonzero = np.flatnonzero(lengths[1:])
+    cosines = vectors[1:][nonzero] @ vectors[0] / lengths[1:][nonzero] / lengths[0]
     order = np.argsort(-cosines, kind="stable")[:n]
-    return [(float(cosines[i]), sentences[found[i]]) for i in order]
+    return [(float(cosines[i]), sentences[nonzero[i]]) for i in order]

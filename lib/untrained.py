@@ -3,10 +3,9 @@ beside."""
 
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from lib import evaluate, experiment, files, identity, runs
+from lib import evaluate, experiment, files, identity, profiles, recipes, runs
 from lib.encoder import Encoder
-from lib.profiles import Profile, profile
-from lib.recipes import recipe
+from lib.profiles import Profile
 
 METHODS = ("bag_of_words", "tfidf", "word_vectors", "sif")
 
@@ -24,19 +23,19 @@ def run(
 
     Source: SIF is Arora et al. 2017.
     """
-    record, chosen, sentences = _begun(notebook, method, profile_name, data_dir)
+    record, profile, sentences = _begun(notebook, method, profile_name, data_dir)
     with files.locked(record.folder):
         if record.metrics is None:
             record.start("cpu")
-            record.finish(_scores(method, chosen, sentences, data_dir))
+            record.finish(_scores(method, profile, sentences, data_dir))
     return record
 
 
 def _scores(
-    method: str, chosen: Profile, sentences: list[str], data_dir: str | None
+    method: str, profile: Profile, sentences: list[str], data_dir: str | None
 ) -> dict[str, float]:
     if method in ("word_vectors", "sif"):
-        encoder = Encoder.load(_model(chosen))
+        encoder = Encoder.load(_model(profile))
         matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()
         counts = evaluate.token_counts(sentences, encoder.tokenizer) if method == "sif" else None
         encode = evaluate.word_vectors_encode(matrix, encoder.tokenizer, counts)
@@ -45,9 +44,9 @@ def _scores(
             CountVectorizer() if method == "bag_of_words" else TfidfVectorizer().fit(sentences)
         )
         encode = evaluate.bag_of_words_encode(vectorizer)
-    scores = experiment.test_scores(encode, chosen, data_dir)
-    scores[f"{chosen.dev}_dev_spearman"] = evaluate.pairs_spearman(
-        encode, identity.dev_pairs(chosen, data_dir)
+    scores = experiment.test_scores(encode, profile, data_dir)
+    scores[f"{profile.dev}_dev_spearman"] = evaluate.pairs_spearman(
+        encode, identity.dev_pairs(profile, data_dir)
     )
     return {f"{name}_last": value for name, value in scores.items()}
 
@@ -63,8 +62,10 @@ def record(
     return _begun(notebook, method, profile_name, data_dir)[0]
 
 
-def _model(chosen: Profile) -> str:
-    return identity.model_path(chosen.model or recipe(f"{chosen.recipes}_simcse").encoder.backbone)
+def _model(profile: Profile) -> str:
+    return identity.model_path(
+        profile.model or recipes.recipe(f"{profile.recipes}_simcse").encoder.backbone
+    )
 
 
 def _begun(
@@ -74,8 +75,8 @@ def _begun(
         raise ValueError(
             f"unknown method without training {method!r}: choose one of {', '.join(METHODS)}"
         )
-    chosen = experiment.with_text_at_hand(profile(profile_name), data_dir)
-    sentences = experiment.sentences_of(chosen, data_dir)
-    model = _model(chosen) if method in ("word_vectors", "sif") else ""
-    params, hashes = identity.of_method(chosen, sentences, model, data_dir)
-    return runs.Run(notebook, f"{profile_name}_{method}", 0, params, hashes), chosen, sentences
+    profile = experiment.with_text_at_hand(profiles.profile(profile_name), data_dir)
+    sentences = experiment.sentences_of(profile, data_dir)
+    model = _model(profile) if method in ("word_vectors", "sif") else ""
+    params, hashes = identity.of_method(profile, sentences, model, data_dir)
+    return runs.Run(notebook, f"{profile_name}_{method}", 0, params, hashes), profile, sentences

@@ -17,13 +17,12 @@ from scipy import stats
 from tiny import tiny_sentences, tiny_tokenizer
 from transformers import BertConfig
 
-from lib import data, paths
+from lib import data, paths, recipes
 from lib.augment import embeddings
 from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA
 from lib.encoder.speedups import SPEEDUPS
 from lib.negatives import UnaNegatives
-from lib.recipes import recipe
 
 
 @pytest.fixture
@@ -174,9 +173,12 @@ def test_the_reference_keeps_the_length_and_always_changes_a_word(module):
 
 
 def test_the_timed_negatives_are_those_of_training(module, tmp_path):
-    tokenizer, chosen = tiny_tokenizer(tmp_path), recipe("mini_una", max_length=12, radius=7)
-    theirs = UnaNegatives(SMALL, chosen, tokenizer)
-    una = UNA(theirs.model, chosen.negative.beta, 7)
+    tokenizer, recipe = (
+        tiny_tokenizer(tmp_path),
+        recipes.recipe("mini_una", max_length=12, radius=7),
+    )
+    theirs = UnaNegatives(SMALL, recipe, tokenizer)
+    una = UNA(theirs.model, recipe.negative.beta, 7)
     source = module("una_speed").Source(theirs.terms, una, tokenizer, 12)
     rows = np.array([40, 3, 3, 62])
     for ours, expected in zip(source(rows, 9), theirs(rows, 9), strict=True):

@@ -194,7 +194,7 @@ def test_two_notebooks_at_a_time_and_the_last_one_after_them(tmp_path: Path) -> 
 
 def test_the_longest_notebooks_begin_first() -> None:
     labelled = [(notebook, notebook.stem) for notebook in course.notebooks()]
-    begun = [stem for _, stem in sorted(labelled, key=course._place)]
+    begun = [stem for _, stem in sorted(labelled, key=course._rank)]
     assert begun[: len(course.LONGEST)] == list(course.LONGEST)
     assert begun[len(course.LONGEST) :] == ["01_infonce", "06_backbones", "07_results"]
 

@@ -316,7 +316,7 @@ def read_set(name: str, folder: Path):
     if name == "wiki1m":
         return data.corpus(name, folder)
     if task in data.TRANSFER_TASKS:
-        return data.transfer(task, folder)
+        return data.transfer_task(task, folder)
     return {"STS-B": data.stsb, "SICK-R": data.sick, "CNSD": data.cnsd}[task](split, folder)
 
 
@@ -350,8 +350,8 @@ def test_a_part_of_an_sts_set_is_refused(tmp_path):
         ("STS/STSBenchmark/sts-dev.csv", "", lambda d: data.stsb("dev", d)),
         ("SICK/SICK_trial.txt", HEADER, lambda d: data.sick("dev", d)),
         ("chinese/cnsd/cnsd-sts-dev.txt", "", lambda d: data.cnsd("dev", d)),
-        ("MR/rt-polarity.pos", "", lambda d: data.transfer("MR", d)),
-        ("SST/binary/sentiment-train", "", lambda d: data.transfer("SST2", d)),
+        ("MR/rt-polarity.pos", "", lambda d: data.transfer_task("MR", d)),
+        ("SST/binary/sentiment-train", "", lambda d: data.transfer_task("SST2", d)),
         (data.WIKI1M, "\n\n", lambda d: data.corpus("wiki1m", d)),
     ],
 )
@@ -369,7 +369,7 @@ def test_utf_16_is_no_latin_1(tmp_path, encoding):
     write(tmp_path / "MR/rt-polarity.pos", "café\nçà\n".encode(encoding))
     write(tmp_path / "MR/rt-polarity.neg", "bad\n")
     with pytest.raises(ValueError, match=r"rt-polarity\.pos, line 1: NUL bytes"):
-        data.transfer("MR", tmp_path)
+        data.transfer_task("MR", tmp_path)
 
 
 @pytest.mark.parametrize("read", [data.stsb, data.sick, data.cnsd])
@@ -393,27 +393,27 @@ def test_binary_transfer_tasks(tmp_path, name):
     one, zero = sets.BINARY_TASKS[name]
     write(tmp_path / "senteval" / one, "good \n\n")
     write(tmp_path / "senteval" / zero, "caf\u00e9\n")
-    assert data.transfer(name, tmp_path).splits == {"all": (["good", "", "café"], [1, 1, 0])}
+    assert data.transfer_task(name, tmp_path).splits == {"all": (["good", "", "café"], [1, 1, 0])}
 
 
 @own
 def test_transfer_encodings(tmp_path):
     write(tmp_path / "MR/rt-polarity.pos", "utf-8 café\n".encode())
     write(tmp_path / "MR/rt-polarity.neg", "latin-1 café\n".encode("latin-1"))
-    assert data.transfer("MR", tmp_path).splits["all"][0] == ["utf-8 café", "latin-1 café"]
+    assert data.transfer_task("MR", tmp_path).splits["all"][0] == ["utf-8 café", "latin-1 café"]
 
 
 @own
 def test_sst2_trec_mrpc(tmp_path):
     for split in sets.SPLITS:
         write(tmp_path / f"SST/binary/sentiment-{split}", f"{split} is fine \t1\nso so\t0\n")
-    assert data.transfer("SST2", tmp_path).splits["dev"] == (["dev is fine", "so so"], [1, 0])
+    assert data.transfer_task("SST2", tmp_path).splits["dev"] == (["dev is fine", "so so"], [1, 0])
     write(
         tmp_path / "TREC/train_5500.label",
         "NUM:dist How far ?\nABBR:exp What is a \xf1 ?\n".encode("latin-1"),
     )
     write(tmp_path / "TREC/TREC_10.label", "HUM:ind Who ?\n")
-    trec = data.transfer("TREC", tmp_path)
+    trec = data.transfer_task("TREC", tmp_path)
     assert trec.splits == {
         "train": (["How far ?", "What is a ñ ?"], [5, 0]),
         "test": (["Who ?"], [3]),
@@ -424,7 +424,7 @@ def test_sst2_trec_mrpc(tmp_path):
             tmp_path / f"MRPC/msr_paraphrase_{split}.txt",
             f'{header}1\t7\t8\t"A {split}\tB "x" y\r\n',
         )
-    mrpc = data.transfer("MRPC", tmp_path)
+    mrpc = data.transfer_task("MRPC", tmp_path)
     assert mrpc.splits["test"] == (['"A test'], [1]) and mrpc.second["test"] == ['B "x" y']
 
 
@@ -467,12 +467,12 @@ def test_malformed_transfer_names_file_and_line(tmp_path, name, relative, conten
     write(tmp_path / "MRPC/msr_paraphrase_test.txt", "Quality\t#1 String\t#2 String\n")
     write(tmp_path / relative, content)
     with pytest.raises(ValueError, match=f"{Path(relative).name}, {message}"):
-        data.transfer(name, tmp_path)
+        data.transfer_task(name, tmp_path)
 
 
 def test_unknown_transfer_task(tmp_path):
     with pytest.raises(ValueError, match=r"transfer task must be one of MR, .*, got 'IMDB'"):
-        data.transfer("IMDB", tmp_path)
+        data.transfer_task("IMDB", tmp_path)
 
 
 # --- where files are, corpora
@@ -506,7 +506,7 @@ def test_environment_comes_before_the_project(tmp_path, monkeypatch):
         data.sts_unlabelled,
         lambda d: data.stsb("dev", d),
         lambda d: data.sick("dev", d),
-        lambda d: data.transfer("MR", d),
+        lambda d: data.transfer_task("MR", d),
         lambda d: data.corpus("wiki1m", d),
         lambda d: data.corpus("wikipedia", d),
         lambda d: data.cnsd("dev", d),
@@ -1012,7 +1012,7 @@ class TestRealData:
         assert np.array_equal(pairs.scores, table.relatedness_score)
 
     def test_transfer_labels(self):
-        mrpc, trec = data.transfer("MRPC", REAL), data.transfer("TREC", REAL)
+        mrpc, trec = data.transfer_task("MRPC", REAL), data.transfer_task("TREC", REAL)
         assert sum(mrpc.splits["test"][1]) == 1147 and len(mrpc.second["test"]) == 1725
         assert np.bincount(trec.splits["test"][1]).tolist() == [9, 138, 94, 65, 81, 113]
         assert not mrpc.splits["train"][0][0].startswith("\ufeff")

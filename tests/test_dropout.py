@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from lib.encoder import Encoder
-from lib.encoder.speedups import ATTENTIONS, SPEEDUPS, Dropout, dropout, speed_up
+from lib.encoder.speedups import ATTENTIONS, SPEEDUPS, CheapDropout, cheap_dropout, speed_up
 
 BERT = BertConfig(
     vocab_size=50,
@@ -37,7 +37,7 @@ MASK = torch.tensor([[1] * 12, [1] * 7 + [0] * 5])
 )
 def test_every_element_is_zero_or_scaled(shape, p, dtype):
     x = torch.full(shape, 2.0, dtype=dtype)
-    y = dropout(x, p)
+    y = cheap_dropout(x, p)
     assert y.shape == x.shape and y.dtype == dtype
     kept = y[y != 0].float()
     assert torch.allclose(kept, torch.full_like(kept, 2 / (1 - p)), rtol=1e-2)
@@ -47,7 +47,7 @@ def test_every_element_is_zero_or_scaled(shape, p, dtype):
 def test_share_mean_and_gradient(p):
     torch.manual_seed(0)
     x = torch.ones(1_000_000, requires_grad=True)
-    y = dropout(x, p)
+    y = cheap_dropout(x, p)
     assert (y == 0).float().mean().item() == pytest.approx(
         p, abs=4 * (p * (1 - p) / 1e6) ** 0.5 + 2**-17
     )
@@ -58,7 +58,7 @@ def test_share_mean_and_gradient(p):
 
 def test_neighbours_are_dropped_independently():
     torch.manual_seed(1)
-    zero = (dropout(torch.ones(4_000_000), 0.5) == 0).float()
+    zero = (cheap_dropout(torch.ones(4_000_000), 0.5) == 0).float()
     for lag in (1, 2, 3, 4, 5, 8):
         together = (zero[:-lag] * zero[lag:]).mean().item()
         assert together == pytest.approx(0.25, abs=0.0015)
@@ -67,19 +67,19 @@ def test_neighbours_are_dropped_independently():
 def test_the_generator_decides():
     x = torch.ones(999)
     torch.manual_seed(3)
-    first, second = dropout(x, 0.3), dropout(x, 0.3)
+    first, second = cheap_dropout(x, 0.3), cheap_dropout(x, 0.3)
     torch.manual_seed(3)
-    assert torch.equal(first, dropout(x, 0.3)) and not torch.equal(first, second)
+    assert torch.equal(first, cheap_dropout(x, 0.3)) and not torch.equal(first, second)
 
 
 @pytest.mark.parametrize("p", [-0.1, 1.0, 2.0])
 def test_a_probability_outside_the_range_is_refused(p):
     with pytest.raises(ValueError, match=r"dropout must be in \[0, 1\)"):
-        dropout(torch.ones(3), p)
+        cheap_dropout(torch.ones(3), p)
 
 
 def test_the_module_is_the_identity_in_evaluation():
-    module = Dropout(0.4)
+    module = CheapDropout(0.4)
     x = torch.ones(1000)
     assert torch.equal(module.eval()(x), x)
     assert (module.train()(x) == 0).float().mean().item() == pytest.approx(0.4, abs=0.06)
@@ -162,7 +162,7 @@ def test_other_architectures():
 
 def test_the_encoder_uses_it_and_saves_a_plain_model(tmp_path):
     encoder = tiny_encoder(tmp_path / "model")
-    assert any(isinstance(m, Dropout) for m in encoder.backbone.modules())
+    assert any(isinstance(m, CheapDropout) for m in encoder.backbone.modules())
     encoder.save(tmp_path / "saved")
     written = (tmp_path / "saved" / "config.json").read_text()
     assert not any(name in written for name in ATTENTIONS.values())
@@ -208,7 +208,7 @@ def test_each_speedup_is_on_by_default_and_may_be_switched_off(tmp_path):
         Encoder.load(folder, pooling="cls", speedups=()),
     )
     kinds = [{type(m) for m in e.backbone.modules()} for e in (everything, nothing)]
-    assert Dropout in kinds[0] and Dropout not in kinds[1]
+    assert CheapDropout in kinds[0] and CheapDropout not in kinds[1]
     hooks = [len(e.backbone.embeddings._forward_hooks) for e in (everything, nothing)]
     last = [
         e.backbone.encoder.layer[-1].attention.output._forward_pre_hooks

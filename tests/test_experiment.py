@@ -22,8 +22,8 @@ from lib.encoder import Encoder
 from lib.experiment import model_hash, model_path, resolve, run, text_hash
 from lib.forward import Forward
 from lib.objective import LOSSES
-from lib.profiles import PROFILES, Profile, profile
-from lib.recipes import RECIPES, recipe
+from lib.profiles import PROFILES, Profile
+from lib.recipes import RECIPES
 
 
 def pairs(name: str, seed: int, n: int = 40) -> Pairs:
@@ -99,7 +99,9 @@ def test_end_to_end(tiny, trained, monkeypatch, best):
     )
     for which in ("best", "last"):
         encoder = Encoder.load(record.folder / which)
-        expected = experiment.test_metrics(encoder, profile("tiny"), recipe("mini_simcse"), which)
+        expected = experiment.test_metrics(
+            encoder, profiles.profile("tiny"), recipes.recipe("mini_simcse"), which
+        )
         assert expected["mini_test_spearman_" + which] == pytest.approx(
             metrics["mini_test_spearman_" + which]
         )
@@ -123,8 +125,10 @@ def scripted_scores(monkeypatch, *values):
 def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(
     tiny, monkeypatch, auto_precision
 ):
-    dev = experiment.DevScore(profile("tiny"), recipe("mini_simcse"), precision=auto_precision)
-    encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
+    dev = experiment.DevScore(
+        profiles.profile("tiny"), recipes.recipe("mini_simcse"), precision=auto_precision
+    )
+    encoder = Encoder.load(profiles.profile("tiny").model, eval_pooling="mean")
     weight = encoder.backbone.get_input_embeddings().weight
     scripted_scores(monkeypatch, 1.0, 3.0, 3.0, 2.0)
     geometries = []
@@ -147,14 +151,15 @@ def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(
 
 
 def test_a_later_tie_is_not_taken_for_the_best_of_before_an_interruption(tiny, monkeypatch):
-    dev = experiment.DevScore(profile("tiny"), recipe("mini_simcse"), resumed=True)
+    dev = experiment.DevScore(profiles.profile("tiny"), recipes.recipe("mini_simcse"), resumed=True)
     before, after = (
-        Encoder.load(profile("tiny").model, eval_pooling=pooling) for pooling in ("cls", "mean")
+        Encoder.load(profiles.profile("tiny").model, eval_pooling=pooling)
+        for pooling in ("cls", "mean")
     )
     scripted_scores(monkeypatch, 3.0)
     dev(after)
     for which, encoder in (("best", before), ("last", after)):
-        alone = experiment.evaluate.geometry(experiment.encode_as(encoder, dev.wanted), dev.pairs)
+        alone = experiment.evaluate.geometry(experiment.encode_as(encoder, dev.recipe), dev.pairs)
         assert dev.geometry(before, which, 3.0) == pytest.approx(alone)
 
 
@@ -197,10 +202,10 @@ def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch, tmp_path):
 
 def test_no_steps_is_an_evaluation(tiny, trained):
     record = run("nb", "simcse", "tiny", max_steps=0, device="cpu", precision="fp32")
-    encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
-    expected = experiment.DevScore(profile("tiny"), recipe("mini_simcse"), precision="fp32")(
-        encoder
-    )
+    encoder = Encoder.load(profiles.profile("tiny").model, eval_pooling="mean")
+    expected = experiment.DevScore(
+        profiles.profile("tiny"), recipes.recipe("mini_simcse"), precision="fp32"
+    )(encoder)
     assert trained == [] and record.metrics["steps"] == 0
     assert record.metrics["mini_dev_spearman_last"] == pytest.approx(expected)
     assert record.metrics["mini_test_spearman_last"] == record.metrics["mini_test_spearman_best"]
@@ -208,8 +213,8 @@ def test_no_steps_is_an_evaluation(tiny, trained):
 
 
 def test_whitened_scores_are_those_of_vectors_whitened_by_hand(tiny):
-    pairs, wanted = data.mini_pairs("test"), recipe("mini_simcse", whiten=True)
-    encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
+    pairs, recipe = data.mini_pairs("test"), recipes.recipe("mini_simcse", whiten=True)
+    encoder = Encoder.load(profiles.profile("tiny").model, eval_pooling="mean")
     distinct = list(dict.fromkeys([*pairs.sentence1, *pairs.sentence2]))
     x = encoder.encode(distinct, precision="fp32").astype(float)
     x = x - x.mean(0)
@@ -219,7 +224,7 @@ def test_whitened_scores_are_those_of_vectors_whitened_by_hand(tiny):
         np.einsum("ni,ij,nj->n", a, inverse, b) for a, b in ((one, two), (one, one), (two, two))
     ]
     cosines = products[0] / np.sqrt(products[1] * products[2])
-    encode = experiment.encode_as(encoder, wanted, "fp32")
+    encode = experiment.encode_as(encoder, recipe, "fp32")
     assert evaluate.similarities(encode, pairs) == pytest.approx(cosines, abs=1e-6)
     record = run(
         "06_backbones", "simcse", "tiny", max_steps=0, whiten=True, device="cpu", precision="fp32"
@@ -267,11 +272,11 @@ def test_output_dir_is_honoured(tiny, tmp_path):
 
 
 def test_resolve_follows_the_profile_and_the_explicit_parameters():
-    chosen, wanted, steps = resolve("mini", "simcse")
-    assert (chosen.name, wanted.name, steps) == ("mini", "mini_simcse", PROFILES["mini"].max_steps)
+    profile, recipe, steps = resolve("mini", "simcse")
+    assert (profile.name, recipe.name, steps) == ("mini", "mini_simcse", PROFILES["mini"].max_steps)
     assert (
-        wanted.encoder.backbone == str(paths.MINI_BERT)
-        and wanted.evaluation.every == PROFILES["mini"].eval_every
+        recipe.encoder.backbone == str(paths.MINI_BERT)
+        and recipe.evaluation.every == PROFILES["mini"].eval_every
     )
     assert (
         resolve("mini", "simcse", max_steps=0)[2] == 0
@@ -279,7 +284,10 @@ def test_resolve_follows_the_profile_and_the_explicit_parameters():
     )
     assert resolve("mini", "simcse", eval_every=9)[1].evaluation.every == 9
     assert resolve("mini", "simcse", model="some/model")[1].encoder.backbone == "some/model"
-    assert resolve("mini", "simcse", lr=None)[1].optimiser.lr == recipe("mini_simcse").optimiser.lr
+    assert (
+        resolve("mini", "simcse", lr=None)[1].optimiser.lr
+        == recipes.recipe("mini_simcse").optimiser.lr
+    )
     assert resolve("mini", "paper_simcse_bert")[1].objective.temperature == 0.05
     with pytest.raises(ValueError, match="did you mean 'temperature'"):
         resolve("mini", "simcse", temprature=1.0)
@@ -300,9 +308,9 @@ def test_resolve_follows_the_profile_and_the_explicit_parameters():
     ],
 )
 def test_resolve_at_full_picks_the_papers_recipe(method, model, name, backbone):
-    _, wanted, steps = resolve("full", method, model)
-    assert (wanted.name, wanted.encoder.backbone, steps) == (name, backbone, None)
-    assert wanted.evaluation.every == RECIPES[name].evaluation.every
+    _, recipe, steps = resolve("full", method, model)
+    assert (recipe.name, recipe.encoder.backbone, steps) == (name, backbone, None)
+    assert recipe.evaluation.every == RECIPES[name].evaluation.every
 
 
 def test_model_path_finds_the_projects_folders_from_anywhere(tmp_path, monkeypatch):
@@ -339,7 +347,7 @@ def test_the_training_text_is_a_parameter(tiny, tmp_path):
     params = json.loads((record.folder / "params.json").read_text())
     assert params["corpus"] == str(other) and params["n_sentences"] == 48
     assert params["data"]["corpus"] == text_hash(tiny_sentences(48, seed=5))
-    assert resolve("tiny", "simcse", corpus="mini")[0] == profile("tiny")
+    assert resolve("tiny", "simcse", corpus="mini")[0] == profiles.profile("tiny")
     part = run("03_consert", "simcse", "tiny", max_steps=1, n_sentences=32)
     assert part.data["corpus"] == text_hash(data.corpus("mini", n=32, seed=0))
 
@@ -380,7 +388,11 @@ def test_a_second_pooling_is_tested_too(tiny):
     for which in ("best", "last"):
         encoder = Encoder.load(record.folder / which, eval_pooling="last2_mean")
         expected = experiment.test_metrics(
-            encoder, profile("tiny"), recipe("mini_simcse"), which, precision="fp32"
+            encoder,
+            profiles.profile("tiny"),
+            recipes.recipe("mini_simcse"),
+            which,
+            precision="fp32",
         )
         assert record.metrics[f"mini_test_spearman_last2_mean_{which}"] == pytest.approx(
             expected[f"mini_test_spearman_{which}"]
@@ -397,8 +409,8 @@ def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
         return {"MR": 50.0, "avg": 50.0}
 
     monkeypatch.setattr(experiment.transfer, "transfer7", transfer7)
-    task = data.Transfer("MR", {"all": (["one sentence", "another"], [0, 1])})
-    monkeypatch.setattr(data, "transfer", lambda name, data_dir=None: task)
+    task = data.TransferTask("MR", {"all": (["one sentence", "another"], [0, 1])})
+    monkeypatch.setattr(data, "transfer_task", lambda name, data_dir=None: task)
     record = run("05_sda", "simcse", "tiny", transfer_pooling="last2_mean", precision="fp32")
     assert record.metrics["avg_transfer_best"] == record.metrics["MR_transfer_best"] == 50
     best = Encoder.load(record.folder / "best", eval_pooling="last2_mean")
@@ -406,7 +418,7 @@ def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
     assert not [
         k for k in run("05_sda", "simcse", "tiny", precision="fp32").metrics if "transfer" in k
     ]
-    assert "transfer_pooling" not in recipe("mini_sda").parameters()
+    assert "transfer_pooling" not in recipes.recipe("mini_sda").parameters()
 
 
 def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, monkeypatch):
@@ -452,15 +464,17 @@ def _values(tasks):
 
 def test_a_negation_is_not_both_positive_and_negative():
     with pytest.raises(ValueError, match="hard negatives"):
-        experiment.rewritten(recipe("mini_sda_negation", rule="negation"), ["One sentence."])
+        experiment.rewritten(
+            recipes.recipe("mini_sda_negation", rule="negation"), ["One sentence."]
+        )
 
 
 def test_fields_of_later_methods_leave_old_runs_alone():
     assert (
         not {"view1", "rate2", "loss_weight", "also_pooling", "eval_at_epoch_ends"}
-        & recipe("mini_simcse").parameters().keys()
+        & recipes.recipe("mini_simcse").parameters().keys()
     )
-    used = recipe("mini_consert", view1="none").parameters()
+    used = recipes.recipe("mini_consert", view1="none").parameters()
     assert (used["view2"], used["loss_weight"], used["also_pooling"]) == (
         "shuffle",
         0.15,
@@ -559,7 +573,7 @@ def given(tiny, monkeypatch):
 
 
 def test_the_seed_reaches_batches_head_and_every_draw(given, monkeypatch):
-    monkeypatch.setitem(RECIPES, "mini_una", recipe("mini_una", batch_size=8, radius=5))
+    monkeypatch.setitem(RECIPES, "mini_una", recipes.recipe("mini_una", batch_size=8, radius=5))
     for changes in ({"positive": "delete", "positive_rate": 0.3}, {"method": "una"}):
         found = []
         for seed in (1, 2, 1):
@@ -590,7 +604,9 @@ def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
     monkeypatch.setattr(parse, "rewrite", rewrite)
     monkeypatch.setattr(parse, "load", lambda name: name)
     monkeypatch.setattr(parse, "pipeline_digest", lambda name: str(name))
-    monkeypatch.setitem(RECIPES, "mini_sda_negation", recipe("mini_sda_negation", batch_size=8))
+    monkeypatch.setitem(
+        RECIPES, "mini_sda_negation", recipes.recipe("mini_sda_negation", batch_size=8)
+    )
     choices = {
         "rule": "double_negation",
         "augmented_share": 0.5,
@@ -620,8 +636,10 @@ def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
 def test_negatives_are_counted_with_the_paraphrases(given, tmp_path, monkeypatch):
     (tmp_path / "corpus.txt").write_text("\n".join("red cat sees dog ." for _ in range(64)))
     (tmp_path / "p.txt").write_text("\n".join("blue bird likes horse ." for _ in range(64)))
-    wanted = recipe("mini_una", batch_size=8, radius=50, beta=1.0, negative_replace="uniform")
-    monkeypatch.setitem(RECIPES, "mini_una", wanted)
+    recipe = recipes.recipe(
+        "mini_una", batch_size=8, radius=50, beta=1.0, negative_replace="uniform"
+    )
+    monkeypatch.setitem(RECIPES, "mini_una", recipe)
     new = given("una", positive="file", positive_file=str(tmp_path / "p.txt"))
     ids, _ = new.negatives(np.arange(32), 0)
     words = set(" ".join(new.encoder.tokenizer.batch_decode(ids, skip_special_tokens=True)).split())
@@ -698,7 +716,7 @@ def test_blank_lines_at_different_places_are_told(tiny, tmp_path):
 
 
 def test_dev_and_test_sentences_are_cut_as_the_recipe_says(tiny):
-    encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
+    encoder = Encoder.load(profiles.profile("tiny").model, eval_pooling="mean")
 
     def expected(split, length, pooling="mean"):
         """Of text cut by hand: a word is a token, and two are [CLS] and [SEP]."""
@@ -731,7 +749,9 @@ def test_dev_and_test_sentences_are_cut_as_the_recipe_says(tiny):
 def test_unas_dev_score_is_cut_at_32_tokens():
     encoder = Encoder.load(paths.MINI_BERT, eval_pooling="cls")
     for length, score in ((32, 57.959), (0, 58.694)):
-        dev = experiment.DevScore(profile("small"), recipe("paper_una_bert", dev_max_length=length))
+        dev = experiment.DevScore(
+            profiles.profile("small"), recipes.recipe("paper_una_bert", dev_max_length=length)
+        )
         assert dev(encoder) == pytest.approx(score, abs=0.05)
 
 
@@ -804,8 +824,8 @@ def test_the_commit_of_a_hub_model_counts(tmp_path, monkeypatch):
 
 def test_files_that_the_text_is_made_from_are_in_the_id(tiny, tmp_path, monkeypatch):
     def identity_of(**changes):
-        chosen, wanted, steps = resolve("tiny", "simcse", **changes)
-        return identity.of_run(chosen, wanted, steps, tiny_sentences(4))[1]
+        profile, recipe, steps = resolve("tiny", "simcse", **changes)
+        return identity.of_run(profile, recipe, steps, tiny_sentences(4))[1]
 
     numbered(tmp_path / "p.txt", 64, "blue")
     (tmp_path / "t.tsv").write_text("cat\thound\n")
@@ -865,7 +885,7 @@ def test_auto_is_recorded_as_what_it_was(tiny, auto_precision):
 
 
 def test_scores_are_of_the_scoring_precision(tiny):
-    encoder = Encoder.load(profile("tiny").model, eval_pooling="mean")
+    encoder = Encoder.load(profiles.profile("tiny").model, eval_pooling="mean")
     for name in ("fp32", "bf16"):
         found = run(
             "nb", "simcse", "tiny", max_steps=0, device="cpu", precision="bf16", scoring=name

@@ -75,8 +75,8 @@ def test_different_cells_are_different_runs(path) -> None:
         if cell.set["method"] in untrained.METHODS:
             continue
         given = {k: v for k, v in cell.set.items() if k != "method"}
-        chosen, wanted, steps = experiment.resolve(grid.profile, cell.set["method"], **given)
-        resolved.append((chosen.corpus, steps, sorted(wanted.parameters().items(), key=str)))
+        profile, recipe, steps = experiment.resolve(grid.profile, cell.set["method"], **given)
+        resolved.append((profile.corpus, steps, sorted(recipe.parameters().items(), key=str)))
     assert len({str(r) for r in resolved}) == len(resolved)
 
 
@@ -103,19 +103,19 @@ def test_every_table_has_a_smaller_version(path, size) -> None:
         if cell.set["method"] in untrained.METHODS:
             continue
         assert set(cell.set) <= set(known)
-        chosen, wanted, _ = experiment.resolve(size, **cell.set)
+        profile, recipe, _ = experiment.resolve(size, **cell.set)
         shipped = {paths.MINI_BERT, *paths.SIBLINGS.values()}
-        assert paths.ROOT / wanted.encoder.backbone in shipped or (
-            grid.profile == "small" and "MiniLM" in wanted.encoder.backbone
+        assert paths.ROOT / recipe.encoder.backbone in shipped or (
+            grid.profile == "small" and "MiniLM" in recipe.encoder.backbone
         )
-        assert wanted.name.startswith("mini_")
+        assert recipe.name.startswith("mini_")
         assert (
             size == "small"
-            or not wanted.positive.file
-            or (paths.ROOT / wanted.positive.file).is_file()
+            or not recipe.positive.file
+            or (paths.ROOT / recipe.positive.file).is_file()
         )
         assert smaller.metric.startswith(
-            (f"{chosen.dev}_dev", f"{chosen.test}_test", "avg_transfer")
+            (f"{profile.dev}_dev", f"{profile.test}_test", "avg_transfer")
         )
 
 
@@ -230,18 +230,18 @@ def recorded(grid: grids.Grid, scores: dict[str, dict[int, float]]) -> pd.DataFr
     rows = []
     for cell in grid.cells:
         given = {k: v for k, v in cell.set.items() if k != "method"}
-        chosen, wanted, steps = experiment.resolve(grid.profile, cell.set["method"], **given)
+        profile, recipe, steps = experiment.resolve(grid.profile, cell.set["method"], **given)
         for seed, score in scores.get(cell.row, {}).items():
             row = {
-                "recipe": wanted.name,
-                "profile": chosen.name,
+                "recipe": recipe.name,
+                "profile": profile.name,
                 "max_steps": steps,
                 "seed": seed,
-                "corpus": chosen.corpus,
+                "corpus": profile.corpus,
             }
             row |= {
-                **wanted.parameters(),
-                "backbone": experiment.portable(wanted.encoder.backbone),
+                **recipe.parameters(),
+                "backbone": experiment.portable(recipe.encoder.backbone),
                 grid.metric: score,
             }
             rows.append(row)

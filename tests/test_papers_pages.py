@@ -42,9 +42,9 @@ def test_coverage_counts_runs_and_not_more(tmp_path, monkeypatch) -> None:
 def test_a_run_of_any_notebook_counts_once(tmp_path) -> None:
     before = papers.finished(tmp_path)
     assert len(before) == before["run_id"].nunique() > 250
-    chosen, wanted, steps = experiment.resolve("mini", "una")
-    known = identity.of_run(chosen, wanted, steps, experiment.sentences_of(chosen))
-    run = runs.Run("07_results", wanted.name, 42, *known, str(tmp_path))
+    profile, recipe, steps = experiment.resolve("mini", "una")
+    known = identity.of_run(profile, recipe, steps, experiment.sentences_of(profile))
+    run = runs.Run("07_results", recipe.name, 42, *known, str(tmp_path))
     run.start()
     run.finish(
         {

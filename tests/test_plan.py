@@ -8,12 +8,10 @@ from tiny import tiny_bert
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel
 
-from lib import experiment, grids, paths, plan
+from lib import experiment, grids, paths, plan, profiles, recipes
 from lib.__main__ import main as cli
 from lib.encoder import Encoder
 from lib.encoder.adapters import add_lora
-from lib.profiles import profile
-from lib.recipes import recipe
 
 
 def test_a_table_at_mini_can_start_and_one_at_full_says_what_is_missing(
@@ -39,15 +37,15 @@ def test_a_table_at_mini_can_start_and_one_at_full_says_what_is_missing(
 
 
 def test_what_a_rule_needs_is_looked_for(tmp_path) -> None:
-    chosen, wanted, steps = experiment.resolve("mini", "sda", parser="en_core_web_none")
-    assert plan.missing(chosen, wanted, steps) == [
+    profile, recipe, steps = experiment.resolve("mini", "sda", parser="en_core_web_none")
+    assert plan.missing(profile, recipe, steps) == [
         "no spaCy pipeline 'en_core_web_none': run `python -m spacy download en_core_web_none`"
     ]
-    chosen, wanted, steps = experiment.resolve(
+    profile, recipe, steps = experiment.resolve(
         "mini", "simcse", positive="replace_synonyms", positive_rate=0.1, synonyms="none.tsv"
     )
-    assert "none.tsv" in plan.missing(chosen, wanted, steps)[0]
-    assert plan.missing(chosen, wanted, 0) == []
+    assert "none.tsv" in plan.missing(profile, recipe, steps)[0]
+    assert plan.missing(profile, recipe, 0) == []
 
 
 def test_parameters_and_steps_are_counted() -> None:
@@ -55,10 +53,10 @@ def test_parameters_and_steps_are_counted() -> None:
     model = AutoModel.from_pretrained(paths.MINI_BERT)
     assert total == sum(p.numel() for p in model.parameters())
     assert total - inner == sum(p.numel() for p in model.embeddings.parameters())
-    chosen, wanted, _ = experiment.resolve("mini", "simcse", batch_size=100)
-    assert plan.cost(chosen, wanted, None).steps == 24_015 // 100
-    assert plan.cost(chosen, wanted.changed(drop_last=False), None).steps == 24_015 // 100 + 1
-    assert plan.cost(chosen, wanted, 7).steps == 7
+    profile, recipe, _ = experiment.resolve("mini", "simcse", batch_size=100)
+    assert plan.cost(profile, recipe, None).steps == 24_015 // 100
+    assert plan.cost(profile, recipe.changed(drop_last=False), None).steps == 24_015 // 100 + 1
+    assert plan.cost(profile, recipe, 7).steps == 7
 
 
 @pytest.mark.parametrize(
@@ -75,32 +73,35 @@ def test_operations_of_a_training_step_are_those_of_a_counter(model) -> None:
 
 def test_adapters_and_chunks_are_counted() -> None:
     folder = str(paths.SIBLINGS["Llama"])
-    chosen, whole = (
-        profile("mini"),
-        recipe("mini_simcse", backbone=folder, pooling="last_token", batch_size=64),
+    profile, whole = (
+        profiles.profile("mini"),
+        recipes.recipe("mini_simcse", backbone=folder, pooling="last_token", batch_size=64),
     )
     thin = whole.changed(lora_rank=4, chunk_size=8)
     encoder = Encoder.load(folder, pooling="last_token")
     total = sum(p.numel() for p in encoder.backbone.parameters())
     add_lora(encoder.backbone, 4)
     trained = sum(p.numel() for p in encoder.backbone.parameters() if p.requires_grad)
-    longest = max(plan._lengths(experiment.sentences_of(chosen)[: plan.SAMPLE], thin, folder))
+    longest = max(plan._lengths(experiment.sentences_of(profile)[: plan.SAMPLE], thin, folder))
     by_hand = (4 * total + 16 * trained + 68 * 8 * longest * 192 * 4) / 2**30
     assert (
-        plan.cost(chosen, thin, 3).gib == pytest.approx(by_hand)
-        and by_hand < plan.cost(chosen, whole, 3).gib
+        plan.cost(profile, thin, 3).gib == pytest.approx(by_hand)
+        and by_hand < plan.cost(profile, whole, 3).gib
     )
-    assert plan.cost(chosen, thin, 3).flops == pytest.approx(plan.cost(chosen, whole, 3).flops)
+    assert plan.cost(profile, thin, 3).flops == pytest.approx(plan.cost(profile, whole, 3).flops)
 
 
 def test_memory_of_a_large_model_is_that_of_its_weights_and_more(tmp_path) -> None:
     tiny_bert(tmp_path / "bert")
-    chosen, wanted = profile("mini"), recipe("mini_simcse", backbone=str(tmp_path / "bert"))
-    small, large = (plan.cost(chosen, wanted.changed(batch_size=n), 3) for n in (8, 800))
+    profile, recipe = (
+        profiles.profile("mini"),
+        recipes.recipe("mini_simcse", backbone=str(tmp_path / "bert")),
+    )
+    small, large = (plan.cost(profile, recipe.changed(batch_size=n), 3) for n in (8, 800))
     assert large.gib > small.gib > 16 * small.parameters / 2**30 and large.flops > small.flops
     longest = max(
         plan._lengths(
-            experiment.sentences_of(chosen)[: plan.SAMPLE], wanted, wanted.encoder.backbone
+            experiment.sentences_of(profile)[: plan.SAMPLE], recipe, recipe.encoder.backbone
         )
     )
     by_hand = (16 * small.parameters + 68 * 8 * 2 * longest * 32 * 2) / 2**30

@@ -350,8 +350,8 @@ def test_a_sibling_learns_resumes_and_is_an_encoder(corpus, trained, tmp_path, c
     model = train(plan, out, str(corpus), progress=False)
     state = pretrain.checkpoint_state(out)
     again = train(replace(plan, tokens=state["seen"]), out, progress=False)
-    own = pretrain._own(again)
-    assert all(torch.equal(v, own[k]) for k, v in pretrain._own(model).items())
+    weights = pretrain._untied(again)
+    assert all(torch.equal(v, weights[k]) for k, v in pretrain._untied(model).items())
     ids, offsets, vectors = pretrain.prepare(plan, out, None, progress=False)
     fresh = pretrain.initial_model(
         plan, vectors, np.bincount(ids, minlength=plan.vocab_size), plan.layers

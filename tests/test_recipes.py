@@ -65,7 +65,7 @@ def test_no_field_takes_a_value_of_another_type(name):
 
 
 def test_numbers_are_taken_as_the_type_that_the_field_has():
-    chosen = recipe(
+    recipe = recipes.recipe(
         "mini_simcse",
         batch_size=1e2,
         lr=1,
@@ -74,10 +74,12 @@ def test_numbers_are_taken_as_the_type_that_the_field_has():
         whiten=np.True_,
     )
     names = ("batch_size", "lr", "dropout", "epochs", "whiten")
-    taken = tuple(chosen.values()[name] for name in names)
+    taken = tuple(recipe.values()[name] for name in names)
     assert taken == (100, 1.0, 0.5, 3, True)
     assert [type(value) for value in taken] == [int, float, float, int, bool]
-    assert recipe("mini_simcse", backbone=paths.MINI_BERT).encoder.backbone == str(paths.MINI_BERT)
+    assert recipes.recipe("mini_simcse", backbone=paths.MINI_BERT).encoder.backbone == str(
+        paths.MINI_BERT
+    )
 
 
 @pytest.mark.parametrize(
@@ -274,15 +276,15 @@ def test_a_wrong_value_stops_a_run_before_anything_is_loaded(tmp_path):
 
 @pytest.mark.parametrize("name", PAPER_RECIPES)
 def test_a_papers_recipe_is_what_its_paper_and_code_say(name):
-    wanted = printed(name)
-    assert {field: recipe(name).values()[field] for field in wanted} == wanted
+    values = printed(name)
+    assert {field: recipe(name).values()[field] for field in values} == values
 
 
 @pytest.mark.parametrize("name", PAPER_RECIPES)
 def test_nothing_that_a_papers_recipe_uses_is_without_a_source(name):
-    chosen = recipe(name)
-    changed = {n for n, value in chosen.values().items() if value != FIELDS[n].default}
-    assert set(printed(name)) == {*chosen.in_use(), *changed}
+    recipe = recipes.recipe(name)
+    changed = {n for n, value in recipe.values().items() if value != FIELDS[n].default}
+    assert set(printed(name)) == {*recipe.in_use(), *changed}
 
 
 def test_the_settings_name_a_place_for_every_value_and_each_value_once():
@@ -306,10 +308,10 @@ def test_a_papers_table_trains_its_recipe_but_for_what_its_cells_say(name):
         "head_init": "torch",
     }
     for cell in grids.read(name).cells:
-        _, wanted, _ = experiment.resolve(grids.read(name).profile, **cell.set)
-        known = {**own, **printed(wanted.name), **cell.set, "backbone": wanted.encoder.backbone}
+        _, recipe, _ = experiment.resolve(grids.read(name).profile, **cell.set)
+        known = {**own, **printed(recipe.name), **cell.set, "backbone": recipe.encoder.backbone}
         off = {"rate1": 0.0, "rate2": 0.0}
-        assert {k: v for k, v in wanted.in_use().items() if v != {**off, **known}.get(k)} == {}, (
+        assert {k: v for k, v in recipe.in_use().items() if v != {**off, **known}.get(k)} == {}, (
             cell.row
         )
 
@@ -320,7 +322,7 @@ def test_tables_whose_rows_were_trained_longer_or_weighted_otherwise():
         for cell in grids.read(name).cells:
             of[cell.row] = experiment.resolve("full", **cell.set)[1]
     epochs = {
-        row: wanted.batches.epochs for row, wanted in of.items() if wanted.positive.kind == "file"
+        row: recipe.batches.epochs for row, recipe in of.items() if recipe.positive.kind == "file"
     }
     assert epochs == {
         "sentence_aug": 30,
@@ -328,11 +330,11 @@ def test_tables_whose_rows_were_trained_longer_or_weighted_otherwise():
         "ours_none": 30,
         "ours_hidden_600": 100,
     }
-    assert {row for row, wanted in of.items() if wanted.objective.weight != 0.15} == {
+    assert {row for row, recipe in of.items() if recipe.objective.weight != 0.15} == {
         "consert_simsiam"
     }
     assert of["consert_simsiam"].objective.weight == 2.0
-    assert all(wanted.head.init == "torch" and wanted.head.per_view for wanted in of.values())
+    assert all(recipe.head.init == "torch" and recipe.head.per_view for recipe in of.values())
 
 
 # --- the course's own sizes -----------------------------------------------------------------------
@@ -389,8 +391,8 @@ def test_mini_recipes_are_made_for_speed_and_keep_their_own_ways():
         "grad_clip": 1.0,
         "patience": 0,
     }
-    for chosen in (r for r in RECIPES.values() if r.name.startswith("mini_")):
-        assert {name: chosen.values()[name] for name in own} == own, chosen.name
+    for mini in (r for r in RECIPES.values() if r.name.startswith("mini_")):
+        assert {name: mini.values()[name] for name in own} == own, mini.name
     assert not any(recipe(name).batches.bucket for name in PAPER_RECIPES)
 
 

@@ -23,7 +23,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from lib import data, evaluate, identity, paths
 from lib.augment.tfidf import terms_of
-from lib.data import Transfer, sets
+from lib.data import TransferTask, sets
 from lib.evaluate import inspection, transfer
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
@@ -104,7 +104,7 @@ def gaussian(
         splits[split] = ([f"{split} {i}" for i in range(n)], labels)
         if pairs:
             second[split] = [f"{split} {i} b" for i in range(n)]
-    return Transfer("toy", splits, second), lambda sentences: np.array(
+    return TransferTask("toy", splits, second), lambda sentences: np.array(
         [table[s] for s in sentences], np.float32
     )
 
@@ -130,7 +130,7 @@ def test_some_of_the_tasks(tmp_path):
     assert list(found) == ["CR", "TREC", "avg"]
     assert (
         found["CR"]
-        == transfer.transfer_task(hashed, data.transfer("CR", root), folds=3)["accuracy"]
+        == transfer.score_task(hashed, data.transfer_task("CR", root), folds=3)["accuracy"]
     )
 
 
@@ -142,8 +142,8 @@ def test_each_distinct_sentence_is_encoded_once(tmp_path, name):
         calls.append(sentences)
         return hashed(sentences)
 
-    task = data.transfer(name, write_tasks(tmp_path))
-    transfer.transfer_task(encode, task, folds=2)
+    task = data.transfer_task(name, write_tasks(tmp_path))
+    transfer.score_task(encode, task, folds=2)
     (call,) = calls
     every = {s for sentences, _ in task.splits.values() for s in sentences}
     assert sorted(call) == sorted(every.union(*task.second.values()))
@@ -151,7 +151,7 @@ def test_each_distinct_sentence_is_encoded_once(tmp_path, name):
 
 def test_folds_are_stratified_and_disjoint():
     labels = [0] * 37 + [1] * 63
-    task = Transfer("toy", {"all": ([str(i) for i in range(100)], labels)})
+    task = TransferTask("toy", {"all": ([str(i) for i in range(100)], labels)})
     y = np.array(labels)
     parts = transfer._splits(task, y, 10, 1111)
     assert sorted(np.concatenate([test for _, test, _ in parts])) == list(range(100))
@@ -213,7 +213,7 @@ def test_c_is_chosen_without_the_test_part(monkeypatch, counts, grid, inner, out
     def numbered(sentences):
         return sparse.csr_matrix(np.column_stack([[row[s] for s in sentences], encode(sentences)]))
 
-    transfer.transfer_task(numbered, task, folds=5)
+    transfer.score_task(numbered, task, folds=5)
     seen = Recorder.seen
     searches, finals = seen[: 2 * grid * inner * outer], seen[2 * grid * inner * outer :]
     assert len(finals) == 2 * outer
@@ -236,19 +236,15 @@ def test_a_leak_in_the_test_part_gains_nothing(counts):
         leak = [[9 * labels[s] - 4.5 if s in labels else 0] for s in sentences]
         return np.hstack([encode(sentences), leak])
 
-    honest = transfer.transfer_task(encode, task, folds=5)
-    assert transfer.transfer_task(leaky, task, folds=5) == honest
+    honest = transfer.score_task(encode, task, folds=5)
+    assert transfer.score_task(leaky, task, folds=5) == honest
     assert honest["accuracy"] < 100
 
 
 def test_the_result_is_reproducible_whatever_the_threads():
     task, encode = gaussian({"all": 90})
-    once = transfer.transfer_task(encode, task)
-    assert (
-        once
-        == transfer.transfer_task(encode, task)
-        == transfer.transfer_task(encode, task, workers=2)
-    )
+    once = transfer.score_task(encode, task)
+    assert once == transfer.score_task(encode, task) == transfer.score_task(encode, task, workers=2)
     assert once["C"] == [c for c in once["C"] if c in transfer.C_GRID] and len(once["C"]) == 10
 
 
@@ -264,7 +260,7 @@ def test_against_a_grid_search_on_the_training_part(classes):
     (train, y), (test, true) = task.splits["train"], task.splits["test"]
     cv = StratifiedKFold(10, shuffle=True, random_state=1111)
     search = reference(encode(train).astype(float), y, cv, transfer.C_GRID_INNER_FOLDS)
-    found = transfer.transfer_task(encode, task)
+    found = transfer.score_task(encode, task)
     assert found["C"] == [search.best_params_["C"]]
     assert found["dev"] == pytest.approx(100 * search.best_score_)
     assert found["accuracy"] == pytest.approx(100 * search.score(encode(test).astype(float), true))
@@ -279,7 +275,7 @@ def test_against_a_grid_search_on_a_given_dev_part():
         np.vstack([x["train"], x["dev"]]), y["train"] + y["dev"], cv, transfer.C_GRID
     )
     final = LogisticRegression(C=search.best_params_["C"], tol=1e-10).fit(x["train"], y["train"])
-    found = transfer.transfer_task(encode, task)
+    found = transfer.score_task(encode, task)
     assert found["C"] == [search.best_params_["C"]]
     assert found["accuracy"] == pytest.approx(100 * final.score(x["test"], y["test"]))
 
@@ -298,7 +294,7 @@ def test_pairs_become_difference_and_product():
 
 def test_f1_of_pairs():
     task, encode = gaussian({"train": 60, "test": 30}, pairs=True)
-    found = transfer.transfer_task(encode, task, folds=5)
+    found = transfer.score_task(encode, task, folds=5)
     x, y = transfer._features(encode, task), np.arange(60) % 2
     predicted = LogisticRegression(C=found["C"][0], tol=1e-10).fit(x[:60], y).predict(x[60:])
     true = y[:30]
@@ -309,9 +305,9 @@ def test_f1_of_pairs():
 
 def test_a_common_shift_and_sparse_rows_change_nothing():
     task, encode = gaussian({"all": 120})
-    expected = transfer.transfer_task(encode, task)
-    assert transfer.transfer_task(lambda s: encode(s) + 50.0, task) == expected
-    assert transfer.transfer_task(lambda s: sparse.csr_matrix(encode(s)), task) == expected
+    expected = transfer.score_task(encode, task)
+    assert transfer.score_task(lambda s: encode(s) + 50.0, task) == expected
+    assert transfer.score_task(lambda s: sparse.csr_matrix(encode(s)), task) == expected
 
 
 @pytest.mark.parametrize(
@@ -327,7 +323,7 @@ def test_a_common_shift_and_sparse_rows_change_nothing():
 )
 def test_bad_embeddings_are_named(encode, message):
     with pytest.raises(ValueError, match=message):
-        transfer.transfer_task(encode, gaussian({"all": 90})[0])
+        transfer.score_task(encode, gaussian({"all": 90})[0])
 
 
 def test_bad_tasks_are_named(tmp_path):
@@ -342,7 +338,7 @@ def test_bad_tasks_are_named(tmp_path):
     with pytest.raises(
         ValueError, match="toy: splits train, dev where all; train, test; or train, dev, test"
     ):
-        transfer.transfer_task(hashed, gaussian({"train": 8, "dev": 8})[0])
+        transfer.score_task(hashed, gaussian({"train": 8, "dev": 8})[0])
 
 
 # --- overlap
@@ -597,8 +593,8 @@ def test_overlap_of_the_sts_pairs_in_word_pieces():
 @pytest.mark.real_data
 def test_words_of_customer_reviews():
     """A bag of words guesses most polarities; 64 of 100 are positive."""
-    reviews = data.transfer("CR", REAL)
-    found = transfer.transfer_task(evaluate.bag_of_words_encode(CountVectorizer(min_df=2)), reviews)
+    reviews = data.transfer_task("CR", REAL)
+    found = transfer.score_task(evaluate.bag_of_words_encode(CountVectorizer(min_df=2)), reviews)
     assert 76 < found["accuracy"] < 84 and found["dev"] > 76
 
 

@@ -429,8 +429,8 @@ def test_negatives_are_what_the_tokenizer_gives_for_their_text(family):
     sentences = [*data.corpus("mini")[:60], *ODD]
     rows = np.random.default_rng(0).permutation(len(sentences))
     for max_length in (6, 32):
-        wanted = tiny_recipe(negative="una", radius=9, max_length=max_length)
-        negatives = make_negatives(sentences, wanted, tokenizer, seed=3)
+        recipe = tiny_recipe(negative="una", radius=9, max_length=max_length)
+        negatives = make_negatives(sentences, recipe, tokenizer, seed=3)
         ids, mask = negatives(rows, 7)
         text = negatives.strings(rows, 7)
         expected = [tokenizer(s, truncation=True, max_length=max_length)["input_ids"] for s in text]
@@ -459,9 +459,9 @@ def test_the_tokenizers_of_this_test_differ_where_families_do():
 def recorded(folder, steps: int, **changes) -> dict[int, dict[int, list[int]]]:
     """What a training receives: step → sentence → token ids of its negative."""
     sentences = tiny_sentences(8)
-    wanted = tiny_recipe(negative="una", radius=5, every=1, **changes)
+    recipe = tiny_recipe(negative="una", radius=5, every=1, **changes)
     encoder = tiny_encoder(folder)
-    negatives = make_negatives(sentences, wanted, encoder.tokenizer, seed=1)
+    negatives = make_negatives(sentences, recipe, encoder.tokenizer, seed=1)
     received: dict[int, dict[int, list[int]]] = {}
 
     def asked(rows, step):
@@ -471,8 +471,8 @@ def recorded(folder, steps: int, **changes) -> dict[int, dict[int, list[int]]]:
         }
         return ids, mask
 
-    views = make_views(sentences, wanted, encoder.tokenizer)
-    fit(encoder, views, wanted, negatives=asked, max_steps=steps, device="cpu", precision="fp32")
+    views = make_views(sentences, recipe, encoder.tokenizer)
+    fit(encoder, views, recipe, negatives=asked, max_steps=steps, device="cpu", precision="fp32")
     return received
 
 
@@ -485,8 +485,8 @@ def test_a_training_receives_other_negatives_at_every_step(tmp_path):
 
 def test_negatives_follow_from_seed_step_and_sentence(tmp_path):
     tokenizer, sentences = tiny_tokenizer(tmp_path), tiny_sentences(40)
-    wanted = tiny_recipe(negative="una", radius=5)
-    one, same, other = (make_negatives(sentences, wanted, tokenizer, seed=s) for s in (1, 1, 2))
+    recipe = tiny_recipe(negative="una", radius=5)
+    one, same, other = (make_negatives(sentences, recipe, tokenizer, seed=s) for s in (1, 1, 2))
     rows = np.arange(40)
     (ids, _), (again, _) = one(rows, 5), same(rows, 5)
     assert torch.equal(ids, again)
@@ -535,10 +535,10 @@ def test_the_recipe_reaches_the_draws(tmp_path):
 def test_paraphrases_are_counted_and_their_words_drawn(tmp_path):
     tokenizer, sentences = tiny_tokenizer(tmp_path), ["a cat sees a dog .", "a dog sees a cat ."]
     paraphrases = ["the bird waits behind .", "the horse sleeps near ."]
-    wanted = tiny_recipe(negative="una", radius=50, beta=1.0)
+    recipe = tiny_recipe(negative="una", radius=50, beta=1.0)
     rows, own = np.arange(2), {w for s in sentences for w in s.split()}
-    alone = make_negatives(sentences, wanted, tokenizer)
-    both = make_negatives(sentences, wanted, tokenizer, more=paraphrases)
+    alone = make_negatives(sentences, recipe, tokenizer)
+    both = make_negatives(sentences, recipe, tokenizer, more=paraphrases)
     drawn = [
         {w for step in range(40) for s in n.strings(rows, step) for w in s.split()}
         for n in (alone, both)

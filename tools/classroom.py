@@ -68,16 +68,16 @@ def answers(name: str) -> list[Answer]:
     """
     pieces = _ANSWER.split((FOLDER / "answers" / f"{name}.py").read_text(encoding="utf-8"))[1:]
     cells = zip(*(pieces[i::4] for i in range(4)), strict=True)
-    found = [
+    written = [
         Answer(kind == "right", what, function, code.strip())
         for kind, what, function, code in cells
     ]
     known = {meta["grade_id"] for _, meta in _graded(source(name)) if meta["solution"]}
-    if unknown := {answer.function for answer in found} - known:
+    if unknown := {answer.function for answer in written} - known:
         raise ValueError(
             f"{name}: no function {sorted(unknown)}; the assignment asks for {sorted(known)}"
         )
-    return found
+    return written
 
 
 def _graded(notebook: nbformat.NotebookNode) -> Iterator[tuple[nbformat.NotebookNode, dict]]:
@@ -85,12 +85,12 @@ def _graded(notebook: nbformat.NotebookNode) -> Iterator[tuple[nbformat.Notebook
         yield cell, cell.metadata["nbgrader"]
 
 
-def points(notebook: nbformat.NotebookNode, given: dict[str, str] | None = None) -> pd.DataFrame:
+def points(notebook: nbformat.NotebookNode, codes: dict[str, str] | None = None) -> pd.DataFrame:
     """Execute an assignment's cells in this process and count, as nbgrader does: a test cell that
     raises gives nothing.
 
     Args:
-        given: code by function name, in place of the cell of that name.
+        codes: code by function name, in place of the cell of that name.
 
     Returns:
         One line a test cell: `test`, `points`, `of`, and `message` of what was raised.
@@ -100,7 +100,7 @@ def points(notebook: nbformat.NotebookNode, given: dict[str, str] | None = None)
     for cell, meta in _graded(notebook):
         if cell.cell_type != "code":
             continue
-        code = (given or {}).get(meta["grade_id"], cell.source)
+        code = (codes or {}).get(meta["grade_id"], cell.source)
         message = ""
         torch.manual_seed(0), np.random.seed(0)
         try:
@@ -117,7 +117,7 @@ def points(notebook: nbformat.NotebookNode, given: dict[str, str] | None = None)
                 }
             )
             lines[-1]["message"] = message
-        elif message and meta["grade_id"] not in (given or {}) and not meta["solution"]:
+        elif message and meta["grade_id"] not in (codes or {}) and not meta["solution"]:
             raise RuntimeError(f"{meta['grade_id']}: {message}")
     return pd.DataFrame(lines)
 
@@ -146,12 +146,12 @@ def table(results: dict[str, pd.DataFrame]) -> str:
         results: `caught` by name of the assignment.
     """
     parts = []
-    for name, found in results.items():
-        wrong, right = found[~found["right"]], found[found["right"]]
+    for name, tried in results.items():
+        wrong, right = tried[~tried["right"]], tried[tried["right"]]
         lost = int((wrong["points"] < wrong["of"]).sum())
         full = int((right["points"] == right["of"]).sum())
         parts.append(
-            f"**{name}**: {full} of {len(right)} right answers get all {found['of'].iloc[0]}"
+            f"**{name}**: {full} of {len(right)} right answers get all {tried['of'].iloc[0]}"
             " points; "
         )
         parts[-1] += (
@@ -165,29 +165,29 @@ def table(results: dict[str, pd.DataFrame]) -> str:
     return "\n".join(parts)
 
 
-def filled(notebook: nbformat.NotebookNode, given: dict[str, str]) -> nbformat.NotebookNode:
+def filled(notebook: nbformat.NotebookNode, codes: dict[str, str]) -> nbformat.NotebookNode:
     """A copy of a notebook with the code of some functions, by name, in their cells."""
     copy = nbformat.from_dict(json.loads(json.dumps(notebook)))
     for cell, meta in _graded(copy):
-        if meta["solution"] and meta["grade_id"] in given:
-            cell.source = given[meta["grade_id"]]
+        if meta["solution"] and meta["grade_id"] in codes:
+            cell.source = codes[meta["grade_id"]]
     return copy
 
 
 def submissions(name: str) -> dict[str, dict[str, str]]:
     """Three students' answers to an assignment, by student: all right, one wrong answer a function,
     none."""
-    found: dict[str, dict[str, str]] = {"ada": {}, "ben": {}, "cleo": {}}
+    students: dict[str, dict[str, str]] = {"ada": {}, "ben": {}, "cleo": {}}
     for cell, meta in _graded(source(name)):
         if meta["solution"]:
-            found["ada"][meta["grade_id"]] = cell.source.split("**Rubric.**")[0].strip()
+            students["ada"][meta["grade_id"]] = cell.source.split("**Rubric.**")[0].strip()
     for answer in answers(name):
-        found["ada" if answer.right else "ben"][answer.function] = answer.code
-    return found
+        students["ada" if answer.right else "ben"][answer.function] = answer.code
+    return students
 
 
 def hold_course(
-    folder: Path, wanted: list[str] | None = None, say: Callable[[str], None] = print
+    folder: Path, assignments: list[str] | None = None, say: Callable[[str], None] = print
 ) -> pd.DataFrame:
     """A course from release to feedback with nbgrader's own commands: three students hand in, all
     are graded.
@@ -204,7 +204,7 @@ def hold_course(
             make.
         RuntimeError: a command of nbgrader fails; the message is its own.
     """
-    for name in wanted or names():
+    for name in assignments or names():
         source(name)
     mark = folder / ".made-up-course"
     if is_foreign(folder, mark.name):
@@ -225,13 +225,13 @@ def hold_course(
     folder.mkdir(parents=True, exist_ok=True)
     mark.touch()
     shutil.copy(FOLDER / "nbgrader_config.py", folder)
-    for name in wanted or names():
+    for name in assignments or names():
         shutil.copytree(FOLDER / "source" / name, folder / "source" / name)
         _nbgrader(folder, "generate_assignment", name)
         released = nbformat.read(folder / "release" / name / f"{name}.ipynb", as_version=4)
-        for student, given in submissions(name).items():
+        for student, codes in submissions(name).items():
             handed_in = folder / "downloaded" / name / "archive" / f"{student}__{name}.ipynb"
-            write_text(handed_in, nbformat.writes(filled(released, given)))
+            write_text(handed_in, nbformat.writes(filled(released, codes)))
         for command in ("zip_collect", "autograde", "generate_feedback"):
             _nbgrader(folder, command, name)
         say(f"{name}: released, collected, graded, feedback written")
@@ -284,23 +284,25 @@ def main(arguments: list[str] | None = None) -> None:
     )
     hold.add_argument("names", nargs="*")
     hold.add_argument("--out", type=Path, default=paths.outputs() / "classroom")
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if chosen.verb == "check":
+        if options.verb == "check":
             print(
-                pd.concat([caught(name) for name in chosen.names or names()]).to_string(index=False)
+                pd.concat([caught(name) for name in options.names or names()]).to_string(
+                    index=False
+                )
             )
-        elif chosen.verb == "table":
+        elif options.verb == "table":
             page, written = FOLDER / "README.md", table({name: caught(name) for name in names()})
             write_text(
                 page, _TABLE.sub(lambda m: m[1] + written + m[2], page.read_text(encoding="utf-8"))
             )
         else:
-            grades = hold_course(chosen.out, chosen.names)
+            grades = hold_course(options.out, options.names)
             print(grades.pivot(index="assignment", columns="student", values="score").to_string())
             print(
-                f"for students: {chosen.out / 'release'}; what they get back:"
-                f" {chosen.out / 'feedback'}"
+                f"for students: {options.out / 'release'}; what they get back:"
+                f" {options.out / 'feedback'}"
             )
     except (ValueError, RuntimeError) as error:
         sys.exit(f"error: {error}")

@@ -136,7 +136,7 @@ class Family:
         offset = (
             PAD + 1 if self.bytes else 0
         )  # RoBERTa counts positions from behind the padding's id
-        found: dict[str, object] = {
+        settings: dict[str, object] = {
             "vocab_size": plan.vocab_size,
             "hidden_size": plan.hidden,
             "num_hidden_layers": layers,
@@ -146,12 +146,12 @@ class Family:
             **dict.fromkeys(self.dropouts, plan.dropout),
         }
         if plan.embedding:
-            found["embedding_size"] = plan.embedding
+            settings["embedding_size"] = plan.embedding
         if self.causal:
-            found |= {"tie_word_embeddings": True, "num_key_value_heads": plan.heads}
+            settings |= {"tie_word_embeddings": True, "num_key_value_heads": plan.heads}
         if plan.architecture != "bert":
-            found |= {"pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP}
-        return found
+            settings |= {"pad_token_id": PAD, "bos_token_id": CLS, "eos_token_id": SEP}
+        return settings
 
 
 FAMILIES = {
@@ -304,28 +304,28 @@ class Batches:
         rows = self.batches[self.order[step % len(self.order)]]
         ids = self._padded(rows)
         if FAMILIES[self.plan.architecture].causal:
-            places = np.arange(ids.size).reshape(ids.shape)[:, :-1]
+            positions = np.arange(ids.size).reshape(ids.shape)[:, :-1]
             return (
                 torch.from_numpy(ids),
-                torch.from_numpy(places.ravel()),
+                torch.from_numpy(positions.ravel()),
                 torch.from_numpy(ids[:, 1:].ravel()),
             )
         rng = np.random.default_rng((self.plan.seed, step))
         flat = ids.ravel()
         candidates = np.flatnonzero(flat > MASK)
-        chosen = np.sort(
+        positions = np.sort(
             rng.permutation(candidates)[: max(1, int(self.plan.mask_rate * len(candidates)))]
         )
-        labels = flat[chosen].copy()
-        fate = rng.random(len(chosen))
-        flat[chosen[fate < 0.8]] = MASK
-        other = chosen[fate >= 0.9]
+        labels = flat[positions].copy()
+        fate = rng.random(len(positions))
+        flat[positions[fate < 0.8]] = MASK
+        other = positions[fate >= 0.9]
         flat[other] = rng.integers(MASK + 1, self.plan.vocab_size, len(other))
         if self.plan.width_step > 1:
-            missing = int(self.plan.mask_rate * ids.size) + 1 - len(chosen)
-            chosen = np.pad(chosen, (0, missing))
+            missing = int(self.plan.mask_rate * ids.size) + 1 - len(positions)
+            positions = np.pad(positions, (0, missing))
             labels = np.pad(labels, (0, missing), constant_values=NOT_ASKED)
-        return torch.from_numpy(ids), torch.from_numpy(chosen), torch.from_numpy(labels)
+        return torch.from_numpy(ids), torch.from_numpy(positions), torch.from_numpy(labels)
 
     def _padded(self, rows: np.ndarray) -> np.ndarray:
         """Token ids (n, t) of rows of one width."""
@@ -368,9 +368,9 @@ class LinearCrossEntropy(torch.autograd.Function):
         d_weight = torch.zeros_like(weight)
         for h, y in zip(hidden.split(rows), labels.split(rows), strict=True):
             p = (h @ w.T).float().softmax(1)  # (rows, V)
-            own = torch.arange(len(y)), y
-            total -= p[own].clamp_min(1e-38).log().sum()
-            p[own] -= 1
+            at_label = torch.arange(len(y)), y
+            total -= p[at_label].clamp_min(1e-38).log().sum()
+            p[at_label] -= 1
             p = p.to(hidden.dtype)
             d_hidden.append(p @ w)
             d_weight += p.T @ h
@@ -408,7 +408,7 @@ def ready(model: PreTrainedModel, device: str) -> PreTrainedModel:
     return model.to(device)  # type: ignore[arg-type]
 
 
-def _own(model: PreTrainedModel) -> dict[str, torch.Tensor]:
+def _untied(model: PreTrainedModel) -> dict[str, torch.Tensor]:
     """Weights without those that are tied to others."""
     tied = set(model._tied_weights_keys or ())
     return {k: v.contiguous() for k, v in model.state_dict().items() if k not in tied}
@@ -416,7 +416,7 @@ def _own(model: PreTrainedModel) -> dict[str, torch.Tensor]:
 
 def save_checkpoint(folder: Path, model, optimizer, state: dict) -> None:
     """Write model, optimizer moments and counters under a temporary name, then rename."""
-    tensors = {f"model.{k}": v for k, v in _own(model).items()}
+    tensors = {f"model.{k}": v for k, v in _untied(model).items()}
     names = {p: n for n, p in model.named_parameters()}
     for parameter, moments in optimizer.state.items():
         for key, value in moments.items():
@@ -673,14 +673,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--bf16", action="store_true")
     for name, default in asdict(Plan()).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
-    chosen = vars(parser.parse_args(arguments))
-    plan = Plan(**{name: chosen[name] for name in asdict(Plan())})
-    options = {name: chosen[name] for name in ("device", "compile", "bf16")}
-    model = train(plan, chosen["out"], chosen["data_dir"], **options)
-    if chosen["export"]:
-        export(model, chosen["out"] / "tokenizer", chosen["export"])
-        write_json(chosen["export"] / "pretraining.json", report(plan, chosen["out"]))
-        print(f"wrote {chosen['export']}")
+    options = vars(parser.parse_args(arguments))
+    plan = Plan(**{name: options[name] for name in asdict(Plan())})
+    machine = {name: options[name] for name in ("device", "compile", "bf16")}
+    model = train(plan, options["out"], options["data_dir"], **machine)
+    if options["export"]:
+        export(model, options["out"] / "tokenizer", options["export"])
+        write_json(options["export"] / "pretraining.json", report(plan, options["out"]))
+        print(f"wrote {options['export']}")
 
 
 if __name__ == "__main__":

@@ -82,10 +82,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument(
         "names", nargs="*", help="01, 02_simcse or the path of a notebook (default: every notebook)"
     )
-    chosen = parser.parse_args(argv)
-    sources = [course.find_notebook(name, chosen.notebooks) for name in chosen.names]
+    options = parser.parse_args(argv)
+    sources = [course.find_notebook(name, options.notebooks) for name in options.names]
     outcomes = [
-        refresh(notebook, sys.stdout) for notebook in sources or course.notebooks(chosen.notebooks)
+        refresh(notebook, sys.stdout) for notebook in sources or course.notebooks(options.notebooks)
     ]
     for outcome in outcomes:
         print(f"{outcome.name}: {outcome.error or 'refreshed'}, {course.clock(outcome.seconds)}")

@@ -67,7 +67,7 @@ def fill(folder: Path, results: pd.DataFrame) -> None:
     shutil.copy(SOURCE / "glossary.md", folder)
     shutil.copytree(SOURCE / "_static", folder / "_static")
     notebooks = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-    places = {path.resolve(): f"{path.name}" for path in notebooks} | {
+    page_of = {path.resolve(): f"{path.name}" for path in notebooks} | {
         path.resolve(): f"{name}.md" for name, path in PAGES.items()
     }
     cards = []
@@ -76,7 +76,7 @@ def fill(folder: Path, results: pd.DataFrame) -> None:
         for cell in node.cells:
             if cell.cell_type == "markdown":
                 cell.source = _attached(
-                    _turned(cell.source, path.parent, folder, places), cell, folder
+                    _turned(cell.source, path.parent, folder, page_of), cell, folder
                 )
         write_text(folder / path.name, nbformat.writes(node))
         title, question = pages.summary(path)
@@ -84,7 +84,7 @@ def fill(folder: Path, results: pd.DataFrame) -> None:
     for name, path in PAGES.items():
         write_text(
             folder / f"{name}.md",
-            _turned(path.read_text(encoding="utf-8"), path.parent, folder, places),
+            _turned(path.read_text(encoding="utf-8"), path.parent, folder, page_of),
         )
     front = (SOURCE / "index.md").read_text(encoding="utf-8").replace("{{cards}}", "\n".join(cards))
     write_text(
@@ -94,7 +94,7 @@ def fill(folder: Path, results: pd.DataFrame) -> None:
     write_text(folder / "results.md", results_page(results))
 
 
-def _turned(text: str, base: Path, folder: Path, places: dict[Path, str]) -> str:
+def _turned(text: str, base: Path, folder: Path, page_of: dict[Path, str]) -> str:
     """Links to pages of the site lead there, to data and pictures to copies; of the others the
     words are left."""
 
@@ -105,8 +105,8 @@ def _turned(text: str, base: Path, folder: Path, places: dict[Path, str]) -> str
         if urlparse(target).scheme:
             return match[0]
         path = (base / target).resolve()
-        if path in places:
-            return f"{match[1]}{places[path]}{'#' + anchor if anchor else ''}{match[3]}"
+        if path in page_of:
+            return f"{match[1]}{page_of[path]}{'#' + anchor if anchor else ''}{match[3]}"
         if not path.is_file() or path.suffix in (".md", ".ipynb"):
             return match[1][:-1].lstrip("!").strip("[]")
         copy = folder / "files" / path.relative_to(paths.ROOT)
@@ -156,28 +156,28 @@ def _pages(folder: Path) -> list[Path]:
 def broken(folder: Path) -> list[str]:
     """What a built site lacks: links and images without a file or anchor, and anything it would
     load from a network."""
-    read, found, elsewhere = {}, [], set()
+    parsers, missing, elsewhere = {}, [], set()
     for page in _pages(folder):
         text = page.read_text(encoding="utf-8")
-        read[page.resolve()] = parser = _Links()
+        parsers[page.resolve()] = parser = _Links()
         parser.feed(text)
         loaded = (tag for tag in _LOADED.findall(text) if 'rel="canonical"' not in tag)
         elsewhere |= {f"{page.name}: {tag}" for tag in loaded}
-    for page, parser in read.items():
+    for page, parser in parsers.items():
         for target in parser.targets:
             parts = urlparse(target)
             if parts.scheme or parts.netloc:
                 continue
             path = (page.parent / unquote(parts.path)).resolve() if parts.path else page
             if not path.exists():
-                found.append(f"{page.name}: {target} is not there")
+                missing.append(f"{page.name}: {target} is not there")
             elif (
                 parts.fragment
-                and path in read
-                and unquote(parts.fragment) not in read[path].anchors
+                and path in parsers
+                and unquote(parts.fragment) not in parsers[path].anchors
             ):
-                found.append(f"{page.name}: {target} has no such anchor")
-    return sorted(set(found)) + sorted(elsewhere)
+                missing.append(f"{page.name}: {target} has no such anchor")
+    return sorted(set(missing)) + sorted(elsewhere)
 
 
 def build(folder: Path) -> Path:
@@ -191,8 +191,8 @@ def build(folder: Path) -> Path:
         RuntimeError: Sphinx warns or fails, or a link is broken; the message lists them.
     """
     source, html = folder / "source", folder / "html"
-    for path, own in ((source, "conf.py"), (html, "searchindex.js")):
-        if is_foreign(path, own):
+    for path, mark in ((source, "conf.py"), (html, "searchindex.js")):
+        if is_foreign(path, mark):
             raise ValueError(
                 f"{path} holds something else than the site: name another folder with --out"
             )
@@ -228,9 +228,9 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m tools.site", description="The course as a web site."
     )
     parser.add_argument("--out", type=Path, default=paths.outputs() / "book")
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        print(build(chosen.out))
+        print(build(options.out))
     except (RuntimeError, ValueError) as error:
         sys.exit(f"error: {error}")
 

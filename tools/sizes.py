@@ -28,11 +28,11 @@ def tracked() -> list[Path]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Name each file that is too large; 1 if there is one."""
     names = sys.argv[1:] if arguments is None else arguments
-    found = too_large(map(Path, names) if names else tracked())
-    for file in found:
+    large = too_large(map(Path, names) if names else tracked())
+    for file in large:
         size = file.stat().st_size / 2**20
         print(f"{file}: {size:.1f} MiB, more than {LIMIT // 2**20}", file=sys.stderr)
-    return 1 if found else 0
+    return 1 if large else 0
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ NOT_RECORDED = ("synonyms", "english")
 def committed() -> Iterator[tuple[Grid, Cell, pd.DataFrame]]:
     """Every cell of a grid that has rows in `results/`, with these rows; cells on one training text
     come together."""
-    found = []
+    cells = []
     for path in sorted(paths.GRIDS.glob("*.yaml")):
         grid = grids.read(path)
         results = paths.RESULTS / f"{grid.notebook}.csv"
@@ -36,8 +36,8 @@ def committed() -> Iterator[tuple[Grid, Cell, pd.DataFrame]]:
             names = {cell.row.format(seed=seed) for seed in grid.seeds}
             rows = collected[collected["row"].isin(names) & (collected["column"] == cell.column)]
             if len(rows):
-                found.append((grid, cell, rows))
-    yield from sorted(found, key=lambda one: str(one[2]["corpus"].iloc[0]))
+                cells.append((grid, cell, rows))
+    yield from sorted(cells, key=lambda one: str(one[2]["corpus"].iloc[0]))
 
 
 def run_id(grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None) -> str:
@@ -48,15 +48,15 @@ def run_id(grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None) 
     method = str(cell.set["method"])
     if method in untrained.METHODS:
         return untrained.record(grid.notebook, method, grid.profile, data_dir).id
-    chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
-    sentences = experiment.sentences_of(chosen, data_dir) if steps != 0 else []
+    profile, recipe, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
+    sentences = experiment.sentences_of(profile, data_dir) if steps != 0 else []
     lacking = NOT_RECORDED if row.get("results_version") == 1 else ()
     params, hashes = identity.of_run(
-        chosen, wanted, steps, sentences, data_dir, row["precision"], row["scoring"], lacking
+        profile, recipe, steps, sentences, data_dir, row["precision"], row["scoring"], lacking
     )
     if "rules" in hashes:
         hashes["rules"] = str(int(row["rules"]))
-    return runs.run_id(wanted.name, {"params": params, "data": hashes}, int(row["seed"]))
+    return runs.run_id(recipe.name, {"params": params, "data": hashes}, int(row["seed"]))
 
 
 def is_of_today(row: pd.Series) -> bool:
@@ -92,10 +92,10 @@ def draw(
         if is_of_today(row)
     ]
     pairs = [pair for pair in pairs if pair[3] > 0]
-    chosen = np.random.default_rng(day.toordinal()).choice(
+    drawn = np.random.default_rng(day.toordinal()).choice(
         len(pairs), size=min(n, len(pairs)), replace=False
     )
-    return [pairs[i] for i in chosen]
+    return [pairs[i] for i in drawn]
 
 
 def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.DataFrame:
@@ -111,7 +111,7 @@ def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Dat
     """
     lines = []
     for grid, cell, row, sd in draw(day, n):
-        given = {name: value for name, value in cell.set.items() if name != "method"}
+        parameters = {name: value for name, value in cell.set.items() if name != "method"}
         with tempfile.TemporaryDirectory() as folder:
             again = experiment.run(
                 grid.notebook,
@@ -121,17 +121,17 @@ def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Dat
                 device="cpu",
                 data_dir=data_dir,
                 output_dir=folder,
-                **given,  # type: ignore[arg-type]
+                **parameters,  # type: ignore[arg-type]
             )
             value = float((again.metrics or {})[grid.metric])
         recorded = float(row[grid.metric])
-        found = run_id(grid, cell, row, data_dir)
+        id_today = run_id(grid, cell, row, data_dir)
         lines.append(
             {
                 "row": f"{grid.notebook}: {row['row']}",
                 "seed": int(row["seed"]),
-                "run_id": found,
-                "same id": found == row["run_id"],
+                "run_id": id_today,
+                "same id": id_today == row["run_id"],
                 "precision": f"{row['precision']}, {resolve_precision('auto', 'cpu')}",
                 "recorded": recorded,
                 "again": value,
@@ -150,9 +150,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today())
     parser.add_argument("--rows", type=int, default=2)
     parser.add_argument("--data-dir")
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        table = rerun(chosen.date, chosen.rows, chosen.data_dir)
+        table = rerun(options.date, options.rows, options.data_dir)
     except (OSError, ValueError) as error:
         sys.exit(f"error: {error}")
     if not len(table):

@@ -22,7 +22,7 @@ from benchmarks.robustness.common import Count
 from lib import files, paths, runs
 
 TARGET = paths.BENCHMARKS / "results"
-USUAL = {"kills": 18, "fuzz": 760, "races": 100}
+DEFAULT_TRIES = {"kills": 18, "fuzz": 760, "races": 100}
 COLUMNS = ("tries", "kills", "refused", "accepted", "wrong", "stuck", "leftovers", "tracebacks")
 
 
@@ -76,32 +76,32 @@ def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0 if nothing is wrong."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.robustness", description=__doc__)
     parser.add_argument(
-        "campaign", nargs="*", choices=[[], *USUAL], help="kills, fuzz, races (all)"
+        "campaign", nargs="*", choices=[[], *DEFAULT_TRIES], help="kills, fuzz, races (all)"
     )
-    parser.add_argument("--tries", type=int, help=f"of each kind (usually {USUAL})")
+    parser.add_argument("--tries", type=int, help=f"of each kind (usually {DEFAULT_TRIES})")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--no-file", action="store_true", help="print the table only")
-    chosen = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    wanted = chosen.campaign or list(USUAL)
-    tries = {name: chosen.tries or USUAL[name] for name in wanted}
+    campaigns = options.campaign or list(DEFAULT_TRIES)
+    tries = {name: options.tries or DEFAULT_TRIES[name] for name in campaigns}
     counts: list[Count] = []
-    if "fuzz" in wanted:
-        counts += fuzz.main(tries["fuzz"], chosen.seed)
-    if "kills" in wanted:
-        counts += kills.main(tries["kills"], chosen.seed)
-    if "races" in wanted:
+    if "fuzz" in campaigns:
+        counts += fuzz.main(tries["fuzz"], options.seed)
+    if "kills" in campaigns:
+        counts += kills.main(tries["kills"], options.seed)
+    if "races" in campaigns:
         counts += races.main(tries["races"])
     environment = runs.environment()
     today = datetime.now(UTC).date().isoformat()
     made = (
         f"{today}, {environment['cpu']}, commit {str(environment['commit'])[:10]}, seed"
-        f" {chosen.seed}"
+        f" {options.seed}"
     )
     content = with_others([count.row() for count in counts], made)
     text = markdown(content)
     print(text)
-    if not chosen.no_file:
+    if not options.no_file:
         files.write_json(TARGET / "robustness.json", content)
         files.write_text(TARGET / "robustness.md", text)
     return int(any(count.defects for count in counts))

@@ -78,10 +78,10 @@ class Count:
 def few_pairs(n: int = 120) -> None:
     """Cut the mini dev and test sets in this process, so that a run takes seconds; the code path is
     the same."""
-    read = data.mini_pairs
+    mini_pairs = data.mini_pairs
 
     def cut(split: str) -> Pairs:
-        whole = read(split)
+        whole = mini_pairs(split)
         kinds = None if whole.kinds is None else whole.kinds[:n]
         return Pairs(whole.name, whole.sentence1[:n], whole.sentence2[:n], whole.scores[:n], kinds)
 
@@ -187,12 +187,12 @@ def killed_after(work: Callable[[], object], seconds: float) -> str:
 
 def picture(folder: Path) -> dict[str, str]:
     """File name → digest of its content, without times, locks and what tells the machine."""
-    found = {}
+    digests = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_file() and not name.endswith(".lock"):
-            found[name] = hashlib.sha256(_timeless(path)).hexdigest()
-    return found
+            digests[name] = hashlib.sha256(_timeless(path)).hexdigest()
+    return digests
 
 
 def _timeless(path: Path) -> bytes:

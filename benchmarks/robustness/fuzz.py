@@ -135,8 +135,8 @@ def formats() -> list[Format]:
     text = "".join(f"{line}\n" for line in lines)
     both = "".join(f"{a}\t{b}\n" for a, b in pairs)
 
-    def named(read: Callable) -> Callable[[Path], object]:
-        return lambda path: read(path, "a set")
+    def named(reader: Callable) -> Callable[[Path], object]:
+        return lambda path: reader(path, "a set")
 
     def with_gold(path: Path) -> object:
         gold = path.with_name("STS.gs.x.txt")
@@ -172,21 +172,21 @@ def packed(name: str, content: bytes) -> bytes:
 
 def damaged(rng: Rng, content: bytes) -> tuple[bytes, str]:
     """The content after one kind of damage, and its name."""
-    place = rng.randrange(max(len(content), 1))
+    position = rng.randrange(max(len(content), 1))
     kind = rng.choice(
         ("flip", "cut", "delete", "insert", "NUL", "UTF-16", "CR only", "empty", "twice", "line")
     )
     if kind == "flip":
-        wrong = bytes([content[place] ^ (1 << rng.randrange(8))]) if content else b""
-        return content[:place] + wrong + content[place + 1 :], kind
+        wrong = bytes([content[position] ^ (1 << rng.randrange(8))]) if content else b""
+        return content[:position] + wrong + content[position + 1 :], kind
     if kind == "cut":
-        return content[:place], kind
+        return content[:position], kind
     if kind == "delete":
-        return content[:place] + content[place + rng.randint(1, 50) :], kind
+        return content[:position] + content[position + rng.randint(1, 50) :], kind
     if kind == "insert":
-        return content[:place] + rng.randbytes(rng.randint(1, 20)) + content[place:], kind
+        return content[:position] + rng.randbytes(rng.randint(1, 20)) + content[position:], kind
     if kind == "NUL":
-        return content[:place] + b"\0" + content[place:], kind
+        return content[:position] + b"\0" + content[position:], kind
     if kind == "UTF-16":
         return (
             content.decode("utf-8", "replace").encode(
@@ -197,7 +197,7 @@ def damaged(rng: Rng, content: bytes) -> tuple[bytes, str]:
     if kind == "CR only":
         return content.replace(b"\n", b"\r"), kind
     if kind == "twice":
-        return content + content[place:], kind
+        return content + content[position:], kind
     if kind == "line":
         rows = content.split(b"\n")
         rng.shuffle(rows)
@@ -235,11 +235,14 @@ def fuzz_archives_read(tries: int, rng: Rng, folder: Path) -> Count:
         if kind == "CR only" or kind == "UTF-16":
             continue
         (folder / name).write_bytes(content)
-        found: list[str] = []
+        lines_read: list[str] = []
         judged(
-            count, lambda found=found, name=name: found.extend(readers.read_lines(folder / name))
+            count,
+            lambda lines_read=lines_read, name=name: lines_read.extend(
+                readers.read_lines(folder / name)
+            ),
         )
-        count.wrong += bool(found) and found not in (lines, lines * 2)
+        count.wrong += bool(lines_read) and lines_read not in (lines, lines * 2)
     return count
 
 
@@ -311,19 +314,19 @@ def fuzz_runs(tries: int, rng: Rng, folder: Path) -> Count:
     fields += ["seed", "n_sentences", "device", "precision", "corpus", "model", "data_dir"]
     os.environ["CSE_OUTPUTS"] = str(folder / "outputs")
     for _ in range(tries):
-        given = {
+        parameters = {
             "batch_size": 16,
             "max_steps": 2,
             "eval_every": 1,
             "device": "cpu",
             "precision": "fp32",
         }
-        given |= {"model": str(model), "corpus": str(folder / "text.txt")}
-        given |= {rng.choice([*fields, "max_steps"]): rng.choice(NASTY)}
+        parameters |= {"model": str(model), "corpus": str(folder / "text.txt")}
+        parameters |= {rng.choice([*fields, "max_steps"]): rng.choice(NASTY)}
         method = rng.choice(("simcse", "una", "consert", "sda"))
-        error = judged(count, lambda g=given, m=method: experiment.run("fuzz", m, "mini", **g))
+        error = judged(count, lambda g=parameters, m=method: experiment.run("fuzz", m, "mini", **g))
         if error is not None:
-            print(method, given, repr(error)[:200])
+            print(method, parameters, repr(error)[:200])
         shutil.rmtree(folder / "outputs", ignore_errors=True)
     return count
 

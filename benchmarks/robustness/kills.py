@@ -104,10 +104,10 @@ def train(folder: Path, material: Path, changes: dict) -> runs.Run:
     """Six steps of one recipe, a dev score every second step."""
     os.environ["CSE_OUTPUTS"] = str(folder)
     few_pairs()
-    given = {"batch_size": 16, "eval_every": 2, "max_steps": 6, **changes}
-    if "positive_file" in given:
-        given["positive_file"] = str(material / given["positive_file"])
-    method = given.pop("method")
+    parameters = {"batch_size": 16, "eval_every": 2, "max_steps": 6, **changes}
+    if "positive_file" in parameters:
+        parameters["positive_file"] = str(material / parameters["positive_file"])
+    method = parameters.pop("method")
     return experiment.run(
         "kills",
         method,
@@ -116,7 +116,7 @@ def train(folder: Path, material: Path, changes: dict) -> runs.Run:
         corpus=str(material / "text.txt"),
         device="cpu",
         precision="fp32",
-        **given,
+        **parameters,
     )
 
 
@@ -175,9 +175,9 @@ def campaign(work: Work, tries: int, rng: random.Random, scratch: Path) -> Count
         for _ in range(1 + number % 3):
             count.kills += killed_once(work, folder, events, seconds, rng, number) == "killed"
         states = [ended(child(partial(work.do, folder))) for _ in range(2)]
-        found = picture(folder)
-        wrong = [name for name, digest in expected.items() if found.get(name) != digest]
-        left = sorted(set(found) - set(expected))
+        actual = picture(folder)
+        wrong = [name for name, digest in expected.items() if actual.get(name) != digest]
+        left = sorted(set(actual) - set(expected))
         if wrong or left or states != ["ok", "ok"]:
             tqdm.write(f"{work.name}, try {number}: {states}, wrong {wrong}, left {left}")
         count.stuck += states != ["ok", "ok"]
@@ -210,8 +210,8 @@ def main(tries: int, seed: int) -> list[Count]:
     with tempfile.TemporaryDirectory(prefix="robustness-") as base:
         material = make_material(Path(base) / "material")
         finish_material(material)
-        for place, work in enumerate(tqdm(list(campaigns(material)), desc="kills")):
-            scratch = Path(base) / str(place)
+        for number, work in enumerate(tqdm(list(campaigns(material)), desc="kills")):
+            scratch = Path(base) / str(number)
             scratch.mkdir()
             counts.append(campaign(work, tries, rng, scratch))
             shutil.rmtree(scratch)

@@ -31,9 +31,9 @@ def replace_synonyms(
     candidates = sorted({w for w in words if w.lower() not in _stop_words() and w.isalpha()})
     changed: dict[str, str] = {}
     for i in rng.permutation(len(candidates)):
-        found = synonyms(candidates[i])
-        if found and len(changed) < _count(words, rate):
-            changed[candidates[i]] = found[int(rng.integers(len(found)))]
+        alternatives = synonyms(candidates[i])
+        if alternatives and len(changed) < _count(words, rate):
+            changed[candidates[i]] = alternatives[int(rng.integers(len(alternatives)))]
     return [word for w in words for word in changed.get(w, w).split(" ")]
 
 
@@ -47,12 +47,16 @@ def insert_synonyms(
         ...     lambda w: ["hound"] * (w == "dog"))
         ['a', 'dog', 'hound']
     """
-    known = [found for w in words if w.lower() not in _stop_words() and (found := synonyms(w))]
+    known = [
+        alternatives
+        for w in words
+        if w.lower() not in _stop_words() and (alternatives := synonyms(w))
+    ]
     result = list(words)
     for _ in range(_count(words, rate) if known else 0):
-        found = known[int(rng.integers(len(known)))]
-        place = int(rng.integers(len(result) + 1))
-        result[place:place] = found[int(rng.integers(len(found)))].split(" ")
+        alternatives = known[int(rng.integers(len(known)))]
+        position = int(rng.integers(len(result) + 1))
+        result[position:position] = alternatives[int(rng.integers(len(alternatives)))].split(" ")
     return result
 
 
@@ -95,8 +99,8 @@ def load_synonyms(source: str) -> Synonyms:
 
     @cache
     def synonyms(word: str) -> list[str]:
-        found = lookup(word.lower())
-        return [s.capitalize() for s in found] if word[:1].isupper() else list(found)
+        alternatives = lookup(word.lower())
+        return [s.capitalize() for s in alternatives] if word[:1].isupper() else list(alternatives)
 
     return synonyms
 
@@ -116,12 +120,12 @@ def _thesaurus(source: str) -> Callable[[str], list[str]]:
         if not line.strip() or line.startswith("#"):
             continue
         word, *_, rest = line.split("\t") if "\t" in line else (line, "")
-        found = [s.strip() for s in rest.split(",") if s.strip()]
-        if not word.strip() or not found:
+        alternatives = [s.strip() for s in rest.split(",") if s.strip()]
+        if not word.strip() or not alternatives:
             raise ValueError(
                 f"{path}, line {number}: expected a word, a tab and its synonyms, got {line!r}"
             )
-        entries.setdefault(word.strip().lower(), []).extend(found)
+        entries.setdefault(word.strip().lower(), []).extend(alternatives)
     if not entries:
         raise ValueError(f"{path}: 0 words with synonyms")
     return lambda word: entries.get(word, [])

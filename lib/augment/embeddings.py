@@ -71,9 +71,9 @@ def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
     spread = 4 * (k * (1 - k / total)).sqrt() + 4
     for width in (spread, total):
         low, high = (_quantile((k + w) / total)[:, None] for w in (-width, width))
-        chosen = among & (draws < low)
-        near = among & (draws <= high) & ~chosen
-        rest = k - _count(chosen)  # (n,) still to be taken from those near
+        marked = among & (draws < low)
+        near = among & (draws <= high) & ~marked
+        rest = k - _count(marked)  # (n,) still to be taken from those near
         if bool(((rest >= 0) & (rest <= _count(near))).all()):
             break
     row, column = near.nonzero(as_tuple=True)  # (c,)
@@ -81,8 +81,8 @@ def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
     row, column = row[order], column[order]
     first = torch.searchsorted(row, torch.arange(len(draws), device=row.device))
     taken = torch.arange(len(row), device=row.device) - first[row] < rest[row]
-    chosen[row[taken], column[taken]] = True
-    return chosen
+    marked[row[taken], column[taken]] = True
+    return marked
 
 
 def _count(marks: Tensor) -> Tensor:
@@ -155,9 +155,9 @@ def feature_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tens
     if x.device.type != "cpu":
         return x.masked_fill_(mask.bool()[:, :, None] & cut[:, None, :], 0)
     columns = cut.nonzero()[:, 1].view(n, count)
-    row, place = mask.nonzero(as_tuple=True)  # (r,) the real tokens
+    row, position = mask.nonzero(as_tuple=True)  # (r,) the real tokens
     x.view(-1).index_fill_(
-        0, (((row * t + place) * d)[:, None] + columns[row]).flatten(), 0
+        0, (((row * t + position) * d)[:, None] + columns[row]).flatten(), 0
     )  # (r · count,)
     return x
 
@@ -175,14 +175,14 @@ def span_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
     return _zero_rows(x, _span(mask, _share(rate, mask.sum(1)), random))
 
 
-def dropout(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
+def dropout_view(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
     """Zero exactly int(rate · length · d) elements of each sentence; arguments as `token_cutoff`,
     draws (n, t, d).
 
     Unlike the dropout inside an encoder the others are not scaled up.
 
     Example:
-        >>> y = dropout(torch.ones(1, 2, 8), torch.tensor([[1, 0]]), 0.5,
+        >>> y = dropout_view(torch.ones(1, 2, 8), torch.tensor([[1, 0]]), 0.5,
         ...     torch.Generator().manual_seed(0))
         >>> (y == 0).sum(2).tolist()
         [[4, 0]]
@@ -202,12 +202,12 @@ def shuffle(position_ids: Tensor, mask: Tensor, random: Random) -> Tensor:
         [2, 3, 4]
     """
     draws = draw(mask.shape, random, mask.device).long().masked_fill(mask == 0, 2**40)
-    places = mask.argsort(
+    order = mask.argsort(
         dim=1, descending=True, stable=True
     )  # real tokens in their order, then padding
     return (
         torch.empty_like(position_ids)
-        .scatter_(1, places, position_ids.gather(1, draws.argsort(1)))
+        .scatter_(1, order, position_ids.gather(1, draws.argsort(1)))
         .where(mask.bool(), position_ids)
     )
 
@@ -229,17 +229,17 @@ def keep_span(input_ids: Tensor, mask: Tensor, rate: float, random: Random, pad_
 
 def _span(mask: Tensor, size: Tensor, random: Random) -> Tensor:
     """(n, t) bool: `size` (n,) neighbouring real tokens from a uniformly drawn start."""
-    place = mask.cumsum(1) - 1  # (n, t) number of the real token
+    position = mask.cumsum(1) - 1  # (n, t) number of the real token
     u = draw((len(mask), 1), random, mask.device).double() / 2**32 + 0.5  # (n, 1) in [0, 1)
     start = (u * (mask.sum(1) - size + 1)[:, None]).long()
-    return (mask == 1) & (place >= start) & (place < start + size[:, None])
+    return (mask == 1) & (position >= start) & (position < start + size[:, None])
 
 
 OUTPUT_VIEWS: dict[str, Callable[[Tensor, Tensor, float, Random], Tensor]] = {
     "token_cutoff": token_cutoff,
     "feature_cutoff": feature_cutoff,
     "span_cutoff": span_cutoff,
-    "dropout": dropout,
+    "dropout": dropout_view,
 }
 VIEWS = ("none", "shuffle", *OUTPUT_VIEWS, "keep_span")
 
@@ -323,29 +323,31 @@ class EmbeddingViews:
         if self._now is None:
             return None
         call = inspect.signature(module.forward).bind(*args, **kwargs)
-        given, (mask, parts, generator) = call.arguments, self._now
+        inputs, (mask, parts, generator) = call.arguments, self._now
         if {"shuffle", "keep_span"} & dict(self.views).keys() and getattr(
             module, "position_embeddings", None
         ) is not None:
-            given["position_ids"] = self._positions(mask, given.get("position_ids"))
+            inputs["position_ids"] = self._positions(mask, inputs.get("position_ids"))
         for (name, rate), rows in zip(self.views, parts, strict=False):
             if name == "shuffle":
-                given["position_ids"][rows] = shuffle(
-                    given["position_ids"][rows], mask[rows], generator
+                inputs["position_ids"][rows] = shuffle(
+                    inputs["position_ids"][rows], mask[rows], generator
                 )
             elif name == "keep_span":
-                given["input_ids"] = given["input_ids"].clone()
-                ids = given["input_ids"][rows]
-                given["input_ids"][rows] = keep_span(ids, mask[rows], rate, generator, self._pad_id)
+                inputs["input_ids"] = inputs["input_ids"].clone()
+                ids = inputs["input_ids"][rows]
+                inputs["input_ids"][rows] = keep_span(
+                    ids, mask[rows], rate, generator, self._pad_id
+                )
         return call.args, call.kwargs
 
-    def _positions(self, mask: Tensor, given: Tensor | None) -> Tensor:
+    def _positions(self, mask: Tensor, position_ids: Tensor | None) -> Tensor:
         padding = self._module.position_embeddings.padding_idx  # type: ignore[union-attr]
-        if given is None and padding is None:
-            given = torch.arange(mask.shape[1], device=mask.device)
-        elif given is None:
-            given = mask.long().cumsum(1) * mask.long() + padding  # type: ignore[operator]
-        return given.expand(mask.shape).clone()
+        if position_ids is None and padding is None:
+            position_ids = torch.arange(mask.shape[1], device=mask.device)
+        elif position_ids is None:
+            position_ids = mask.long().cumsum(1) * mask.long() + padding  # type: ignore[operator]
+        return position_ids.expand(mask.shape).clone()
 
     @torch.compiler.disable
     def _after(self, module: nn.Module, args: tuple, x: Tensor):

@@ -73,11 +73,11 @@ class Generator:
 
     @torch.inference_mode()
     def _apply(self, step: Step, model, tokenizer, sentences: list[str]) -> list[str]:
-        given = [step.prefix + s for s in sentences]
+        inputs = [step.prefix + s for s in sentences]
         lengths = np.array(
             [
                 len(ids)
-                for ids in tokenizer(given, truncation=True, max_length=step.max_length)[
+                for ids in tokenizer(inputs, truncation=True, max_length=step.max_length)[
                     "input_ids"
                 ]
             ]
@@ -85,7 +85,7 @@ class Generator:
         result = [""] * len(sentences)
         for rows in _batches(lengths, self.batch_tokens):
             batch = tokenizer(
-                [given[i] for i in rows],
+                [inputs[i] for i in rows],
                 truncation=True,
                 max_length=step.max_length,
                 padding=True,

@@ -80,16 +80,16 @@ def _output(out: Path, sources: Sequence[Path]) -> Path:
     """Where `out` really lies; a file that is read, a folder and a compressed name are refused."""
     try:
         real = out.resolve()
-        read = [source for source in sources if source.resolve() == real]
-        read += [
+        same = [source for source in sources if source.resolve() == real]
+        same += [
             source
             for source in sources
             if real.exists() and source.exists() and real.samefile(source)
         ]
     except (OSError, RuntimeError) as error:
         raise ValueError(f"{out}: {error}: name another output") from error
-    if read:
-        raise ValueError(f"{out} is a file that is read ({read[0]}): name another output")
+    if same:
+        raise ValueError(f"{out} is a file that is read ({same[0]}): name another output")
     if real.exists() and not real.is_file():
         kind = "a folder" if real.is_dir() else "no plain file"
         raise ValueError(f"{out} is {kind}: name a file")
@@ -117,23 +117,25 @@ def _alone(out: Path) -> Iterator[None]:
 def _is_finished(out: Path, made: Path, record: dict, force: bool) -> bool:
     if not out.exists():
         return False
-    found = _read_note(made)
-    same = bool(found) and found.pop("out", "") == sha256(out)
-    if same and found == record:
+    earlier = _read_note(made)
+    same = bool(earlier) and earlier.pop("out", "") == sha256(out)
+    if same and earlier == record:
         return True
     if force:
         return False
     reason = (
-        f"made with another {_different(found, record)}" if same else "not of this command's making"
+        f"made with another {_different(earlier, record)}"
+        if same
+        else "not of this command's making"
     )
     raise FileExistsError(
         f"{out} is there already and {reason}: name another output, or replace it with --force"
     )
 
 
-def _different(found: dict, record: dict) -> str:
+def _different(earlier: dict, record: dict) -> str:
     """Names of what differs; the method alone where that does."""
-    names = [key for key in sorted({*found, *record}) if found.get(key) != record.get(key)]
+    names = [key for key in sorted({*earlier, *record}) if earlier.get(key) != record.get(key)]
     return "method" if "method" in names else ", ".join(names)
 
 
@@ -146,10 +148,10 @@ def _drop_if_empty(partial: Path, note: Path) -> None:
 
 def _read_note(path: Path) -> dict:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _append(
@@ -183,8 +185,8 @@ def _done(partial: Path, note: Path, record: dict, chunk: int, force: bool) -> i
     _drop_if_empty(partial, note)
     if not partial.exists():
         return 0
-    found = _read_note(note)
-    if different := _different(found, record):
+    earlier = _read_note(note)
+    if different := _different(earlier, record):
         if force:
             partial.unlink()
             return 0

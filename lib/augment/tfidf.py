@@ -163,14 +163,16 @@ class TfidfModel:
         """
         index: dict[str, int] = {}
         documents, highest, n = np.zeros(0, np.int64), np.zeros(0), 0
-        for terms, found, ratio, rows in _in_processes(_count, corpus, workers, progress, "TF-IDF"):
+        for terms, counts, ratio, rows in _in_processes(
+            _count, corpus, workers, progress, "TF-IDF"
+        ):
             numbers = np.fromiter(
                 (index.setdefault(t, len(index)) for t in terms), np.int64, len(terms)
             )
             if len(index) > len(documents):
                 room = max(len(index), 2 * len(documents)) - len(documents)
                 documents, highest = np.pad(documents, (0, room)), np.pad(highest, (0, room))
-            documents[numbers] += found
+            documents[numbers] += counts
             highest[numbers] = np.maximum(highest[numbers], ratio)
             n += rows
         if not index:

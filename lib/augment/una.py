@@ -127,10 +127,10 @@ class UNA:
         pick = uniform(self.seed, epoch, token_rows, position, _PICK) < self.probabilities(terms)
         if self.select == "random":
             self._at_least_one(pick, terms, rows, epoch)
-        chosen = np.flatnonzero(pick)
-        draw = uniform(self.seed, epoch, token_rows[chosen], position[chosen], _DRAW)
+        picked = np.flatnonzero(pick)
+        draw = uniform(self.seed, epoch, token_rows[picked], position[picked], _DRAW)
         ids = terms.ids.copy()
-        ids[chosen] = self._replacements(terms, chosen, draw)
+        ids[picked] = self._replacements(terms, picked, draw)
         return Terms(ids, terms.offsets, terms.unseen)
 
     def _at_least_one(self, pick: np.ndarray, terms: Terms, rows: np.ndarray, epoch: int) -> None:
@@ -144,58 +144,56 @@ class UNA:
 
     @cached_property
     def _weights(self) -> np.ndarray:
-        """Weight of every place in the order of s: s, or 1 where all are drawn alike. (V,)"""
+        """Weight of every rank in the order of s: s, or 1 where all are drawn alike. (V,)"""
         ordered = self.model.s[self.model.order]
         return np.ones_like(ordered) if self.replace == "uniform" else ordered
 
     @cached_property
     def _cumulative(self) -> np.ndarray:
-        """Prefix sums of the weights, (V + 1,): `_cumulative[i]` is the weight before place i."""
+        """Prefix sums of the weights, (V + 1,): `_cumulative[i]` is the weight before rank i."""
         return np.concatenate([[0.0], np.cumsum(self._weights)])
 
-    def _bounds(self, place: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The window's first place and the one behind its last; "uniform" is a window of
+    def _bounds(self, rank: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The window's first rank and the one behind its last; "uniform" is a window of
         everything."""
         size = len(self.model.terms)
         radius = size if self.replace == "uniform" else self.radius
-        return np.maximum(place - radius, 0), np.minimum(place + radius + known, size)
+        return np.maximum(rank - radius, 0), np.minimum(rank + radius + known, size)
 
-    def _replacements(self, terms: Terms, chosen: np.ndarray, draw: np.ndarray) -> np.ndarray:
-        """Term numbers for the tokens `chosen`, each by one binary search in the prefix sums."""
-        size, old = len(self.model.terms), terms.ids[chosen]
+    def _replacements(self, terms: Terms, picked: np.ndarray, draw: np.ndarray) -> np.ndarray:
+        """Term numbers for the tokens `picked`, each by one binary search in the prefix sums."""
+        size, old = len(self.model.terms), terms.ids[picked]
         known = old < size
-        place = self.model.rank[np.minimum(old, size - 1)]
+        rank = self.model.rank[np.minimum(old, size - 1)]
         if not known.all():  # an unseen term stands where its own score would
             ordered = self.model.s[self.model.order]
-            place = np.where(
-                known, place, np.searchsorted(ordered, self.model.scores(terms)[chosen])
-            )
-        first, last = self._bounds(place, known)
+            rank = np.where(known, rank, np.searchsorted(ordered, self.model.scores(terms)[picked]))
+        first, last = self._bounds(rank, known)
         leave_out = known & (not self.include_self)
-        own = leave_out * self._weights[np.minimum(place, size - 1)]
-        found = _drawn(self._cumulative, place, first, last, own, draw)
-        weightless = self._cumulative[last] - self._cumulative[first] - own <= 1e-12
+        own_weight = leave_out * self._weights[np.minimum(rank, size - 1)]
+        drawn = _drawn(self._cumulative, rank, first, last, own_weight, draw)
+        weightless = self._cumulative[last] - self._cumulative[first] - own_weight <= 1e-12
         if weightless.any():
-            alike = _drawn(np.arange(size + 1.0), place, first, last, leave_out * 1.0, draw)
-            found = np.where(weightless, alike, found)
-        beside = np.where(place + 1 < last, place + 1, place - 1)
-        found = np.where(leave_out & (found == place), beside, found)  # by rounding alone
-        return self.model.order[np.maximum(found, 0)]
+            alike = _drawn(np.arange(size + 1.0), rank, first, last, leave_out * 1.0, draw)
+            drawn = np.where(weightless, alike, drawn)
+        beside = np.where(rank + 1 < last, rank + 1, rank - 1)
+        drawn = np.where(leave_out & (drawn == rank), beside, drawn)  # by rounding alone
+        return self.model.order[np.maximum(drawn, 0)]
 
 
 def _drawn(
     cumulative: np.ndarray,
-    place: np.ndarray,
+    rank: np.ndarray,
     first: np.ndarray,
     last: np.ndarray,
-    own: np.ndarray,
+    own_weight: np.ndarray,
     draw: np.ndarray,
 ) -> np.ndarray:
-    """Places in [first, last) by their weight, whose sums are `cumulative`, less `own` at `place`.
-    All (tokens,)."""
-    others = cumulative[last] - cumulative[first] - own
+    """Ranks in [first, last) by their weight, whose sums are `cumulative`, less `own_weight` at
+    `rank`. All (tokens,)."""
+    others = cumulative[last] - cumulative[first] - own_weight
     target = cumulative[first] + draw * others
-    target += own * (target >= cumulative[place])  # jump over the term itself
+    target += own_weight * (target >= cumulative[rank])  # jump over the term itself
     return np.clip(np.searchsorted(cumulative, target, side="right") - 1, first, last - 1)
 
 

@@ -84,124 +84,128 @@ def _add_options(verb: argparse.ArgumentParser, name: str) -> None:
             )
 
 
-def change_of(chosen: argparse.Namespace, lines: list[str], device: torch.device) -> Change:
-    """The function that `chosen` asks for; `device` is where models generate."""
-    if chosen.method == "una":
-        fit_on = read_aligned(chosen.fit_on) if chosen.fit_on else lines
-        model = TfidfModel.fit([line for line in fit_on if line], chosen.workers, not chosen.quiet)
-        una = UNA(model, chosen.beta, chosen.radius, seed=chosen.seed)
+def change_of(options: argparse.Namespace, lines: list[str], device: torch.device) -> Change:
+    """The function that `options` ask for; `device` is where models generate."""
+    if options.method == "una":
+        fit_on = read_aligned(options.fit_on) if options.fit_on else lines
+        model = TfidfModel.fit(
+            [line for line in fit_on if line], options.workers, not options.quiet
+        )
+        una = UNA(model, options.beta, options.radius, seed=options.seed)
         return lambda part, first: model.strings(
             una(model.encode(part), range(first, first + len(part)))
         )
-    if chosen.method in CHAINS:
-        return _generator(chosen, device)
-    if chosen.method == "sda":
-        return _sda(chosen)
-    if chosen.method == "eda":
-        eda.load_synonyms(chosen.synonyms)
-        return lambda part, first: _any_of_eda(part, first, chosen)
-    source = getattr(chosen, "synonyms", "wordnet")
-    if chosen.method in NEED_SYNONYMS:
+    if options.method in CHAINS:
+        return _generator(options, device)
+    if options.method == "sda":
+        return _sda(options)
+    if options.method == "eda":
+        eda.load_synonyms(options.synonyms)
+        return lambda part, first: _any_of_eda(part, first, options)
+    source = getattr(options, "synonyms", "wordnet")
+    if options.method in NEED_SYNONYMS:
         eda.load_synonyms(source)
     return lambda part, first: augment(
-        chosen.method, part, chosen.rate, chosen.seed, source, range(first, first + len(part))
+        options.method, part, options.rate, options.seed, source, range(first, first + len(part))
     )
 
 
-def _any_of_eda(part: list[str], first: int, chosen: argparse.Namespace) -> list[str]:
+def _any_of_eda(part: list[str], first: int, options: argparse.Namespace) -> list[str]:
     """One of EDA's four operations on each line, in turn over the lines' numbers."""
     result = list(part)
     for turn, name in enumerate(EDA):
         rows = [i for i in range(len(part)) if (first + i) % len(EDA) == turn]
         lines, numbers = [part[i] for i in rows], [first + i for i in rows]
-        changed = augment(name, lines, chosen.rate, chosen.seed, chosen.synonyms, numbers)
+        changed = augment(name, lines, options.rate, options.seed, options.synonyms, numbers)
         for i, line in zip(rows, changed, strict=True):
             result[i] = line
     return result
 
 
-def _sda(chosen: argparse.Namespace) -> Change:
-    parse.load(chosen.model)
+def _sda(options: argparse.Namespace) -> Change:
+    parse.load(options.model)
 
     def change(part: list[str], first: int) -> list[str]:
-        options = {"model": chosen.model, "folder": chosen.parses, "workers": chosen.workers}
-        options |= {"first": first, "nouns": chosen.nouns}
-        return parse.rewrite(part, chosen.rule, chosen.seed, chosen.share, **options)[chosen.rule]
+        settings = {"model": options.model, "folder": options.parses, "workers": options.workers}
+        settings |= {"first": first, "nouns": options.nouns}
+        return parse.rewrite(part, options.rule, options.seed, options.share, **settings)[
+            options.rule
+        ]
 
     return change
 
 
-def _generator(chosen: argparse.Namespace, device: torch.device) -> Change:
-    steps = CHAINS[chosen.method]
-    models = chosen.model or [s.model for s in steps]
+def _generator(options: argparse.Namespace, device: torch.device) -> Change:
+    steps = CHAINS[options.method]
+    models = options.model or [s.model for s in steps]
     if len(models) != len(steps):
         raise ValueError(
-            f"{chosen.method} has {len(steps)} step(s): name --model as often, got {len(models)}"
+            f"{options.method} has {len(steps)} step(s): name --model as often, got {len(models)}"
         )
-    beams = {"beams": chosen.beams} if chosen.beams else {}
+    beams = {"beams": options.beams} if options.beams else {}
     steps = tuple(replace(s, model=m, **beams) for s, m in zip(steps, models, strict=True))
-    generator = Generator(steps, device, chosen.batch_tokens)
+    generator = Generator(steps, device, options.batch_tokens)
     return lambda part, first: generator(part)
 
 
-def check(chosen: argparse.Namespace) -> None:
+def check(options: argparse.Namespace) -> None:
     """Ranges of the options that a method does not check itself.
 
     Raises:
         ValueError: an option is out of its range; the message names it.
     """
     for name, least in (("seed", 0), ("workers", 1), ("beams", 1), ("batch_tokens", 1)):
-        value: float | None = getattr(chosen, name, None)
+        value: float | None = getattr(options, name, None)
         if value is not None and value < least:
             option = name.replace("_", "-")
             raise ValueError(f"--{option} must be at least {least}, got {value}")
     for name, most in (("rate", 1), ("share", 1), ("beta", 1e9)):
-        share: float = getattr(chosen, name, 0)
+        share: float = getattr(options, name, 0)
         if not 0 <= share <= most:
             raise ValueError(f"{name} must be in [0, {most:g}], got {share}")
 
 
 def _digest(path: str | Path | None) -> list[str]:
     """sha256 of a file, or of the weights in a folder; nothing for a name that is neither."""
-    found = Path(path) if path and Path(path).exists() else paths.ROOT / (path or "none")
-    files = sorted(found.glob("*.safetensors")) if found.is_dir() and path else [found]
+    resolved = Path(path) if path and Path(path).exists() else paths.ROOT / (path or "none")
+    files = sorted(resolved.glob("*.safetensors")) if resolved.is_dir() and path else [resolved]
     return [sha256(file) for file in files if file.is_file()]
 
 
-def identity_of(chosen: argparse.Namespace) -> dict[str, object]:
+def identity_of(options: argparse.Namespace) -> dict[str, object]:
     """What OUT depends on besides the lines of IN."""
-    identity = {k: v for k, v in vars(chosen).items() if k not in UNRECORDED}
-    models = (getattr(chosen, "model", None) or ()) if chosen.method in CHAINS else ()
-    for path in (getattr(chosen, "fit_on", None), getattr(chosen, "synonyms", None), *models):
+    identity = {k: v for k, v in vars(options).items() if k not in UNRECORDED}
+    models = (getattr(options, "model", None) or ()) if options.method in CHAINS else ()
+    for path in (getattr(options, "fit_on", None), getattr(options, "synonyms", None), *models):
         identity[f"files of {path}"] = _digest(path)
-    if chosen.method == "sda":
-        digest = parse.pipeline_digest(parse.load(chosen.model))
+    if options.method == "sda":
+        digest = parse.pipeline_digest(parse.load(options.model))
         identity |= {"pipeline": digest, "rules": rules_digest()}
     return identity
 
 
-def run(chosen: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
     """Write OUT, or say that it is finished."""
-    check(chosen)
-    lines = read_aligned(chosen.source)
+    check(options)
+    lines = read_aligned(options.source)
     if not any(lines):
-        raise ValueError(f"{chosen.source} holds no sentence")
-    device = resolve_device(getattr(chosen, "device", "cpu"))
-    read = (chosen.source, getattr(chosen, "fit_on", None), getattr(chosen, "synonyms", None))
+        raise ValueError(f"{options.source} holds no sentence")
+    device = resolve_device(getattr(options, "device", "cpu"))
+    inputs = (options.source, getattr(options, "fit_on", None), getattr(options, "synonyms", None))
     written = write_aligned(
         lines,
-        chosen.target,
-        lambda: change_of(chosen, lines, device),
-        identity_of(chosen),
-        200 if chosen.method in CHAINS else 10_000 * getattr(chosen, "workers", 1),
-        not chosen.quiet,
-        [Path(path) for path in read if path],
-        chosen.force,
+        options.target,
+        lambda: change_of(options, lines, device),
+        identity_of(options),
+        200 if options.method in CHAINS else 10_000 * getattr(options, "workers", 1),
+        not options.quiet,
+        [Path(path) for path in inputs if path],
+        options.force,
     )
     if not written:
-        print(f"{chosen.target} is finished already: nothing to do")
-    elif chosen.method == "sda":
-        print(changed_share(lines, read_aligned(chosen.target)))
+        print(f"{options.target} is finished already: nothing to do")
+    elif options.method == "sda":
+        print(changed_share(lines, read_aligned(options.target)))
 
 
 def changed_share(before: list[str], after: list[str]) -> str:

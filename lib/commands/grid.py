@@ -26,7 +26,7 @@ from lib.grids import Grid
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 if a run failed, or with `--plan` if one cannot start."""
     options = _options(arguments)
-    grid = _chosen(options)
+    grid = _grid(options)
     if options.list:
         for cell, seed in grid.runs():
             print(f"{cell.row} · {cell.column} · seed {seed} · {dict(cell.set)}")
@@ -73,7 +73,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _chosen(options: argparse.Namespace) -> Grid:
+def _grid(options: argparse.Namespace) -> Grid:
     """The grid at the profile, seeds, steps and rows that were asked for."""
     steps = {} if options.max_steps is None else {"max_steps": options.max_steps}
     grid = grids.read(options.grid).at(options.profile, tuple(options.seeds), **steps)

@@ -4,8 +4,9 @@ the fields in use."""
 import argparse
 from collections.abc import Sequence
 
+from lib import recipes
 from lib.commands import reporting
-from lib.recipes import FIELDS, PARTS, RECIPES, recipe
+from lib.recipes import FIELDS, PARTS, RECIPES
 
 
 @reporting
@@ -21,13 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     verbs.add_parser("show", help="the fields of one").add_argument("name")
     options = parser.parse_args(arguments)
     if options.verb == "list":
-        found = [r for r in RECIPES.values() if options.part in r.name]
+        matching = [r for r in RECIPES.values() if options.part in r.name]
         nothing = f"no recipe has {options.part!r} in its name"
-        print("\n".join(f"{r.name:<29}{r.source}" for r in found) or nothing)
+        print("\n".join(f"{r.name:<29}{r.source}" for r in matching) or nothing)
         return 0
-    wanted = recipe(options.name)
-    print(f"{wanted.name}: {wanted.source}")
-    used = wanted.in_use()
+    recipe = recipes.recipe(options.name)
+    print(f"{recipe.name}: {recipe.source}")
+    used = recipe.in_use()
     for part in PARTS:
         if shown := [name for name in used if FIELDS[name].part == part]:
             print(f"{part}:")

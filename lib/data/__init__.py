@@ -15,7 +15,7 @@ from lib.data.corpora import (
     sts_unlabelled,
 )
 from lib.data.folders import FETCH, TAR, WIKI1M
-from lib.data.readers import TREC_CLASSES, Pairs, Transfer, read_aligned, read_lines
+from lib.data.readers import TREC_CLASSES, Pairs, TransferTask, read_aligned, read_lines
 from lib.data.sets import (
     SIZES,
     STS_SUBSETS,
@@ -26,7 +26,7 @@ from lib.data.sets import (
     sick,
     sts_tasks,
     stsb,
-    transfer,
+    transfer_task,
 )
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
     "TREC_CLASSES",
     "WIKI1M",
     "Pairs",
-    "Transfer",
+    "TransferTask",
     "aligned_corpus",
     "at_hand",
     "cnsd",
@@ -55,5 +55,5 @@ __all__ = [
     "sts_tasks",
     "sts_unlabelled",
     "stsb",
-    "transfer",
+    "transfer_task",
 ]

@@ -52,12 +52,12 @@ def sts_unlabelled(data_dir: str | Path | None = None, check: bool = True) -> li
     for task, subsets in STS_SUBSETS.items():
         for subset, (size, _) in subsets.items():
             path = sts_path(task, subset, data_dir)
-            found = readers.sts_input(path)
-            check_size(f"{task} {subset}", size, len(found), path, check)
-            pairs += found
-    for read in (stsb, sick):
+            subset_pairs = readers.sts_input(path)
+            check_size(f"{task} {subset}", size, len(subset_pairs), path, check)
+            pairs += subset_pairs
+    for reader in (stsb, sick):
         for split in SPLITS:
-            graded = read(split, data_dir, check)
+            graded = reader(split, data_dir, check)
             pairs += zip(graded.sentence1, graded.sentence2, strict=True)
     return [sentence for pair in pairs for sentence in pair]
 
@@ -79,8 +79,8 @@ def corpus_files(name: str | Path, data_dir: str | Path | None = None) -> list[P
     if name == "mini":
         return [paths.MINI / "corpus.txt"]
     if name == "wikipedia":
-        found = [f"corpus/pretrain/{file}" for file in WIKIPEDIA_FILES]
-        return [find(file, data_dir, fetched=False) for file in found]
+        names = [f"corpus/pretrain/{file}" for file in WIKIPEDIA_FILES]
+        return [find(file, data_dir, fetched=False) for file in names]
     if name == "wiki1m":
         return [find(WIKI1M, data_dir, WIKI1M_ROOTS)]
     if name == "wiki_slice":
@@ -91,9 +91,9 @@ def corpus_files(name: str | Path, data_dir: str | Path | None = None) -> list[P
         return [stsb_path("train", data_dir)]
     if name == "sts_unlabelled":
         subsets = [(task, subset) for task in STS_SUBSETS for subset in STS_SUBSETS[task]]
-        found_sts = [sts_path(task, subset, data_dir) for task, subset in subsets]
+        sts_files = [sts_path(task, subset, data_dir) for task, subset in subsets]
         splits = [path(split, data_dir) for path in (stsb_path, sick_path) for split in SPLITS]
-        return found_sts + splits
+        return sts_files + splits
     if Path(name).is_file():
         return [Path(name)]
     known = ", ".join(CORPORA)

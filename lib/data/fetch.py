@@ -48,25 +48,25 @@ def _count(name: str, directory: Path) -> int:
     if name == "STS unlabelled":
         return len(data.sts_unlabelled(directory, check=False))
     if task in data.TRANSFER_TASKS:
-        return len(data.transfer(task, directory, check=False).splits[split or "all"][0])
+        return len(data.transfer_task(task, directory, check=False).splits[split or "all"][0])
     if name == "wiki1m":
         return _count_lines(find(WIKI1M, directory, WIKI1M_ROOTS))
-    read = {"STS-B": data.stsb, "SICK-R": data.sick, "CNSD": data.cnsd}[task]
-    return len(read(split, directory, check=False))
+    reader = {"STS-B": data.stsb, "SICK-R": data.sick, "CNSD": data.cnsd}[task]
+    return len(reader(split, directory, check=False))
 
 
 def check(directory: str | Path, sets: tuple[str, ...] = tuple(EXPECTED)) -> list[CheckRow]:
     """Count the sets under `directory`: (set, expected, found), found being a count, `absent` or
     what is wrong."""
-    found: dict[str, int | str] = {}
+    counted: dict[str, int | str] = {}
     for name in sets:
         try:
-            found[name] = _count(name, Path(directory))
+            counted[name] = _count(name, Path(directory))
         except FileNotFoundError:
-            found[name] = ABSENT
+            counted[name] = ABSENT
         except (ValueError, OSError) as error:
-            found[name] = str(error)
-    return [(name, EXPECTED[name], found[name]) for name in sets]
+            counted[name] = str(error)
+    return [(name, EXPECTED[name], counted[name]) for name in sets]
 
 
 def differences(rows: list[CheckRow]) -> list[str]:
@@ -105,12 +105,14 @@ def _recorded(target: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        digests = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no JSON: remove it and fetch again") from error
-    if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
+    if not isinstance(digests, dict) or not all(
+        isinstance(digest, str) for digest in digests.values()
+    ):
         raise ValueError(f"{path} must hold names with their SHA-256: remove it and fetch again")
-    return found
+    return digests
 
 
 def _verify(path: Path, target: Path) -> str:
@@ -145,10 +147,10 @@ class _Limited:
             raise Unsafe(f"a header of {size:,} bytes")
         return self._checked(self.file.read(size))
 
-    def seek(self, place: int, whence: int = 0) -> int:
-        if whence == 0 and place > self.most:
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if whence == 0 and offset > self.most:
             raise Unsafe(f"more than {self.most:,} bytes")
-        return self.file.seek(place, whence)
+        return self.file.seek(offset, whence)
 
     def tell(self) -> int:
         return self.file.tell()

@@ -54,7 +54,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Transfer:
+class TransferTask:
     """A classification task: split → (sentences, labels).
 
     A task without given splits has the one split `all`. In MRPC, which classifies pairs, `second`
@@ -91,9 +91,9 @@ def numbered(
                 returns += "\r" in line
                 yield number, line.removeprefix("\ufeff") if number == 1 else line
     except UnicodeDecodeError as error:
-        place = f"{path}, line {number}"
+        where = f"{path}, line {number}"
         raise ValueError(
-            f"{place}: not valid UTF-8 (byte {error.start + 1} of the line)"
+            f"{where}: not valid UTF-8 (byte {error.start + 1} of the line)"
         ) from error
     except (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError) as error:
         raise ValueError(
@@ -274,11 +274,11 @@ def sentence_lines(path: str | Path, column: str | None = None) -> list[str]:
 def sts_input(path: Path) -> list[tuple[str, str]]:
     """Every sentence pair of a SemEval `STS.input.X.txt`, two tab-separated columns, scored or
     not."""
-    found = []
+    pairs = []
     for number, line in numbered(path):
         a, b = _cells(path, number, line, 2)
-        found.append((_sentence(path, number, a), _sentence(path, number, b)))
-    return found
+        pairs.append((_sentence(path, number, a), _sentence(path, number, b)))
+    return pairs
 
 
 def sts_subset(path: Path, gold_path: Path, name: str) -> Pairs:
@@ -401,8 +401,8 @@ class _Yaml(yaml.SafeLoader):
     def compose_mapping_node(self, anchor):
         node = super().compose_mapping_node(anchor)
         keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for place, key in enumerate(keys):
-            if key in keys[:place]:
+        for position, key in enumerate(keys):
+            if key in keys[:position]:
                 raise yaml.composer.ComposerError(
                     None, None, f"{key!r} stands twice", node.start_mark
                 )

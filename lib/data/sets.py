@@ -6,7 +6,7 @@ from pathlib import Path
 from lib import paths
 from lib.data import readers
 from lib.data.folders import FETCH, find, find_senteval
-from lib.data.readers import Pairs, Transfer
+from lib.data.readers import Pairs, TransferTask
 
 STS_SUBSETS: dict[
     str, dict[str, tuple[int, int]]
@@ -60,17 +60,17 @@ def _check_split(split: str, splits: tuple[str, ...] = SPLITS) -> None:
         raise ValueError(f"split must be one of {', '.join(splits)}, got {split!r}")
 
 
-def check_size(name: str, expected: int, found: int, path: Path, check: bool) -> None:
+def check_size(name: str, expected: int, size: int, path: Path, check: bool) -> None:
     """Refuse a part of a published set.
 
     A folder with an empty file `own-sets` holds sets of the user's own, of any size.
     """
-    if not check or found == expected:
+    if not check or size == expected:
         return
     if any((folder / OWN_SETS).is_file() for folder in path.absolute().parents):
         return
     raise ValueError(
-        f"{path}: {found:,} where {name} has {expected:,}: bring the whole file (`{FETCH}`), or, if"
+        f"{path}: {size:,} where {name} has {expected:,}: bring the whole file (`{FETCH}`), or, if"
         f" the sets there are your own, put an empty file {OWN_SETS!r} into {path.parent}"
     )
 
@@ -168,7 +168,9 @@ def cnsd(split: str, data_dir: str | Path | None = None, check: bool = True) -> 
     return pairs
 
 
-def transfer(name: str, data_dir: str | Path | None = None, check: bool = True) -> Transfer:
+def transfer_task(
+    name: str, data_dir: str | Path | None = None, check: bool = True
+) -> TransferTask:
     """A transfer task of SentEval: MR, CR, SUBJ, MPQA (no splits), SST2, TREC (coarse classes),
     MRPC (pairs).
 
@@ -188,7 +190,7 @@ def transfer(name: str, data_dir: str | Path | None = None, check: bool = True) 
         one, zero = (readers.sentences_file(path) for path in files.values())
         labels = [1] * len(one) + [0] * len(zero)
         check_size(name, SIZES[name], len(labels), files["one"], check)
-        return Transfer(name, {"all": (one + zero, labels)})
+        return TransferTask(name, {"all": (one + zero, labels)})
     second: dict[str, list[str]] = {}
     splits: dict[str, tuple[list[str], list[int]]] = {}
     for split, path in files.items():
@@ -196,7 +198,7 @@ def transfer(name: str, data_dir: str | Path | None = None, check: bool = True) 
             first, second[split], labels = readers.mrpc_file(path)
             splits[split] = first, labels
         else:
-            read = readers.sst2_file if name == "SST2" else readers.trec_file
-            splits[split] = read(path)
+            reader = readers.sst2_file if name == "SST2" else readers.trec_file
+            splits[split] = reader(path)
         check_size(f"{name} {split}", SIZES[f"{name} {split}"], len(splits[split][0]), path, check)
-    return Transfer(name, splits, second)
+    return TransferTask(name, splits, second)

@@ -233,13 +233,13 @@ class Encoder(nn.Module):
         if pooling is not None:
             check_pooling(pooling)
         bf16 = resolve_precision(precision, self.device) == "bf16"
-        place = {s: i for i, s in enumerate(dict.fromkeys(sentences))}
+        row_of = {s: i for i, s in enumerate(dict.fromkeys(sentences))}
         with self._evaluating(), torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
-            out = np.zeros((len(place), self._width(pooling)), np.float32)
-            if not place:
+            out = np.zeros((len(row_of), self._width(pooling)), np.float32)
+            if not row_of:
                 return out
             rows = tokenise(
-                list(place), self.tokenizer, max_length or self.longest_input(), progress=False
+                list(row_of), self.tokenizer, max_length or self.longest_input(), progress=False
             )
             order = np.argsort(rows.lengths, kind="stable")
             order = order[rows.lengths[order] > 0]
@@ -255,7 +255,7 @@ class Encoder(nn.Module):
                     bar.update(len(batch))
             if vectors:
                 out[order] = torch.cat(vectors).cpu().numpy()
-        return out[[place[s] for s in sentences]]
+        return out[[row_of[s] for s in sentences]]
 
     def _encode_batch(self, rows: TokenRows, batch: np.ndarray, pooling: str | None) -> Tensor:
         ids, mask = (copied_to(x, self.device) for x in rows[batch])

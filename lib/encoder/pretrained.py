@@ -175,7 +175,7 @@ def optional_file(name: str, filename: str) -> Path | None:
         path = Path(name) / filename
         return path if path.is_file() else None
     try:
-        found = cached_file(
+        cached = cached_file(
             name,
             filename,
             _raise_exceptions_for_missing_entries=False,
@@ -184,7 +184,7 @@ def optional_file(name: str, filename: str) -> Path | None:
         )
     except OSError:
         return None
-    return Path(found) if found else None
+    return Path(cached) if cached else None
 
 
 def read_json(path: Path, kind: type = dict) -> Any:
@@ -202,8 +202,10 @@ def read_json(path: Path, kind: type = dict) -> Any:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no JSON ({error}): write it again") from error
     if not isinstance(content, kind):
-        wanted = "an object" if kind is dict else "a list"
-        raise ValueError(f"{path} must hold {wanted}, got {type(content).__name__}: write it again")
+        expected = "an object" if kind is dict else "a list"
+        raise ValueError(
+            f"{path} must hold {expected}, got {type(content).__name__}: write it again"
+        )
     return content
 
 

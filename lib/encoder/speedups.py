@@ -45,7 +45,7 @@ FIRST_TOKEN_ALONE = (
 )
 
 
-def dropout(x: Tensor, p: float) -> Tensor:
+def cheap_dropout(x: Tensor, p: float) -> Tensor:
     """Zero each element of `x` with probability `p` and scale the others by 1/(1-p).
 
     y_i = x_i · m_i / (1 - p), m_i ~ Bernoulli(1 - p), with p rounded to a multiple of 2^-16.
@@ -61,7 +61,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
     Example:
         >>> _ = torch.manual_seed(0)
-        >>> y = dropout(torch.ones(100_000), 0.25)
+        >>> y = cheap_dropout(torch.ones(100_000), 0.25)
         >>> sorted({round(v, 4) for v in y.tolist()}), round((y == 0).float().mean().item(), 2)
         ([0.0, 1.3333], 0.25)
 
@@ -79,14 +79,14 @@ def dropout(x: Tensor, p: float) -> Tensor:
     return x * keep.to(x.dtype).mul_(2**16 / (2**16 - threshold))
 
 
-class Dropout(nn.Dropout):
-    """`torch.nn.Dropout` that draws with `dropout` on a CPU and as torch does elsewhere."""
+class CheapDropout(nn.Dropout):
+    """`torch.nn.Dropout` that draws with `cheap_dropout` on a CPU and as torch does elsewhere."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop in training, the identity in evaluation."""
         if not self.training or x.device.type != "cpu" or self.p == 1:
             return super().forward(x)
-        return dropout(x, self.p)
+        return cheap_dropout(x, self.p)
 
 
 def attention(
@@ -118,7 +118,7 @@ def attention(
         scores = (
             scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
         )
-    weights = dropout(torch.softmax(scores, -1), p).to(v.dtype)
+    weights = cheap_dropout(torch.softmax(scores, -1), p).to(v.dtype)
     return (weights @ v).transpose(1, 2).contiguous(), None
 
 
@@ -147,7 +147,7 @@ def speed_up(model: nn.Module, speedups: Collection[str]) -> nn.Module:
         for module in model.modules():
             for name, child in module.named_children():
                 if type(child) is nn.Dropout:
-                    setattr(module, name, Dropout(child.p))
+                    setattr(module, name, CheapDropout(child.p))
     own = ATTENTIONS.get(frozenset(speedups) & {"dropout", "attention"})
     if own and getattr(model.config, "_attn_implementation", None) == "sdpa":
         model.set_attn_implementation(own)  # type: ignore[operator]
@@ -172,9 +172,9 @@ class FirstToken:
             output.register_forward_pre_hook(self._keep_first)
 
     @contextmanager
-    def alone(self, wanted: bool) -> Iterator[None]:
-        """While open, and if `wanted`, the other tokens are left out after the last attention."""
-        self._active = wanted
+    def alone(self, active: bool) -> Iterator[None]:
+        """While open, and if `active`, the other tokens are left out after the last attention."""
+        self._active = active
         try:
             yield
         finally:

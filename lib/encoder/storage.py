@@ -39,5 +39,5 @@ def saved_settings(name: str, pooling: str | None) -> dict[str, Any]:
         raise FileNotFoundError(
             f"{name}: {SETTINGS_FILE}, which says what {HEAD_FILE} is, is missing"
         )
-    found = None if pooling else sentence_transformers_pooling(name)
-    return {} if found is None else {"pooling": found}
+    exported = None if pooling else sentence_transformers_pooling(name)
+    return {} if exported is None else {"pooling": exported}

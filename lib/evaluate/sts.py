@@ -56,9 +56,9 @@ def remember(encode: Encode, sentences: Iterable[str]) -> Encode:
         >>> known(["a"]).round(2).tolist()
         [[0.6, 0.8]]
     """
-    place = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
-    table = unit(encode(list(place)), len(place))
-    return lambda wanted: table[[place[sentence] for sentence in wanted]]
+    row_of = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
+    table = unit(encode(list(row_of)), len(row_of))
+    return lambda subset: table[[row_of[sentence] for sentence in subset]]
 
 
 def similarities(encode: Encode, pairs: Pairs) -> np.ndarray:
@@ -197,16 +197,18 @@ def by_kind(
     cosine, kinds = similarities(encode, pairs), np.array(pairs.kinds)
     table = {}
     for kind in dict.fromkeys(pairs.kinds):
-        own = kinds == kind
-        either = own | (kinds == reference)
+        of_kind = kinds == kind
+        either = of_kind | (kinds == reference)
         separable = kind != reference and reference in pairs.kinds
         table[kind] = {
-            "n": int(own.sum()),
-            "mean_gold": float(pairs.scores[own].mean()),
-            "mean_cosine": float(cosine[own].mean()),
-            "spearman": spearman(cosine[own], pairs.scores[own]) if own.sum() > 1 else math.nan,
+            "n": int(of_kind.sum()),
+            "mean_gold": float(pairs.scores[of_kind].mean()),
+            "mean_cosine": float(cosine[of_kind].mean()),
+            "spearman": spearman(cosine[of_kind], pairs.scores[of_kind])
+            if of_kind.sum() > 1
+            else math.nan,
             f"auc_against_{reference}": (
-                float(roc_auc_score(~own[either], cosine[either])) if separable else math.nan
+                float(roc_auc_score(~of_kind[either], cosine[either])) if separable else math.nan
             ),
         }
     return table

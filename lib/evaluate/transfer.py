@@ -1,7 +1,7 @@
-"""Beyond cosines: SentEval's transfer tasks, and three looks at why a model ranks pairs as it does.
+"""SentEval's seven transfer tasks: what a classifier on frozen embeddings gets right.
 
-`encode` is any function from a list of sentences to one row a sentence, as in `lib.evaluate`.
-Accuracies and overlaps are in percent.
+`encode` is any function from a list of sentences to one row a sentence, as in `lib.evaluate`;
+`lib.data.transfer_task` reads a task. Accuracies are in percent.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
 from lib import data
-from lib.data import Transfer
+from lib.data import TransferTask
 from lib.evaluate import Encode
 from lib.evaluate.sts import as_rows
 
@@ -29,12 +29,12 @@ Split = tuple[np.ndarray, np.ndarray]
 def _embeddings(encode: Encode, sentences: Sequence[str]) -> Any:
     """Rows of `sentences`, (n, d) float64, dense or CSR, each distinct sentence encoded once;
     checked."""
-    place = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
-    x = as_rows(encode(list(place)), len(place))
-    return x[[place[sentence] for sentence in sentences]]
+    row_of = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
+    x = as_rows(encode(list(row_of)), len(row_of))
+    return x[[row_of[sentence] for sentence in sentences]]
 
 
-def _features(encode: Encode, task: Transfer) -> Any:
+def _features(encode: Encode, task: TransferTask) -> Any:
     """One row a labelled line, all splits one below the other: u (n, d), or of pairs |u − v| beside
     u ∘ v (n, 2d)."""
     lines = [s for sentences, _ in task.splits.values() for s in sentences]
@@ -48,7 +48,7 @@ def _features(encode: Encode, task: Transfer) -> Any:
 
 
 def _splits(
-    task: Transfer, y: np.ndarray, folds: int, seed: int
+    task: TransferTask, y: np.ndarray, folds: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray, list[Split]]]:
     """(training rows, test rows, [(rows to fit on, rows to choose C on), …] inside the training
     rows), …"""
@@ -83,8 +83,8 @@ def _predictions(
     return [model.set_params(C=c).fit(x_fit, y[fit]).predict(x_ask) for c in grid]
 
 
-def transfer_task(
-    encode: Encode, task: Transfer, folds: int = 10, seed: int = 1111, workers: int = 1
+def score_task(
+    encode: Encode, task: TransferTask, folds: int = 10, seed: int = 1111, workers: int = 1
 ) -> dict:
     """Accuracy of a logistic regression on frozen embeddings: how much of a task's answer they hold
     linearly.
@@ -105,7 +105,8 @@ def transfer_task(
     Args:
         encode: gets each distinct sentence of the task once, in one call; its rows are taken as
             they are, neither normalised nor scaled, dense or sparse.
-        task: of `data.transfer`; with `second` the features of a pair are |u − v| beside u ∘ v.
+        task: of `data.transfer_task`; with `second` the features of a pair are |u − v| beside
+            u ∘ v.
         folds: outer folds and inner folds, at least 2; each class needs as many members.
         workers: threads over which folds are spread.
 
@@ -125,7 +126,7 @@ def transfer_task(
     Example:
         >>> counts = lambda sentences: [[s.count("!"), s.count("?")] for s in sentences]
         >>> lines = [f"{word}{mark}" for mark in "?!" for word in ("one", "two", "three", "four")]
-        >>> transfer_task(counts, Transfer("toy", {"all": (lines, [0] * 4 + [1] * 4)}), folds=2)
+        >>> score_task(counts, TransferTask("toy", {"all": (lines, [0] * 4 + [1] * 4)}), folds=2)
         {'accuracy': 100.0, 'dev': 100.0, 'C': [0.25, 0.25]}
 
     Source: Conneau & Kiela 2018 (SentEval), §3; Zhu et al. 2024 (SDA), §6.2 and Table 5.
@@ -139,18 +140,20 @@ def transfer_task(
         tried = list(pool.map(lambda rows: _predictions(x, y, rows[0], rows[1], grid), inner))
         scores = np.array(
             [
-                [(p == y[dev]).mean() for p in found]
-                for found, (_, dev) in zip(tried, inner, strict=True)
+                [(p == y[dev]).mean() for p in predictions]
+                for predictions, (_, dev) in zip(tried, inner, strict=True)
             ]
         )
         scores = scores.reshape(len(parts), -1, len(grid)).mean(1)  # (outer folds, grid)
-        chosen = [grid[i] for i in scores.argmax(1)]
+        best_c = [grid[i] for i in scores.argmax(1)]
         last = list(
-            pool.map(lambda part, c: _predictions(x, y, part[0], part[1], [c]), parts, chosen)
+            pool.map(lambda part, c: _predictions(x, y, part[0], part[1], [c]), parts, best_c)
         )
-    tests = [(found[0], y[test]) for found, (_, test, _) in zip(last, parts, strict=True)]
+    tests = [
+        (predictions[0], y[test]) for predictions, (_, test, _) in zip(last, parts, strict=True)
+    ]
     accuracy = float(100 * np.mean([(predicted == true).mean() for predicted, true in tests]))
-    result = {"accuracy": accuracy, "dev": float(100 * scores.max(1).mean()), "C": chosen}
+    result = {"accuracy": accuracy, "dev": float(100 * scores.max(1).mean()), "C": best_c}
     return result | (
         {"f1": float(100 * np.mean([f1_score(y, p) for p, y in tests]))} if task.second else {}
     )
@@ -167,7 +170,7 @@ def transfer7(
 
     Args:
         tasks: some of the seven; `avg` is then their mean.
-        options: `folds`, `seed`, `workers` of `transfer_task`.
+        options: `folds`, `seed`, `workers` of `score_task`.
 
     Raises:
         FileNotFoundError: the data is not there; the message names the command that brings it.
@@ -180,10 +183,10 @@ def transfer7(
 
     Source: the columns of Table 5 of Zhu et al. 2024 (SDA).
     """
-    read = [data.transfer(name, data_dir) for name in tasks]
-    if not read:
+    loaded = [data.transfer_task(name, data_dir) for name in tasks]
+    if not loaded:
         raise ValueError(f"no task: name at least one of {', '.join(data.TRANSFER_TASKS)}")
-    found = {task.name: transfer_task(encode, task, **options) for task in read}
-    accuracy = {name: result["accuracy"] for name, result in found.items()}
-    f1 = {f"{name} f1": result["f1"] for name, result in found.items() if "f1" in result}
+    results = {task.name: score_task(encode, task, **options) for task in loaded}
+    accuracy = {name: result["accuracy"] for name, result in results.items()}
+    f1 = {f"{name} f1": result["f1"] for name, result in results.items() if "f1" in result}
     return {**accuracy, "avg": float(np.mean(list(accuracy.values()))), **f1}

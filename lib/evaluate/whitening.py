@@ -38,8 +38,8 @@ def whitened_encode(
 
     known = None if sentences is None else fit(np.asarray(encode(list(sentences)), float))
 
-    def whitened(given: list[str]) -> np.ndarray:
-        x = np.asarray(encode(given), float)
+    def whitened(texts: list[str]) -> np.ndarray:
+        x = np.asarray(encode(texts), float)
         mean, matrix = known or fit(x)
         return (x - mean) @ matrix
 
