@@ -140,7 +140,7 @@ def main() -> None:
     shipped += [
         p
         for p in sorted(paths.MINI_SPACY.rglob("*"))
-        if p.is_file() and p.suffix not in (".py", ".md", ".cfg")
+        if p.is_file() and p.suffix not in (".md", ".cfg")
     ]
     digests = [
         f"| {p.relative_to(paths.DATA)} | {p.stat().st_size:,} | `{files.sha256(p)}` |"
