@@ -27,6 +27,7 @@ from spacy.util import compile_prefix_regex, compile_suffix_regex, load_config
 from spacy.vocab import Vocab
 
 from lib import files, paths
+from tools.markers import fill
 
 TREEBANK = Path("treebank") / "ud_ewt"
 PARTS = {
@@ -469,21 +470,6 @@ def table(scores: dict[str, Any]) -> str:
                 figures[-1:] = ["–", "–"]
             lines.append(f"| {part} | {title} | {' | '.join(figures)} |")
     return "\n".join(lines)
-
-
-def fill(path: Path, marker: str, content: str) -> None:
-    """Replace what stands between `<!-- marker: begin -->` and `<!-- marker: end -->` in a text
-    file.
-
-    Raises:
-        ValueError: the markers are not there.
-    """
-    begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
-    text = path.read_text(encoding="utf-8")
-    if begin not in text or end not in text:
-        raise ValueError(f"{path} has no lines {begin} and {end}")
-    before, rest = text.split(begin, 1)
-    files.write_text(path, f"{before}{begin}\n{content}\n{end}{rest.split(end, 1)[1]}")
 
 
 def find_treebank(data_dir: str | None = None) -> Path:

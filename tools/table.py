@@ -3,7 +3,6 @@ from `results/`."""
 
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,8 @@ from matplotlib.figure import Figure
 
 from lib import files, grids, paths, plots
 from lib.evaluate.statistics import mean_sd
-from lib.files import write_bytes, write_text
+from lib.files import write_bytes
+from tools.markers import fill
 
 TRAINED = {
     "mini_simcse": "+ SimCSE, trained through cls and a head",
@@ -80,21 +80,6 @@ def task_figure(table: pd.DataFrame) -> Figure:
         if len(rows):
             methods[f"{name}, best checkpoint, {len(rows)} seeds"] = scores(rows, "best")
     return tasks(names, methods, "Spearman × 100")
-
-
-def fill(path: Path, marker: str, content: str) -> None:
-    """Replace what stands between `<!-- marker: begin -->` and `<!-- marker: end -->` in a text
-    file.
-
-    Raises:
-        ValueError: the markers are not there.
-    """
-    begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
-    text = path.read_text(encoding="utf-8")
-    if begin not in text or end not in text:
-        raise ValueError(f"{path} has no lines {begin} and {end}")
-    before, rest = text.split(begin, 1)
-    write_text(path, f"{before}{begin}\n{content}\n{end}{rest.split(end, 1)[1]}")
 
 
 def tasks(

@@ -19,7 +19,8 @@ import numpy as np
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import CountVectorizer
 
-from lib import files, paths
+from lib import paths
+from tools.markers import fill
 from tools.mini_data import build
 
 Scorer = Callable[[list[str], list[str]], np.ndarray]
@@ -114,30 +115,15 @@ def counts() -> str:
             f"{len(build.pairs(split)):,} pairs, {len(scenes):,} scenes of {len(frames):,} frames"
         )
         rows[f"`sts_{split}.tsv`"] = found
-    return (
-        "\n".join(
-            [
-                "| what | count |",
-                "|---|---|",
-                *(f"| {name} | {count} |" for name, count in rows.items()),
-            ]
-        )
-        + "\n"
-    )
-
-
-def between(text: str, name: str, content: str) -> str:
-    """`text` with `content` between the markers `<!-- name: begin -->` and `<!-- name: end -->`."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, rest = text.split(begin)
-    return f"{before}{begin}\n{content}{end}{rest.split(end)[1]}"
+    lines = [f"| {name} | {count} |" for name, count in rows.items()]
+    return "\n".join(["| what | count |", "|---|---|", *lines])
 
 
 def main() -> None:
     readme = paths.MINI / "README.md"
     found = table()
-    text = between(readme.read_text(encoding="utf-8"), "validity", found)
-    files.write_text(readme, between(text, "counts", counts()))
+    fill(readme, "validity", found.removesuffix("\n"))
+    fill(readme, "counts", counts())
     print(found)
 
 
