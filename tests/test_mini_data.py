@@ -1,40 +1,15 @@
 """The mini data set: rebuilt byte for byte, well formed, and valid as a test of sentence
 embeddings."""
 
-import importlib.util
 import re
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-MINI = Path(__file__).resolve().parents[1] / "data" / "mini"
+from lib.paths import MINI
+from tools.mini_data import build, validate
+
 FILES = ("corpus.txt", "paraphrase.txt", "sts_dev.tsv", "sts_test.tsv", "thesaurus.tsv")
-
-
-def load(name):
-    """A module of data/mini under its own name, which its siblings import it by."""
-    if name not in sys.modules:
-        sys.path.insert(0, str(MINI))
-        try:
-            spec = importlib.util.spec_from_file_location(name, MINI / f"{name}.py")
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[name] = module
-            spec.loader.exec_module(module)
-        finally:
-            sys.path.remove(str(MINI))
-    return sys.modules[name]
-
-
-@pytest.fixture(scope="module")
-def build():
-    return load("build")
-
-
-@pytest.fixture(scope="module")
-def validate():
-    return load("validate")
 
 
 def lines(name):
@@ -52,7 +27,7 @@ def every_sentence():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
-def test_rebuild_gives_the_shipped_bytes(build, tmp_path_factory, name):
+def test_rebuild_gives_the_shipped_bytes(tmp_path_factory, name):
     out = tmp_path_factory.getbasetemp() / "mini"
     if not out.exists():
         build.build(out)
@@ -66,13 +41,13 @@ def test_corpus_is_large_distinct_and_rich():
     assert all(3 <= len(s.split()) <= 25 for s in corpus)
 
 
-def test_handwritten_sentences_are_in_the_corpus(build):
+def test_handwritten_sentences_are_in_the_corpus():
     rows = build.handwritten()
     assert len(rows) >= 400
     assert {sentence for sentence, _ in rows} <= set(lines("corpus.txt"))
 
 
-def test_paraphrases_are_aligned_and_differ(build):
+def test_paraphrases_are_aligned_and_differ():
     corpus, other = lines("corpus.txt"), lines("paraphrase.txt")
     assert len(corpus) == len(other)
     assert not [a for a, b in zip(corpus, other, strict=True) if a.lower() == b.lower()]
@@ -81,14 +56,14 @@ def test_paraphrases_are_aligned_and_differ(build):
 
 
 @pytest.mark.slow
-def test_every_pattern_is_used(build):
+def test_every_pattern_is_used():
     counts = build.pattern_counts()
     assert len(build.PATTERNS) >= 60
     assert not [name for name in build.PATTERNS if not counts[name]]
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_pairs_are_well_formed(build, split):
+def test_pairs_are_well_formed(split):
     assert lines(f"sts_{split}.tsv")[0] == "score\tkind\tsentence1\tsentence2"
     rows = pairs(split)
     assert len(rows) >= 1_500
@@ -111,7 +86,7 @@ def test_scores_follow_the_rule(split):
     assert all(ranges[row[1]][0] <= float(row[0]) <= ranges[row[1]][1] for row in pairs(split))
 
 
-def test_dev_and_test_share_no_scene_and_no_sentence(build):
+def test_dev_and_test_share_no_scene_and_no_sentence():
     assert build.pair_scenes("dev") and build.pair_scenes("test")
     assert not build.pair_scenes("dev") & build.pair_scenes("test")
     assert not build.pair_frames("dev") & build.pair_frames("test")
@@ -147,19 +122,19 @@ def test_articles_fit_the_next_sound():
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_word_counts_are_not_enough(validate, split):
+def test_word_counts_are_not_enough(split):
     gold, _, first, second = validate.read_pairs(MINI / f"sts_{split}.tsv")
     assert validate.spearman(gold, validate.bag_of_words(first, second)) <= 65
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_a_good_encoder_does_well(validate, split):
+def test_a_good_encoder_does_well(split):
     gold, _, first, second = validate.read_pairs(MINI / f"sts_{split}.tsv")
     assert validate.spearman(gold, validate.minilm(first, second)) >= 80
 
 
-def test_readme_names_the_counts(build):
+def test_readme_names_the_counts():
     readme = (MINI / "README.md").read_text(encoding="utf-8")
     assert f"{len(lines('corpus.txt')):,} sentences" in readme
     assert f"{len(build.PATTERNS)} patterns" in readme

@@ -1,12 +1,9 @@
 """The shipped spaCy pipeline: what it holds, what it sets, that its figures are its own; the
 treebank's conversion."""
 
-import importlib.util
 import json
 import os
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,9 +12,9 @@ from spacy.language import Language
 from spacy.vocab import Vocab
 
 from lib.augment.sda import english
-from lib.paths import DATA
+from lib.paths import MINI_SPACY as FOLDER
+from tools import mini_spacy
 
-FOLDER = DATA / "mini-spacy"
 FLOOR = {"uas": 85.0, "las": 80.7, "tag": 92.8, "lemma": 93.1}
 OTHER_TEXT = {
     "train": 0,
@@ -61,27 +58,18 @@ def nlp() -> Language:
 
 
 @pytest.fixture(scope="module")
-def build() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("mini_spacy_build", FOLDER / "build.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def treebank(build: ModuleType) -> Path:
+def treebank() -> Path:
     try:
-        return build.find_treebank(os.environ["CSE_DATA"])
+        return mini_spacy.find_treebank(os.environ["CSE_DATA"])
     except FileNotFoundError as error:
         pytest.skip(str(error))
 
 
 @pytest.fixture
-def sentences(build: ModuleType, tmp_path: Path) -> list:
+def sentences(tmp_path: Path) -> list:
     path = tmp_path / "a.conllu"
     path.write_text(CONLLU, encoding="utf-8")
-    return list(build.read_conllu(path))
+    return list(mini_spacy.read_conllu(path))
 
 
 # --- the pipeline
@@ -100,9 +88,7 @@ def test_folder_is_small_and_complete(nlp: Language) -> None:
         "parser",
         "trainable_lemmatizer",
     ]
-    assert all(
-        (FOLDER / name).is_file() for name in ("build.py", "train.cfg", "README.md", "scores.json")
-    )
+    assert all((FOLDER / name).is_file() for name in ("train.cfg", "README.md", "scores.json"))
     assert not [path.name for path in files if path.name.startswith(".")]
     assert nlp.meta["license"] == "CC BY-SA 4.0"
 
@@ -188,9 +174,9 @@ def test_sentences_are_found(nlp: Language) -> None:
     ]
 
 
-def test_readme_shows_the_scores(build: ModuleType) -> None:
+def test_readme_shows_the_scores() -> None:
     scores = json.loads((FOLDER / "scores.json").read_text(encoding="utf-8"))
-    assert f"<!-- scores: begin -->\n{build.table(scores)}\n<!-- scores: end -->" in (
+    assert f"<!-- scores: begin -->\n{mini_spacy.table(scores)}\n<!-- scores: end -->" in (
         FOLDER / "README.md"
     ).read_text(encoding="utf-8")
     assert all(scores["dev"]["own"][name] >= figure for name, figure in FLOOR.items())
@@ -200,9 +186,9 @@ def test_readme_shows_the_scores(build: ModuleType) -> None:
 # ----------------------------------------------------------------------------------------
 
 
-def test_conversion_keeps_text_words_and_annotation(build: ModuleType, sentences: list) -> None:
+def test_conversion_keeps_text_words_and_annotation(sentences: list) -> None:
     vocab = Vocab()
-    docs = [build.to_doc(sentence, vocab) for sentence in sentences]
+    docs = [mini_spacy.to_doc(sentence, vocab) for sentence in sentences]
     assert (
         [doc.text for doc in docs]
         == [s.text for s in sentences]
@@ -218,45 +204,41 @@ def test_conversion_keeps_text_words_and_annotation(build: ModuleType, sentences
     assert [s.opens_document for s in sentences] == [True, False, True]
 
 
-def test_conversion_refuses_what_does_not_add_up(build: ModuleType) -> None:
+def test_conversion_refuses_what_does_not_add_up() -> None:
     with pytest.raises(ValueError, match="do not add up"):
-        build.parse_sentence(CONLLU.replace("don't\t", "dont\t").split("\n\n")[0])
+        mini_spacy.parse_sentence(CONLLU.replace("don't\t", "dont\t").split("\n\n")[0])
     with pytest.raises(ValueError, match="2 columns"):
-        build.parse_sentence("1\tone")
+        mini_spacy.parse_sentence("1\tone")
 
 
-def test_joined_sentences_stay_sentences(build: ModuleType, sentences: list) -> None:
-    doc = build.join(sentences[:2], Vocab())
+def test_joined_sentences_stay_sentences(sentences: list) -> None:
+    doc = mini_spacy.join(sentences[:2], Vocab())
     assert doc.text == "We don't know (yet). Can't!"
     assert [span.text for span in doc.sents] == ["We don't know (yet).", "Can't!"]
-    assert [[s.text for s in group] for group in build.whole_texts(sentences)] == [
+    assert [[s.text for s in group] for group in mini_spacy.whole_texts(sentences)] == [
         ["We don't know (yet).", "Can't!"],
         ["Go home"],
     ]
 
 
-def test_running_text_keeps_every_sentence_and_the_bounds_of_texts(
-    build: ModuleType, sentences: list
-) -> None:
+def test_running_text_keeps_every_sentence_and_the_bounds_of_texts(sentences: list) -> None:
     many = sentences * 100
-    groups = build.running_text(many, share=0.5, seed=1)
+    groups = mini_spacy.running_text(many, share=0.5, seed=1)
     assert [s for group in groups for s in group] == many
     assert {len(group) for group in groups} == {1, 2}
     assert not any(s.opens_document for group in groups for s in group[1:])
 
 
 @pytest.mark.parametrize("space", ["  ", "   ", "\n", " \n", "\t"])
-def test_inserted_space_is_tokenised_alike(
-    build: ModuleType, sentences: list, nlp: Language, space: str
-) -> None:
+def test_inserted_space_is_tokenised_alike(sentences: list, nlp: Language, space: str) -> None:
     for position in (0, 1, 3, 4):
-        wide = build.insert_space(sentences[0], position, space)
-        doc = build.to_doc(wide, nlp.vocab)
+        wide = mini_spacy.insert_space(sentences[0], position, space)
+        doc = mini_spacy.to_doc(wide, nlp.vocab)
         assert [(t.text, t.whitespace_) for t in doc] == [
             (t.text, t.whitespace_) for t in nlp.make_doc(doc.text)
         ]
         words = [token for token in doc if token.tag_ != "_SP"]
-        plain = build.to_doc(sentences[0], nlp.vocab)
+        plain = mini_spacy.to_doc(sentences[0], nlp.vocab)
         assert [(t.text, t.head.text, t.dep_) for t in words] == [
             (t.text, t.head.text, t.dep_) for t in plain
         ]
@@ -264,13 +246,11 @@ def test_inserted_space_is_tokenised_alike(
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("part", ["train", "dev", "test"])
-def test_converted_texts_are_those_of_the_treebank(
-    build: ModuleType, treebank: Path, part: str
-) -> None:
+def test_converted_texts_are_those_of_the_treebank(treebank: Path, part: str) -> None:
     vocab = Vocab()
     texts = [
-        (s.text, build.to_doc(s, vocab).text)
-        for s in build.read_conllu(treebank / build.PARTS[part])
+        (s.text, mini_spacy.to_doc(s, vocab).text)
+        for s in mini_spacy.read_conllu(treebank / mini_spacy.PARTS[part])
     ]
     other = [pair for pair in texts if pair[0] != pair[1]]
     assert len(other) == OTHER_TEXT[part], f"{len(other)} of {len(texts)} texts differ: {other}"
@@ -278,10 +258,10 @@ def test_converted_texts_are_those_of_the_treebank(
 
 
 @pytest.mark.real_data
-def test_no_sentence_of_the_treebank_ships(build: ModuleType, treebank: Path) -> None:
+def test_no_sentence_of_the_treebank_ships(treebank: Path) -> None:
     content = b"\0".join(path.read_bytes() for path in FOLDER.rglob("*") if path.is_file())
     strings = set(json.loads((FOLDER / "vocab" / "strings.json").read_text(encoding="utf-8")))
-    for i, sentence in enumerate(build.read_conllu(treebank / build.PARTS["train"])):
+    for i, sentence in enumerate(mini_spacy.read_conllu(treebank / mini_spacy.PARTS["train"])):
         if i == 200:
             break
         if len(sentence.words) > 2:
@@ -290,18 +270,18 @@ def test_no_sentence_of_the_treebank_ships(build: ModuleType, treebank: Path) ->
 
 
 @pytest.mark.real_data
-def test_verbs_are_those_of_the_training_part(build: ModuleType, treebank: Path) -> None:
-    found = build.infinitives(build.read_conllu(treebank / build.PARTS["train"]))
+def test_verbs_are_those_of_the_training_part(treebank: Path) -> None:
+    found = mini_spacy.infinitives(mini_spacy.read_conllu(treebank / mini_spacy.PARTS["train"]))
     assert (FOLDER / "verbs.txt").read_text(encoding="utf-8").split() == found
 
 
 @pytest.mark.real_data
-def test_infinitives_of_regular_and_irregular_forms(build: ModuleType, treebank: Path) -> None:
+def test_infinitives_of_regular_and_irregular_forms(treebank: Path) -> None:
     """Without the parser's lemma, a form once; what is missed are slips of the pen, "found", "felt"
     and "saw"."""
     forms = {
         (word.lower(), tag, lemma)
-        for s in build.read_conllu(treebank / build.PARTS["dev"])
+        for s in mini_spacy.read_conllu(treebank / mini_spacy.PARTS["dev"])
         for word, tag, pos, lemma in zip(s.words, s.tags, s.pos, s.lemmas, strict=True)
         if pos == "VERB" and tag in ("VBZ", "VBD", "VBN") and word.isalpha()
     }
@@ -310,13 +290,12 @@ def test_infinitives_of_regular_and_irregular_forms(build: ModuleType, treebank:
 
 
 @pytest.mark.real_data
-def test_scores_are_those_of_the_shipped_pipeline(
-    build: ModuleType, treebank: Path, nlp: Language
-) -> None:
+def test_scores_are_those_of_the_shipped_pipeline(treebank: Path, nlp: Language) -> None:
     expected = json.loads((FOLDER / "scores.json").read_text(encoding="utf-8"))["dev"]["own"]
     references = [
-        build.to_doc(s, nlp.vocab) for s in build.read_conllu(treebank / build.PARTS["dev"])
+        mini_spacy.to_doc(s, nlp.vocab)
+        for s in mini_spacy.read_conllu(treebank / mini_spacy.PARTS["dev"])
     ]
-    found = build.score(nlp, [nlp.make_doc(doc.text) for doc in references], references)
+    found = mini_spacy.score(nlp, [nlp.make_doc(doc.text) for doc in references], references)
     assert found == pytest.approx(expected, abs=0.1)
     assert all(found[name] >= figure for name, figure in FLOOR.items())

@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from lib import files, paths, runs
 from lib.files import write_json, write_text
 from lib.runs import Run, collect, environment, parameters, peak_rss_gib, run_id
-from tools import table
+from tools import markers, table
 
 IMPORTS = "import numpy as np\n%matplotlib inline"
 CELL = (
@@ -359,11 +359,11 @@ def test_two_outputs_folders_share_the_lock_of_one_table(tmp_path: Path, monkeyp
 def test_fill_replaces_between_the_markers_only(tmp_path: Path) -> None:
     text = tmp_path / "README.md"
     text.write_text("before\n<!-- x: begin -->\nold\n<!-- x: end -->\nafter\n")
-    table.fill(text, "x", "new")
-    table.fill(text, "x", "newer")
+    markers.fill(text, "x", "new")
+    markers.fill(text, "x", "newer")
     assert text.read_text() == "before\n<!-- x: begin -->\nnewer\n<!-- x: end -->\nafter\n"
     with pytest.raises(ValueError, match="has no lines"):
-        table.fill(text, "y", "new")
+        markers.fill(text, "y", "new")
 
 
 def test_committed_tables_are_those_of_the_results() -> None:

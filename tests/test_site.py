@@ -1,11 +1,13 @@
 """The course as a web site: links, images, search, pages (`make test-slow`); on a phone
 (`make test-browser`)."""
 
+import html
+import re
 from pathlib import Path
 
 import pytest
 
-from lib import paths
+from lib import pages, paths
 from tools import site
 
 
@@ -16,17 +18,44 @@ def built(tmp_path_factory):
 
 @pytest.mark.slow
 def test_there_is_a_page_for_every_notebook_the_results_and_the_glossary(built) -> None:
-    names = {path.stem for path in paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")}
-    assert names | {"index", "results", "glossary", "assignments", "readme", "search"} <= {
-        p.stem for p in built.glob("*.html")
-    }
-    front = (built / "index.html").read_text(encoding="utf-8")
-    assert all(f'href="{name}.html"' in front for name in names)
+    names = {f"notebooks/{path.stem}" for path in paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")}
+    others = {"index", "search", "README", "CONTRIBUTING", "assignments/README", "data/README"}
+    others |= {f"book/{name}" for name in ("index", "results", "glossary", "walk")}
+    found = {p.relative_to(built).with_suffix("").as_posix() for p in built.rglob("*.html")}
+    assert len(names) == 7 and names | others <= found
+    assert 'url=book/index.html"' in (built / "index.html").read_text(encoding="utf-8")
+    front = (built / "book" / "index.html").read_text(encoding="utf-8")
+    assert all(f'href="../{name}.html"' in front for name in names)
+    titles = [pages.summary(path) for path in paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")]
+    text = html.unescape(re.sub(r"<[^>]+>", "", front))
+    text = text.translate(str.maketrans("‘’“”", "''\"\""))  # Sphinx sets them
+    assert all(title in text and question in text for title, question in titles)
+
+
+@pytest.mark.slow
+def test_links_lead_to_pages_and_files_as_they_do_in_the_checkout(built) -> None:
+    """`build` itself finds the broken ones."""
+    walk = (built / "book" / "walk.html").read_text(encoding="utf-8")
+    assert 'href="../CONTRIBUTING.html"' in walk
+    [losses] = re.findall(r'href="\.\./(_downloads/\w+/losses\.py)"', walk)
+    assert (built / losses).read_bytes() == (paths.ROOT / "lib" / "losses.py").read_bytes()
+    first = (built / "notebooks" / "01_infonce.html").read_text(encoding="utf-8")
+    assert 'href="02_simcse.html"' in first and 'href="../README.html"' in first
+    data = (built / "data" / "README.html").read_text(encoding="utf-8")
+    assert 'href="mini-spacy/README.html"' in data and 'href="papers/README.html"' in data
+
+
+@pytest.mark.slow
+def test_solutions_of_the_assignments_are_no_part_of_the_site(built) -> None:
+    page = (built / "assignments" / "README.html").read_text(encoding="utf-8")
+    assert "07_backbone" in page and not re.search(r'href="[^"]*07_backbone', page)
+    assert not list(built.glob("assignments/source")) and not list(built.rglob("07_backbone*"))
 
 
 @pytest.mark.slow
 def test_equations_and_figures_of_the_notebooks_are_drawn_without_a_network(built) -> None:
-    page = (built / "01_infonce.html").read_text(encoding="utf-8")
+    page = (built / "notebooks" / "01_infonce.html").read_text(encoding="utf-8")
+    assert "attachment:" not in page and 'src="data:image/png;base64,' in page
     assert page.count("<math") > 10 and "<img" in page and "cdn." not in page
     assert "$$" not in page and "mathjax.js" not in page.lower() and "tex-mml" not in page.lower()
 
@@ -39,16 +68,16 @@ def test_the_search_finds_words_of_the_notebooks(built) -> None:
 
 @pytest.mark.slow
 def test_the_results_have_the_papers_figures(built) -> None:
-    text = (built / "results.html").read_text(encoding="utf-8")
+    text = (built / "book" / "results.html").read_text(encoding="utf-8")
     assert "una_table_1" in text and "76.14 |" in text
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path) -> None:
-    (tmp_path / "source").mkdir()
-    (tmp_path / "source" / "mine.txt").write_text("mine")
+    (tmp_path / "html").mkdir()
+    (tmp_path / "html" / "mine.txt").write_text("mine")
     with pytest.raises(ValueError, match="something else"):
         site.build(tmp_path)
-    assert (tmp_path / "source" / "mine.txt").is_file()
+    assert (tmp_path / "html" / "mine.txt").is_file()
 
 
 def test_a_site_that_was_being_built_is_no_strangers(tmp_path, monkeypatch) -> None:
@@ -59,12 +88,11 @@ def test_a_site_that_was_being_built_is_no_strangers(tmp_path, monkeypatch) -> N
         (Path(command[-1]) / "half.html").write_text("half")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(site, "fill", lambda folder, results: (folder / "conf.py").touch())
     monkeypatch.setattr(site.subprocess, "run", stopped)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             site.build(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_broken_links_are_found(tmp_path) -> None:
@@ -84,8 +112,9 @@ def test_broken_links_are_found(tmp_path) -> None:
 @pytest.mark.parametrize(("name", "width", "height"), [("phone", 390, 844), ("desktop", 1400, 900)])
 def test_pages_fit_the_screen(built, browser, screenshots, name, width, height) -> None:
     page = browser.new_page(viewport={"width": width, "height": height})
-    for stem in ("index", "01_infonce", "results"):
-        page.goto((built / f"{stem}.html").as_uri())
+    for path in ("book/index", "notebooks/01_infonce", "book/results"):
+        stem = Path(path).name
+        page.goto((built / f"{path}.html").as_uri())
         page.screenshot(path=screenshots / f"book_{stem}_{name}.png")
         wide = page.evaluate(
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"

@@ -27,10 +27,10 @@ import torch
 
 from lib import paths
 from lib.files import is_foreign, write_text
+from tools.markers import fill
 
 FOLDER = paths.ROOT / "assignments"
 _ANSWER = re.compile(r"^# %% (right|wrong): (.+?) \| (\w+)\s*$", re.MULTILINE)
-_TABLE = re.compile(r"(<!-- caught: begin -->\n).*?(<!-- caught: end -->)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -293,10 +293,8 @@ def main(arguments: list[str] | None = None) -> None:
                 )
             )
         elif options.verb == "table":
-            page, written = FOLDER / "README.md", table({name: caught(name) for name in names()})
-            write_text(
-                page, _TABLE.sub(lambda m: m[1] + written + m[2], page.read_text(encoding="utf-8"))
-            )
+            written = table({name: caught(name) for name in names()})
+            fill(FOLDER / "README.md", "caught", written.removesuffix("\n"))
         else:
             grades = hold_course(options.out, options.names)
             print(grades.pivot(index="assignment", columns="student", values="score").to_string())

@@ -6,9 +6,7 @@ Command line: `python -m tools.site` (`make book`) writes `outputs/book/html/ind
 """
 
 import argparse
-import base64
 import re
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -19,39 +17,32 @@ import nbformat
 import pandas as pd
 
 from lib import pages, papers, paths
-from lib.files import is_foreign, remove, write_bytes, write_text, written
+from lib.files import is_foreign, remove, written
 
-SOURCE = paths.ROOT / "book"
-PAGES = {
-    "walk": SOURCE / "walk.md",
-    "readme": paths.ROOT / "README.md",
-    "assignments": paths.ROOT / "assignments" / "README.md",
-    "data": paths.DATA / "README.md",
-    "papers": paths.PAPERS / "README.md",
-    "contributing": paths.ROOT / "CONTRIBUTING.md",
-    "licences": paths.ROOT / "LICENSES.md",
-    "timings": paths.BENCHMARKS / "README.md",
-}
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"[^>]*>")
-_LINK = re.compile(r"(!?\[[^\]\n]*\]\()([^)\s]+)(\))")
 
 
-def results_page(results: pd.DataFrame) -> str:
-    """Every table of the papers beside our runs, at each profile that has any, as Markdown."""
-    cell = (
-        "A cell is *the paper's | ours, mean ± sd over seeds (n)*, Spearman × 100; – where there is"
-        " none yet."
-    )
-    parts = ["# Results", cell]
-    covered = papers.coverage(results)
-    parts += ["## Coverage", _html(covered, index=False)]
+def cards() -> str:
+    """The notebooks with the question of each, as a Markdown list for a page in `book/`."""
+    lines = []
+    for path in sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
+        title, question = pages.summary(path)
+        lines.append(f"* [{title}](../notebooks/{path.name})\\\n  {question}")
+    return "\n".join(lines)
+
+
+def results() -> str:
+    """Every table of the papers beside our committed runs, at each profile that has any, as
+    Markdown."""
+    committed = papers.finished(paths.RESULTS)  # a folder that holds no runs of one's own
+    parts = ["## Coverage", _html(papers.coverage(committed), index=False)]
     for name, grid in papers.papers_grids().items():
         parts += [f"## {name}", grid.source + "."]
         for profile in papers.PROFILES:
-            table = papers.side_by_side(papers.sized(grid, profile), results)
+            table = papers.side_by_side(papers.sized(grid, profile), committed)
             if profile == "full" or table["n"].any():
                 parts += [f"Profile `{profile}`:", _html(papers.page(table))]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
 def _html(table: pd.DataFrame, index: bool = True) -> str:
@@ -60,71 +51,25 @@ def _html(table: pd.DataFrame, index: bool = True) -> str:
     )
 
 
-def fill(folder: Path, results: pd.DataFrame) -> None:
-    """Write Sphinx's source: the committed notebooks, the results and the project's own pages,
-    their links turned."""
-    shutil.copy(SOURCE / "conf.py", folder)
-    shutil.copy(SOURCE / "glossary.md", folder)
-    shutil.copytree(SOURCE / "_static", folder / "_static")
-    notebooks = sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
-    page_of = {path.resolve(): f"{path.name}" for path in notebooks} | {
-        path.resolve(): f"{name}.md" for name, path in PAGES.items()
-    }
-    cards = []
-    for path in notebooks:
-        node = nbformat.read(path, as_version=4)
-        for cell in node.cells:
-            if cell.cell_type == "markdown":
-                cell.source = _attached(
-                    _turned(cell.source, path.parent, folder, page_of), cell, folder
-                )
-        write_text(folder / path.name, nbformat.writes(node))
-        title, question = pages.summary(path)
-        cards.append(f"* [{title}]({path.name})\\\n  {question}")
-    for name, path in PAGES.items():
-        write_text(
-            folder / f"{name}.md",
-            _turned(path.read_text(encoding="utf-8"), path.parent, folder, page_of),
-        )
-    front = (SOURCE / "index.md").read_text(encoding="utf-8").replace("{{cards}}", "\n".join(cards))
-    write_text(
-        folder / "index.md",
-        front.replace("{{notebooks}}", "\n".join(path.stem for path in notebooks)),
-    )
-    write_text(folder / "results.md", results_page(results))
+def read_notebook(text: str) -> nbformat.NotebookNode:
+    """A notebook for Sphinx: pictures attached to a cell stand in the cell, as MyST-NB knows no
+    attachments."""
+    node = nbformat.reads(text, as_version=4)
+    for cell in node.cells:
+        for name, content in cell.get("attachments", {}).items():
+            kind, picture = next(iter(content.items()))
+            cell.source = cell.source.replace(f"attachment:{name}", f"data:{kind};base64,{picture}")
+    return node
 
 
-def _turned(text: str, base: Path, folder: Path, page_of: dict[Path, str]) -> str:
-    """Links to pages of the site lead there, to data and pictures to copies; of the others the
-    words are left."""
+def anchor(heading: str) -> str:
+    """A heading's anchor as JupyterLab makes it.
 
-    def turn(match: re.Match) -> str:
-        target, _, anchor = match[2].partition("#")
-        if not target:
-            return f"{match[1]}#{anchor.lower()}{match[3]}"
-        if urlparse(target).scheme:
-            return match[0]
-        path = (base / target).resolve()
-        if path in page_of:
-            return f"{match[1]}{page_of[path]}{'#' + anchor if anchor else ''}{match[3]}"
-        if not path.is_file() or path.suffix in (".md", ".ipynb"):
-            return match[1][:-1].lstrip("!").strip("[]")
-        copy = folder / "files" / path.relative_to(paths.ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, copy)
-        return f"{match[1]}files/{path.relative_to(paths.ROOT).as_posix()}{match[3]}"
-
-    return _LINK.sub(turn, text)
-
-
-def _attached(text: str, cell: nbformat.NotebookNode, folder: Path) -> str:
-    """Pictures inside a notebook's cell become files."""
-    for name, content in cell.get("attachments", {}).items():
-        picture = next(iter(content.values()))
-        file = f"files/{cell.id}-{name}"
-        write_bytes(folder / file, base64.b64decode(picture))
-        text = text.replace(f"attachment:{name}", file)
-    return text
+    Example:
+        >>> anchor("The run")
+        'The-run'
+    """
+    return heading.replace(" ", "-")
 
 
 class _Links(HTMLParser):
@@ -162,59 +107,45 @@ def broken(folder: Path) -> list[str]:
         parsers[page.resolve()] = parser = _Links()
         parser.feed(text)
         loaded = (tag for tag in _LOADED.findall(text) if 'rel="canonical"' not in tag)
-        elsewhere |= {f"{page.name}: {tag}" for tag in loaded}
+        elsewhere |= {f"{page.relative_to(folder).as_posix()}: {tag}" for tag in loaded}
     for page, parser in parsers.items():
+        name = page.relative_to(folder.resolve()).as_posix()
         for target in parser.targets:
             parts = urlparse(target)
             if parts.scheme or parts.netloc:
                 continue
             path = (page.parent / unquote(parts.path)).resolve() if parts.path else page
             if not path.exists():
-                missing.append(f"{page.name}: {target} is not there")
+                missing.append(f"{name}: {target} is not there")
             elif (
                 parts.fragment
                 and path in parsers
                 and unquote(parts.fragment) not in parsers[path].anchors
             ):
-                missing.append(f"{page.name}: {target} has no such anchor")
+                missing.append(f"{name}: {target} has no such anchor")
     return sorted(set(missing)) + sorted(elsewhere)
 
 
 def build(folder: Path) -> Path:
-    """Build the site in `folder`: `source/` and `html/`.
+    """Build the site in `html/` of `folder`.
 
     Returns:
         `html/index.html`.
 
     Raises:
-        ValueError: `source/` or `html/` is there and not of this making.
+        ValueError: `html/` is there and not of this making.
         RuntimeError: Sphinx warns or fails, or a link is broken; the message lists them.
     """
-    source, html = folder / "source", folder / "html"
-    for path, mark in ((source, "conf.py"), (html, "searchindex.js")):
-        if is_foreign(path, mark):
-            raise ValueError(
-                f"{path} holds something else than the site: name another folder with --out"
-            )
-        remove(path)
-    with written(source) as temporary:
-        temporary.mkdir()
-        fill(temporary, papers.finished(folder / "no-outputs"))
-    with written(html) as temporary:
-        command = [
-            sys.executable,
-            "-m",
-            "sphinx",
-            "-q",
-            "-W",
-            "--keep-going",
-            "-b",
-            "html",
-            str(source),
-        ]
-        done = subprocess.run(
-            [*command, str(temporary)], capture_output=True, text=True, check=False
+    html = folder.resolve() / "html"
+    if is_foreign(html, "searchindex.js"):
+        raise ValueError(
+            f"{html} holds something else than the site: name another folder with --out"
         )
+    remove(html)
+    sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+    with written(html) as temporary:
+        command = [*sphinx, "-c", "book", ".", str(temporary)]
+        done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"sphinx: {done.stderr[-4000:]}")
         if missing := broken(temporary):
@@ -228,9 +159,9 @@ def main(arguments: list[str] | None = None) -> None:
         prog="python -m tools.site", description="The course as a web site."
     )
     parser.add_argument("--out", type=Path, default=paths.outputs() / "book")
-    options = parser.parse_args(arguments)
+    chosen = parser.parse_args(arguments)
     try:
-        print(build(options.out))
+        print(build(chosen.out))
     except (RuntimeError, ValueError) as error:
         sys.exit(f"error: {error}")
 

@@ -3,7 +3,6 @@ from `results/`."""
 
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,8 @@ from matplotlib.figure import Figure
 
 from lib import files, grids, paths, plots
 from lib.evaluate.statistics import mean_sd
-from lib.files import write_bytes, write_text
+from lib.files import write_bytes
+from tools.markers import fill
 
 TRAINED = {
     "mini_simcse": "+ SimCSE, trained through cls and a head",
@@ -82,21 +82,6 @@ def task_figure(table: pd.DataFrame) -> Figure:
     return tasks(names, methods, "Spearman × 100")
 
 
-def fill(path: Path, marker: str, content: str) -> None:
-    """Replace what stands between `<!-- marker: begin -->` and `<!-- marker: end -->` in a text
-    file.
-
-    Raises:
-        ValueError: the markers are not there.
-    """
-    begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
-    text = path.read_text(encoding="utf-8")
-    if begin not in text or end not in text:
-        raise ValueError(f"{path} has no lines {begin} and {end}")
-    before, rest = text.split(begin, 1)
-    write_text(path, f"{before}{begin}\n{content}\n{end}{rest.split(end, 1)[1]}")
-
-
 def tasks(
     names: Sequence[str], methods: Mapping[str, np.ndarray], ylabel: str, title: str = ""
 ) -> Figure:
@@ -140,7 +125,7 @@ def main() -> None:
     shipped += [
         p
         for p in sorted(paths.MINI_SPACY.rglob("*"))
-        if p.is_file() and p.suffix not in (".py", ".md", ".cfg")
+        if p.is_file() and p.suffix not in (".md", ".cfg")
     ]
     digests = [
         f"| {p.relative_to(paths.DATA)} | {p.stat().st_size:,} | `{files.sha256(p)}` |"

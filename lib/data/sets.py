@@ -154,7 +154,7 @@ def mini_pairs(split: str) -> Pairs:
     _check_split(split, ("dev", "test"))
     path = paths.MINI / f"sts_{split}.tsv"
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: `python data/mini/build.py` writes it")
+        raise FileNotFoundError(f"{path} is missing: `python -m tools.mini_data` writes it")
     return readers.kinds_file(path, f"mini {split}")
 
 

@@ -8,12 +8,11 @@ English "not" behind an auxiliary.
 Source: Zhu et al. 2024 (SDA), §5.1 and Table 7, which print no list; words after the authors' code.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from lib.augment.sda.rules import choose
+from lib.augment.sda.rules import by_name, choose
 from lib.augment.sda.trees import Augmented, Edit, Tree, render
 
 MODALS = ("必须", "不得不", "不能不", "不会不", "应该", "应当", "可能", "也许")
@@ -174,10 +173,4 @@ def ensemble(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
     return (punctuation, modal_verbs, double_negation)[int(rng.integers(3))](doc, rng)
 
 
-RULES: dict[str, Callable[..., Augmented]] = {
-    "punctuation": punctuation,
-    "modal_verbs": modal_verbs,
-    "double_negation": double_negation,
-    "negation": negation,
-    "ensemble": ensemble,
-}
+RULES = by_name(punctuation, modal_verbs, double_negation, negation, ensemble)

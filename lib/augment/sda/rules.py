@@ -653,13 +653,17 @@ def ensemble(doc: Any, rng: np.random.Generator | None = None, nouns: bool = Fal
     return (punctuation, modal_verbs)[rule](doc, rng)
 
 
-RULES: dict[str, Callable[..., Augmented]] = {
-    "punctuation": punctuation,
-    "modal_verbs": modal_verbs,
-    "double_negation": double_negation,
-    "negation": negation,
-    "ensemble": ensemble,
-}
+def by_name(*rules: Callable[..., Augmented]) -> dict[str, Callable[..., Augmented]]:
+    """The functions of a language's rules by what they are called.
+
+    Example:
+        >>> list(by_name(punctuation, negation))
+        ['punctuation', 'negation']
+    """
+    return {rule.__name__: rule for rule in rules}
+
+
+RULES = by_name(punctuation, modal_verbs, double_negation, negation, ensemble)
 
 
 WITH_NOUNS = ("double_negation", "ensemble")

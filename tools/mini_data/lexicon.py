@@ -1,6 +1,6 @@
 """Lexicon of the mini corpus: inflection, synonyms, topics, names and the adjuncts of time.
 
-Everything is read from the text tables beside this file (`topics.txt`, `synonyms.tsv`,
+Everything is read from the text tables of `data/mini` (`topics.txt`, `synonyms.tsv`,
 `tables.txt`) or stands below as a plain list. Values that fill a slot of a sentence pattern are
 `Noun`, `Verb` or `Text`.
 """
@@ -12,9 +12,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+from lib import paths
 
 IRREGULAR = {
     line.split()[0]: (line.split()[1], line.split()[2])
@@ -195,7 +194,7 @@ def inflect(lemma: str, form: str) -> str:
 def synonyms() -> dict[str, dict[str, tuple[str, bool]]]:
     """`{pos: {word: (synonym, loose)}}` as written in `synonyms.tsv`."""
     table: dict[str, dict[str, tuple[str, bool]]] = {}
-    for line in (HERE / "synonyms.tsv").read_text(encoding="utf-8").splitlines():
+    for line in (paths.MINI / "synonyms.tsv").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             pos, word, synonym, *flag = line.split("\t")
             table.setdefault(pos, {})[word] = (synonym, bool(flag))
@@ -345,11 +344,12 @@ def cells(text: str, separator: str) -> tuple[str, ...]:
 def topics() -> tuple[Topic, ...]:
     """The topics of `topics.txt` in file order."""
     found: list[Topic] = []
-    for line in (HERE / "topics.txt").read_text(encoding="utf-8").splitlines():
+    for line in (paths.MINI / "topics.txt").read_text(encoding="utf-8").splitlines():
         if not line or line.startswith("#"):
             continue
         if line.startswith("@"):
-            found.append(Topic(*line[1:].split()))
+            name, split, animate = line[1:].split()
+            found.append(Topic(name, split, animate))
         elif line.startswith("who: "):
             found[-1].people = list(cells(line[5:], ","))
         elif line.startswith("where: "):
@@ -372,7 +372,7 @@ def tables() -> dict[str, tuple[tuple[str, ...], ...]]:
     scenes."""
     sections: dict[str, list[tuple[str, ...]]] = {}
     name = ""
-    for line in (HERE / "tables.txt").read_text(encoding="utf-8").splitlines():
+    for line in (paths.MINI / "tables.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("@"):
             name = line[1:].split()[0]
             sections[name] = []

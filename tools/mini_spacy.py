@@ -1,10 +1,10 @@
 """Train the project's small English spaCy pipeline on the UD English EWT treebank, score it, fill
 in the README.
 
-    python data/mini-spacy/build.py [--out DIR] [--data DIR] [--score-only]
+    python -m tools.mini_spacy [--out DIR] [--data DIR] [--score-only]
 
-The treebank is looked for in `treebank/ud_ewt` of the folder that CSE_DATA names. README.md beside
-this file is the model card.
+The treebank is looked for in `treebank/ud_ewt` of the folder that CSE_DATA names.
+`data/mini-spacy/README.md` is the model card.
 """
 
 import argparse
@@ -27,8 +27,8 @@ from spacy.util import compile_prefix_regex, compile_suffix_regex, load_config
 from spacy.vocab import Vocab
 
 from lib import files, paths
+from tools.markers import fill
 
-HERE = Path(__file__).resolve().parent
 TREEBANK = Path("treebank") / "ud_ewt"
 PARTS = {
     "train": "en_ewt-ud-train_rebuilt.conllu",
@@ -90,7 +90,8 @@ def parse_sentence(block: str) -> Sentence:
 
     Example:
         >>> rows = ["1 Go go VERB VB _ 0 root _ SpaceAfter=No", "2 ! ! PUNCT . _ 1 punct _ _"]
-        >>> sentence = parse_sentence("\\n".join(["# text = Go!", *(row.replace(" ", "\\t") for row in rows)]))
+        >>> lines = ["# text = Go!", *(row.replace(" ", "\\t") for row in rows)]
+        >>> sentence = parse_sentence("\\n".join(lines))
         >>> sentence.words, sentence.spaces, sentence.heads
         (['Go', '!'], [False, True], [0, 0])
     """
@@ -168,8 +169,10 @@ def to_doc(sentence: Sentence, vocab: Vocab) -> Doc:
         The document; no space follows its last word.
 
     Example:
-        >>> sentence = Sentence("Go!", ["Go", "!"], [False, True], ["VB", "."], ["VERB", "PUNCT"], ["", ""],
-        ...                     ["go", "!"], [0, 0], ["ROOT", "punct"])
+        >>> sentence = Sentence(
+        ...     "Go!", ["Go", "!"], [False, True], ["VB", "."], ["VERB", "PUNCT"], ["", ""],
+        ...     ["go", "!"], [0, 0], ["ROOT", "punct"]
+        ... )
         >>> to_doc(sentence, Vocab()).text
         'Go!'
     """
@@ -244,8 +247,10 @@ def insert_space(sentence: Sentence, position: int, space: str) -> Sentence:
         first word.
 
     Example:
-        >>> two = Sentence("a b", ["a", "b"], [True, True], ["DT", "NN"], ["DET", "NOUN"], ["", ""], ["a", "b"],
-        ...                [1, 1], ["det", "ROOT"])
+        >>> two = Sentence(
+        ...     "a b", ["a", "b"], [True, True], ["DT", "NN"], ["DET", "NOUN"], ["", ""],
+        ...     ["a", "b"], [1, 1], ["det", "ROOT"]
+        ... )
         >>> wider = insert_space(two, 1, "  ")
         >>> wider.text, wider.words, wider.heads
         ('a  b', ['a', ' ', 'b'], [2, 0, 2])
@@ -322,9 +327,13 @@ def treebank_tokenizer() -> Callable[[Language], Language]:
     the pipeline."""
 
     def adapt(nlp: Language) -> Language:
-        tokenizer = nlp.tokenizer
-        tokenizer.prefix_search = compile_prefix_regex([*RUNS, *nlp.Defaults.prefixes]).search
-        tokenizer.suffix_search = compile_suffix_regex([*nlp.Defaults.suffixes, *RUNS]).search
+        tokenizer: Any = nlp.tokenizer
+        tokenizer.prefix_search = compile_prefix_regex(
+            [*RUNS, *(nlp.Defaults.prefixes or ())]
+        ).search
+        tokenizer.suffix_search = compile_suffix_regex(
+            [*(nlp.Defaults.suffixes or ()), *RUNS]
+        ).search
         tokenizer.rules = {
             form: rule for form, rule in tokenizer.rules.items() if form not in SPLIT
         }
@@ -365,8 +374,9 @@ def evaluate(nlp: Language, sentences: list[Sentence]) -> dict[str, dict[str, fl
         one piece.
 
     Example:
-        >>> nlp = spacy.load(HERE)  # doctest: +SKIP
-        >>> evaluate(nlp, list(read_conllu(Path("en_ewt-ud-dev.conllu"))))["own"]["las"]  # doctest: +SKIP
+        >>> nlp = spacy.load(paths.MINI_SPACY)  # doctest: +SKIP
+        >>> sentences = list(read_conllu(Path("en_ewt-ud-dev.conllu")))  # doctest: +SKIP
+        >>> evaluate(nlp, sentences)["own"]["las"]  # doctest: +SKIP
     """
     references = [to_doc(sentence, nlp.vocab) for sentence in sentences]
     tokens = [Doc(nlp.vocab, words=s.words, spaces=[*s.spaces[:-1], False]) for s in sentences]
@@ -389,7 +399,7 @@ def needed_strings(nlp: Language) -> list[str]:
     The embeddings are hashed, so no other word of the treebank has to stay.
 
     Example:
-        >>> "running" in needed_strings(spacy.load(HERE))  # doctest: +SKIP
+        >>> "running" in needed_strings(spacy.load(paths.MINI_SPACY))  # doctest: +SKIP
         False
     """
     strings = set(spacy.blank("en").vocab.strings)
@@ -397,7 +407,7 @@ def needed_strings(nlp: Language) -> list[str]:
         strings |= {
             label for label in getattr(nlp.get_pipe(name), "labels", ()) if isinstance(label, str)
         }
-    lemmatizer = nlp.get_pipe("trainable_lemmatizer")
+    lemmatizer: Any = nlp.get_pipe("trainable_lemmatizer")
     trees = srsly.msgpack_loads(lemmatizer.trees.to_bytes())["trees"]
     reached = list(lemmatizer.cfg["labels"])
     while reached:
@@ -447,7 +457,8 @@ def ship(trained: Path, folder: Path) -> None:
 def table(scores: dict[str, Any]) -> str:
     """The README's table of `scores.json`."""
     lines = [
-        "| part | tokens | UAS | LAS | tags | parts of speech | features | lemmas | tokens, F1 | sentences, F1 |",
+        "| part | tokens | UAS | LAS | tags | parts of speech | features | lemmas | tokens, F1 |"
+        " sentences, F1 |",
         "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for part in ("dev", "test"):
@@ -459,21 +470,6 @@ def table(scores: dict[str, Any]) -> str:
                 figures[-1:] = ["–", "–"]
             lines.append(f"| {part} | {title} | {' | '.join(figures)} |")
     return "\n".join(lines)
-
-
-def fill(path: Path, marker: str, content: str) -> None:
-    """Replace what stands between `<!-- marker: begin -->` and `<!-- marker: end -->` in a text
-    file.
-
-    Raises:
-        ValueError: the markers are not there.
-    """
-    begin, end = f"<!-- {marker}: begin -->", f"<!-- {marker}: end -->"
-    text = path.read_text(encoding="utf-8")
-    if begin not in text or end not in text:
-        raise ValueError(f"{path} has no lines {begin} and {end}")
-    before, rest = text.split(begin, 1)
-    files.write_text(path, f"{before}{begin}\n{content}\n{end}{rest.split(end, 1)[1]}")
 
 
 def find_treebank(data_dir: str | None = None) -> Path:
@@ -545,13 +541,16 @@ def main(argv: list[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "--out", type=Path, default=HERE, help="folder of the pipeline (default: that of this file)"
+        "--out",
+        type=Path,
+        default=paths.MINI_SPACY,
+        help="folder of the pipeline (default: data/mini-spacy)",
     )
     parser.add_argument(
         "--data", help="folder that holds treebank/ud_ewt (default: CSE_DATA, then data/)"
     )
     parser.add_argument(
-        "--config", type=Path, default=HERE / "train.cfg", help="training configuration"
+        "--config", type=Path, default=paths.MINI_SPACY / "train.cfg", help="training configuration"
     )
     parser.add_argument(
         "--trained", type=Path, help="pipeline already trained by `spacy train`: do not train"

@@ -1,9 +1,8 @@
 """Write the mini data set: corpus.txt, paraphrase.txt, sts_dev.tsv, sts_test.tsv, thesaurus.tsv.
 
-    python data/mini/build.py [--out DIR]
+    python -m tools.mini_data [--out DIR]
 
-Standard library only, one seed, no dependence on hash order: every run gives the same bytes.
-    README.md beside this file
+One seed, no dependence on hash order: every run gives the same bytes. `data/mini/README.md`
 explains the files and the grading rule.
 """
 
@@ -12,21 +11,16 @@ from __future__ import annotations
 import argparse
 import random
 import re
-import sys
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
-
-import lexicon as lx  # noqa: E402
-from lexicon import Noun, Text  # noqa: E402
-from patterns import FAMILIES, PATTERNS, Pattern, realise  # noqa: E402
-from scenes import Scene, sample  # noqa: E402
-
-from lib import files  # noqa: E402
+from lib import files, paths
+from tools.mini_data import lexicon as lx
+from tools.mini_data.lexicon import Noun, Text, Value, Verb
+from tools.mini_data.patterns import FAMILIES, PATTERNS, Pattern, realise
+from tools.mini_data.scenes import Scene, sample
 
 SEED = 2026
 GENERATED_LINES = 23_600
@@ -96,19 +90,21 @@ def stutters(sentence: str) -> bool:
 
 def handwritten() -> list[tuple[str, str]]:
     """(sentence, paraphrase) of `handwritten.txt`."""
-    lines = (HERE / "handwritten.txt").read_text(encoding="utf-8").splitlines()
+    lines = (paths.MINI / "handwritten.txt").read_text(encoding="utf-8").splitlines()
     rows = [line.split(" | ") for line in lines if line and not line.startswith("#")]
     return [(sentence.strip(), other.strip()) for sentence, other in rows]
 
 
 # ------------------------------------------------------------------ graded pairs
-def alternatives(scene: Scene, slot: str) -> list:
+def alternatives(scene: Scene, slot: str) -> list[Value]:
     present = {v.text() if not hasattr(v, "lemma") else v.lemma for v in scene.values.values()}
     nouns = {v.noun for v in scene.values.values() if isinstance(v, Noun)}
     return [
         o
         for o in scene.options.get(slot, [])
-        if o.text() not in present and getattr(o, "noun", "") not in nouns
+        if not isinstance(o, Verb)
+        and o.text() not in present
+        and getattr(o, "noun", "") not in nouns
     ]
 
 
@@ -116,7 +112,9 @@ def change_detail(rng: random.Random, scene: Scene) -> tuple[Scene, float] | Non
     """One or two details dropped, added or replaced, and their cost."""
     cost = 0.0
     for _ in range(rng.choice([1, 1, 2])):
-        adjuncts = [s for s in ("T", "P", "M") if s in scene.values and s in scene.options]
+        adjuncts: list[str] = [
+            s for s in ("T", "P", "M") if s in scene.values and s in scene.options
+        ]
         participants = [
             s
             for s in ("A", "O", "B", "X", "Y", "Q")
@@ -137,7 +135,7 @@ def change_detail(rng: random.Random, scene: Scene) -> tuple[Scene, float] | Non
     return (scene, cost) if cost else None
 
 
-def replacement(rng: random.Random, old: object, choices: list) -> object:
+def replacement(rng: random.Random, old: Value, choices: list[Value]) -> Value:
     """A choice dressed as what it replaces: same article, adjective and number where it is a noun
     of the same kind."""
     new = rng.choice(choices)
@@ -185,7 +183,7 @@ def has_attribute(scene: Scene, slot: str) -> bool:
 
 def swap_roles(scene: Scene) -> Scene | None:
     """The two participants (or the two events of a sequence) exchanged."""
-    a, b = scene.family.swap
+    a, b = tuple(scene.family.swap)
     if a == "V":
         if "O" not in scene.values or "M" in scene.values:
             return None
@@ -375,15 +373,14 @@ def pattern_counts() -> Counter[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Build the mini data set.")
-    parser.add_argument("--out", type=Path, default=HERE)
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.mini_data", description="Build the mini data set."
+    )
+    parser.add_argument("--out", type=Path, default=paths.MINI)
     out = parser.parse_args().out
     build(out)
     words = {w for row in corpus() for w in re.findall(r"[a-z]+", row[0].lower())}
     print(
-        f"{len(corpus())} sentences, {len(words)} word types, {len(PATTERNS)} patterns, {len(FAMILIES)} families"
+        f"{len(corpus())} sentences, {len(words)} word types, {len(PATTERNS)} patterns,"
+        f" {len(FAMILIES)} families"
     )
-
-
-if __name__ == "__main__":
-    main()

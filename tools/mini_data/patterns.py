@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from lexicon import Noun, Text, Value, Verb, a_or_an
+from tools.mini_data.lexicon import Noun, Text, Value, Verb, a_or_an
 
 SLOT = re.compile(r"\{(\w+)(?::([^}]+))?\}")
 OPTIONAL = re.compile(r"\[([^\]]*)\]")

@@ -11,9 +11,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-import lexicon as lx
-from lexicon import Event, Noun, Text, Topic, Value, Verb
-from patterns import FAMILIES, Family
+from tools.mini_data import lexicon as lx
+from tools.mini_data.lexicon import Event, Noun, Text, Topic, Value, Verb
+from tools.mini_data.patterns import FAMILIES, Family
 
 Values = dict[str, Value]
 Options = dict[str, list[Value]]
@@ -138,12 +138,12 @@ def event_scene(rng: random.Random, family: Family, split: str | None) -> Scene:
         options["A"] = [person(rng, p, "the") for p in topic.people]
     fill_adjuncts(rng, family, topic, event, values, options)
     if "B" in family.slots:
-        taken = values["A"].noun  # type: ignore[union-attr]
-        values["B"] = person(rng, rng.choice([p for p in topic.people if p != taken]), "the")
+        first = values["A"]
+        assert isinstance(first, Noun)
+        values["B"] = person(rng, rng.choice([p for p in topic.people if p != first.noun]), "the")
         if rng.random() < 0.3 and topic.animate == "person":
-            first = values["A"].text()  # type: ignore[union-attr]
             values["B"] = rng.choice(
-                [n for n in (named(rng, split) for _ in range(9)) if n.noun != first]
+                [n for n in (named(rng, split) for _ in range(9)) if n.noun != first.text()]
             )
         options["B"] = options["A"]
     if "W" in family.slots:
