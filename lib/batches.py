@@ -4,6 +4,7 @@ who is who."""
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -130,6 +131,7 @@ class Feed:
         aligned: Sequence[str] | None = None,
         negated: Sequence[str] | None = None,
         progress: bool = False,
+        cache: Path | None = None,
     ) -> "Feed":
         """The feed of a text: positives and hard negatives made as the recipe says.
 
@@ -137,12 +139,14 @@ class Feed:
             seed: of augmentations, hard negatives and the order.
             aligned: as `make_views`; UNA counts the words of these lines too.
             negated: as `make_negatives`.
+            cache: folder in which runs on the same text share its tokens and counts.
 
         Raises:
             ValueError: as `make_views`, `make_negatives` and `Feed`.
         """
-        views = make_views(sentences, recipe, tokenizer, seed, progress, aligned)
-        negatives = make_negatives(sentences, recipe, tokenizer, seed, aligned or (), negated)
+        views = make_views(sentences, recipe, tokenizer, seed, progress, aligned, cache)
+        more = aligned or ()
+        negatives = make_negatives(sentences, recipe, tokenizer, seed, more, negated, cache)
         return cls(views, recipe, negatives, seed)
 
     def __len__(self) -> int:

@@ -17,7 +17,9 @@ from lib.batches import Feed
 from lib.device import resolve_device, resolve_precision
 from lib.distributed import Group, is_main_process
 from lib.encoder import Encoder
+from lib.encoder.pretrained import fitting_pooling
 from lib.evaluate import transfer
+from lib.forward import compiles
 from lib.identity import dev_pairs, model_hash, model_path, portable, text_hash
 from lib.profiles import Profile
 from lib.recipes import RECIPES, Recipe
@@ -27,6 +29,8 @@ __all__ = ["dev_pairs", "model_hash", "model_path", "portable", "resolve", "run"
 
 GEOMETRY = ("alignment", "uniformity", "mean_cosine", "effective_rank")
 MOST_STEPS = 10_000_000
+# Sentences from which on a text's tokens and counts are kept for other runs.
+SHARED = 5_000
 
 
 def resolve(
@@ -319,6 +323,8 @@ def run(
     device: str = "auto",
     precision: str = "auto",
     scoring: str = "fp32",
+    compile: bool | None = None,
+    checkpoint_minutes: float = 5.0,
     data_dir: str | None = None,
     output_dir: str | None = None,
     force: bool = False,
@@ -337,6 +343,8 @@ def run(
         method, model, max_steps, changes: as `resolve`; `max_steps=0` evaluates without training.
         precision: of the training; scoring: of the embeddings that are scored. What they are
             resolved to is recorded and part of the id.
+        compile, checkpoint_minutes: as `lib.train.fit`; a compiled training is another run, as its
+            numbers are others.
         output_dir: outputs folder (None: `paths.outputs()`).
         force: run again although a result is there.
 
@@ -359,6 +367,8 @@ def run(
     params, hashes = identity.of_run(
         profile, recipe, steps, sentences, data_dir, precision, scoring
     )
+    if compile := _compiled(compile, torch_device, steps, recipe, len(sentences)):
+        params["compile"] = True
     record = runs.Run(notebook, recipe.name, int(seed), params, hashes, output_dir)
     if not force and record.metrics is not None:
         return _tidied(record)
@@ -372,8 +382,16 @@ def run(
             if force:
                 train.discard_checkpoint(record.folder)
         machine = {"device": device, "precision": precision, "progress": progress}
+        machine |= {"compile": compile, "checkpoint_minutes": checkpoint_minutes}
         _train_and_score(record, profile, recipe, steps, sentences, data_dir, scoring, machine)
     return record
+
+
+def _compiled(asked: bool | None, device, steps: int | None, recipe: Recipe, lines: int) -> bool:
+    """Whether the training of a text of so many lines is compiled; nothing else is."""
+    if steps is None:
+        steps = recipe.batches.epochs * lines // recipe.batches.size
+    return steps > 0 and compiles(asked, device, steps, recipe, Group.processes())
 
 
 def _train_and_score(record, profile, recipe, steps, sentences, data_dir, scoring, machine) -> None:
@@ -383,7 +401,10 @@ def _train_and_score(record, profile, recipe, steps, sentences, data_dir, scorin
         profile, recipe, data_dir, scoring, resumed=(record.folder / checkpoint.NAME).exists()
     )
     if steps == 0:
-        score = dev(encoder.to(resolve_device(machine["device"])))
+        on_gpu = encoder.to(resolve_device(machine["device"])).device.type == "cuda"
+        if on_gpu and scoring == "bf16" and _is_decoder(recipe):
+            encoder.backbone.bfloat16()
+        score = dev(encoder)
         result = train.Result(
             history=[{"step": 0, "dev_score": score}], best_step=0, best_score=score
         )
@@ -440,6 +461,10 @@ def _new_encoder(recipe: Recipe, seed: int) -> Encoder:
     )
 
 
+def _is_decoder(recipe: Recipe) -> bool:
+    return fitting_pooling(model_path(recipe.encoder.backbone)) == "last_token"
+
+
 def _feed(recipe, profile, sentences, encoder, seed, data_dir, progress) -> Feed:
     """The batches of the run: its text with the positives and hard negatives that the recipe asks
     for."""
@@ -448,9 +473,15 @@ def _feed(recipe, profile, sentences, encoder, seed, data_dir, progress) -> Feed
     if recipe.positive.kind == "file":
         aligned = positives_of(recipe, profile, data_dir)
     negated = texts.get("negation")
-    tokenizer = encoder.tokenizer
     return Feed.of(
-        sentences, recipe, tokenizer, seed, aligned=aligned, negated=negated, progress=progress
+        sentences,
+        recipe,
+        encoder.tokenizer,
+        seed,
+        aligned=aligned,
+        negated=negated,
+        progress=progress,
+        cache=paths.outputs() / "cache" if len(sentences) >= SHARED else None,
     )
 
 
@@ -486,5 +517,6 @@ def _metrics(encoder, result, recipe, profile, data_dir, scoring, dev) -> dict[s
         "best_step": result.best_step,
         "steps": result.steps,
         "train_seconds": result.seconds,
+        "dev_seconds": result.dev_seconds,
         "peak_rss_gib": runs.peak_rss_gib(),
     }

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from lib import experiment, gridcheck, identity, paths, profiles, recipes, runs, untrained
 from lib.augment import sda
 from lib.distributed import is_main_process
 from lib.evaluate.statistics import mean_sd
 from lib.recipes import FIELDS
+from lib.workers import at_once
 
 _PAPER_RECIPE = re.compile(r"paper_(.+?)(?:_bert|_roberta|_zh)?(?:_una)?")
 _OF_THE_PAPER = {"model", "positive_file", "epochs"}
@@ -371,38 +373,65 @@ def check(grid: Grid) -> None:
 
 
 def train(
-    grid: Grid, options: dict[str, Any], say: Callable[[str], None]
+    grid: Grid, options: dict[str, Any], say: Callable[[str], None], jobs: int = 1
 ) -> tuple[set[str], list[str]]:
     """Train what is missing; a run that fails does not stop the others.
 
     Args:
         options: of the machine, for `experiment.run`.
         say: is given one line a run.
+        jobs: runs at once, each with its share of the cores.
+
+    Raises:
+        RuntimeError: one of several processes was killed.
 
     Returns:
         The ids of the finished runs, and one line for each that failed.
     """
     done, failed = set(), []
-    for cell, seed in grid.runs():
-        name = f"{cell.row}, seed {seed}"
-        try:
-            record = _train(grid, cell, seed, options)
-            score = (record.metrics or {}).get(grid.metric)
-        except Exception as error:
-            kind = (
-                ""
-                if isinstance(error, ValueError | OSError | ImportError)
-                else f"{type(error).__name__}: "
-            )
-            failed.append(
-                f"FAILED {name}: {kind}{' '.join(str(error).split()) or type(error).__name__}"
-            )
-            say(failed[-1])
-            continue
-        done.add(record.id)
-        if is_main_process():
-            say(f"{name}: {grid.metric} {'–' if score is None else f'{score:.2f}'}")
+    work = [(grid, cell, seed, options) for cell, seed in grid.runs()]
+    if jobs > 1:
+        parse_texts(grid, options["data_dir"])
+        gpus = 0 if options["device"] == "cpu" else torch.cuda.device_count()
+        outcomes = (outcome for _, outcome in at_once(_outcome, work, jobs, gpus))
+    else:
+        outcomes = (_outcome(item) for item in work)
+    for run_id, line in outcomes:
+        if run_id is None:
+            failed.append(line)
+        else:
+            done.add(run_id)
+        if run_id is None or is_main_process():
+            say(line)
     return done, failed
+
+
+def _outcome(work: tuple[Grid, Cell, int, dict[str, Any]]) -> tuple[str | None, str]:
+    """The id of a finished run, or None if it failed, and what there is to say of it."""
+    grid, cell, seed, options = work
+    name = f"{cell.row}, seed {seed}"
+    try:
+        record = _train(grid, cell, seed, options)
+        score = (record.metrics or {}).get(grid.metric)
+    except Exception as error:
+        expected = isinstance(error, ValueError | OSError | ImportError)
+        kind = "" if expected else f"{type(error).__name__}: "
+        text = " ".join(str(error).split()) or type(error).__name__
+        return None, f"FAILED {name}: {kind}{text}"
+    return record.id, f"{name}: {grid.metric} {'–' if score is None else f'{score:.2f}'}"
+
+
+def parse_texts(grid: Grid, data_dir: str | None = None) -> None:
+    """Parse, with all cores and once, what several runs of SDA are about to need."""
+    texts = {}
+    for cell in grid.cells:
+        if cell.set["method"] in untrained.METHODS:
+            continue
+        profile, recipe, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
+        if "sda" in (recipe.positive.kind, recipe.negative.kind) and steps != 0:
+            texts[profile.corpus, profile.n_sentences, recipe.positive.parser] = profile, recipe
+    for profile, recipe in texts.values():
+        experiment.rewritten(recipe, experiment.sentences_of(profile, data_dir))
 
 
 def table_of(grid: Grid, options: dict[str, Any]) -> tuple[pd.DataFrame, str]:

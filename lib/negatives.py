@@ -1,19 +1,21 @@
 """Where hard negatives come from: `NEGATIVES` maps a recipe's name to what makes them of a text.
 
-A maker takes `(sentences, recipe, tokenizer, seed)` and, by name, what it needs of `more` and
-`negated`. It returns a function of the rows of a batch and the step, which gives ids and mask
-(n, t), one negative for each row.
+A maker takes `(sentences, recipe, tokenizer, seed)` and, by name, what it needs of `more`,
+`negated` and `cache`. It returns a function of the rows of a batch and the step, which gives ids
+and mask (n, t), one negative for each row.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 from torch import Tensor
 
-from lib.augment.tfidf import TfidfModel
+from lib.augment.tfidf import Terms, TfidfModel
 from lib.augment.una import UNA
+from lib.cache import digest, kept, load_arrays, save_arrays
 from lib.recipes import Recipe
 from lib.tokens import tokenise
 
@@ -27,12 +29,14 @@ def make_negatives(
     seed: int = 0,
     more: Sequence[str] = (),
     negated: Sequence[str] | None = None,
+    cache: Path | None = None,
 ) -> Negatives | None:
     """The hard negatives that `recipe` asks for, or None.
 
     Args:
         more: further text whose words UNA counts.
         negated: the negatives of `negative="sda"`, line i belonging to sentence i.
+        cache: folder in which runs on the same text share what they count.
 
     Raises:
         ValueError: `negated` is missing or has another number of lines.
@@ -40,7 +44,7 @@ def make_negatives(
     if not recipe.negative.in_use:
         return None
     maker = NEGATIVES[recipe.negative.kind]
-    return maker(sentences, recipe, tokenizer, seed, more=more, negated=negated)
+    return maker(sentences, recipe, tokenizer, seed, more=more, negated=negated, cache=cache)
 
 
 class UnaNegatives:
@@ -52,6 +56,7 @@ class UnaNegatives:
         recipe: β, r, the two ways to draw and `max_length`.
         seed: of the draws.
         more: further text that the TF-IDF model is fitted on, e.g. the paraphrases.
+        cache: folder in which runs on the same text share the model.
 
     Source: Shu & Lampos 2024 (UNA), Algorithm 1.
     """
@@ -63,11 +68,11 @@ class UnaNegatives:
         tokenizer,
         seed: int = 0,
         more: Sequence[str] = (),
+        cache: Path | None = None,
         **_: object,
     ):
         settings = recipe.negative
-        self.model = TfidfModel.fit(chain(sentences, more))
-        self.terms = self.model.encode(sentences)
+        self.model, self.terms = counted(sentences, more, cache)
         radius = settings.radius * len(self.model.terms) if settings.radius < 1 else settings.radius
         self.una = UNA(
             self.model,
@@ -88,6 +93,31 @@ class UnaNegatives:
     def strings(self, rows: np.ndarray, step: int) -> list[str]:
         """The same negatives as text, terms joined by blanks."""
         return self.model.strings(self.una(self.terms[rows], rows, epoch=step))
+
+
+def counted(
+    sentences: Sequence[str], more: Sequence[str] = (), cache: Path | None = None
+) -> tuple[TfidfModel, Terms]:
+    """The TF-IDF model of two texts, and the first one's terms."""
+
+    def fit() -> TfidfModel:
+        return TfidfModel.fit(chain(sentences, more))
+
+    if cache is None:
+        model = fit()
+        return model, model.encode(sentences)
+    key = digest(sentences, more)
+    model = kept(cache / f"tfidf-{key}.npz", fit, TfidfModel.save, TfidfModel.load)
+
+    def encode() -> dict[str, np.ndarray]:
+        terms = model.encode(sentences)
+        return {"ids": terms.ids, "offsets": terms.offsets}
+
+    def load(path: Path) -> dict[str, np.ndarray]:
+        return load_arrays(path, ("ids", "offsets"))
+
+    arrays = kept(cache / f"terms-{key}.npz", encode, save_arrays, load)
+    return model, Terms(arrays["ids"], arrays["offsets"])
 
 
 def negations(

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from lib.augment import augment
 from lib.augment.discrete import MASK_TOKEN
 from lib.recipes import Recipe
-from lib.tokens import TokenRows, tokenise
+from lib.tokens import TokenRows, tokenise, tokenise_once
 
 
 def make_views(
@@ -16,6 +17,7 @@ def make_views(
     seed: int = 0,
     progress: bool = False,
     aligned: Sequence[str] | None = None,
+    cache: Path | None = None,
 ) -> list[TokenRows]:
     """Token rows of the views that `recipe` asks for, aligned row by row.
 
@@ -24,6 +26,7 @@ def make_views(
 
     Args:
         aligned: the positives of `positive="file"` and "sda", line i belonging to sentence i.
+        cache: folder in which runs on the same text share its tokens.
 
     Raises:
         ValueError: `aligned` is missing or has another number of lines; or `positive="mask"` and
@@ -37,7 +40,7 @@ def make_views(
         )
     length = recipe.batches.max_length
     rows_of = partial(tokenise, tokenizer=tokenizer, max_length=length, progress=progress)
-    first = rows_of(sentences)
+    first = tokenise_once(sentences, tokenizer, length, progress, cache)
     if positive.kind == "identical":
         return [first]
     if positive.kind == "dropout":

@@ -4,11 +4,15 @@ A text is one long array of token ids plus row boundaries: two bytes a token for
 at most 65,535 pieces, about 50 MB for a million sentences.
 """
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from tqdm import tqdm
+
+from lib.cache import digest, kept, load_arrays, save_arrays
 
 
 class TokenRows:
@@ -44,6 +48,34 @@ class TokenRows:
         where = np.minimum(self.offsets[rows][:, None] + columns, max(len(self.ids) - 1, 0))
         ids = np.where(mask, self.ids[where].astype(np.int64), self.pad_id)
         return torch.from_numpy(ids), torch.from_numpy(mask.astype(np.int64))
+
+
+def tokenise_once(
+    sentences: Sequence[str], tokenizer, max_length: int, progress: bool, cache: Path | None
+) -> TokenRows:
+    """`tokenise`, kept in the folder `cache` for other runs on the same text.
+
+    Nothing is kept without a folder, or of a tokenizer that cannot be written down.
+    """
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if cache is None or backend is None:
+        return tokenise(sentences, tokenizer, max_length, progress)
+
+    def make() -> TokenRows:
+        return tokenise(sentences, tokenizer, max_length, progress)
+
+    def save(rows: TokenRows, path: Path) -> None:
+        pad_id = np.array(rows.pad_id)
+        save_arrays({"ids": rows.ids, "offsets": rows.offsets, "pad_id": pad_id}, path)
+
+    def load(path: Path) -> TokenRows:
+        arrays = load_arrays(path, ("ids", "offsets", "pad_id"))
+        return TokenRows(arrays["ids"], arrays["offsets"], int(arrays["pad_id"]))
+
+    parts = json.loads(backend.to_str())
+    del parts["truncation"], parts["padding"]  # what the last call asked for
+    key = digest(json.dumps(parts), type(tokenizer).__name__, str(max_length), sentences)
+    return kept(cache / f"tokens-{key}.npz", make, save, load)
 
 
 def tokenise(

@@ -495,7 +495,7 @@ def test_results_are_written_of_whole_runs_of_this_grid_alone(monkeypatch) -> No
     saved = []
     monkeypatch.setattr(grids, "check", lambda grid: None)
     monkeypatch.setattr(grids, "on_text_at_hand", lambda grid, data_dir: grid)
-    monkeypatch.setattr(grids, "train", lambda grid, options, say: ({"mini_una-1-s0"}, []))
+    monkeypatch.setattr(grids, "train", lambda grid, options, say, jobs: ({"mini_una-1-s0"}, []))
     monkeypatch.setattr(runs, "save_results", lambda notebook, only: saved.append((notebook, only)))
     for options in ([], ["--max-steps", "3"], ["--profile", "mini"]):
         assert cli(["grid", "una_small", *options]) == 0

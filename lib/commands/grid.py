@@ -1,7 +1,7 @@
 """`python -m lib grid una_small`: train what is missing of `workflow/grids/una_small.yaml`.
 
-Finished runs are skipped, an interrupted one is taken up. Several processes share a grid by
-`--seeds` and `--rows`, or each run by
+Finished runs are skipped, an interrupted one is taken up. `--jobs 10` trains ten runs at once,
+on one GPU or on several. Machines share a grid by `--seeds` and `--rows`, or processes each run by
 `accelerate launch --num_processes 4 -m lib grid una_table_1`, negatives gathered.
 """
 
@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from tqdm import tqdm
 
 from lib import grids, plan, runs
 from lib.commands import reporting
 from lib.distributed import is_main_process
 from lib.files import write_text
 from lib.grids import Grid
+from lib.settings import check_whole_number
 
 
 @reporting
@@ -38,12 +40,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine = {"data_dir": options.data_dir, "device": options.device}
     if options.table:
         return _write_table(grid, options.table, machine)
-    done, failed = grids.train(grid, machine, partial(print, flush=True))
+    with tqdm(total=len(list(grid.runs())), unit="run", disable=options.jobs == 1) as bar:
+        done, failed = grids.train(grid, machine, partial(_say, bar), options.jobs)
     if done and grid.profile != "mini" and options.max_steps is None and is_main_process():
         print(f"wrote {runs.save_results(grid.notebook, only=done)}")
     if failed:
         print(f"{len(failed)} of {len(done) + len(failed)} runs failed", file=sys.stderr)
     return int(bool(failed))
+
+
+def _say(bar: tqdm, line: str) -> None:
+    """A line on stdout, and a step of the bar on stderr."""
+    bar.update()
+    with bar.external_write_mode(nolock=True):
+        print(line, flush=True)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -59,6 +69,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--max-steps", type=int, help="of every run")
     parser.add_argument("--rows", nargs="+", default=[], help="only these")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="runs at once, on one GPU as many as its memory holds"
+    )
     parser.add_argument("--data-dir")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--list", action="store_true", help="print the runs, train nothing")
@@ -70,7 +83,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         type=Path,
         help="write the finished runs beside the paper's figures, train nothing",
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    check_whole_number("--jobs", options.jobs, 1, 1_000)
+    return options
 
 
 def _grid(options: argparse.Namespace) -> Grid:

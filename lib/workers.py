@@ -1,0 +1,83 @@
+"""Several runs at once on one machine: processes with a share of the cores each."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def at_once(
+    function: Callable[[T], R], items: Sequence[T], jobs: int, gpus: int = 0
+) -> Iterator[tuple[T, R]]:
+    """Each item and what `function` gives for it, in `jobs` processes, as they are done.
+
+    A process keeps to its share of the cores, and with several GPUs to one of them. Whoever stops
+    early, Ctrl-C included, ends the processes at once.
+
+    Args:
+        function: a function of a module; it must not raise.
+        gpus: how many there are.
+
+    Raises:
+        RuntimeError: a process was killed, for want of memory as a rule.
+    """
+    context = multiprocessing.get_context("spawn")
+    number = context.Value("i", 0)
+    with _threads(len(_cores(0, jobs))):
+        pool = ProcessPoolExecutor(jobs, context, _settle, (number, jobs, gpus))
+        waiting = {pool.submit(function, item): item for item in items}
+    try:
+        for done in as_completed(waiting):
+            yield waiting[done], done.result()
+        pool.shutdown()
+    except BrokenProcessPool as error:
+        raise RuntimeError(
+            f"one of {jobs} processes was killed, as a rule because memory is short: start again"
+            " with fewer --jobs, what is finished stays"
+        ) from error
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+
+
+def _cores(number: int, jobs: int) -> list[int]:
+    """The cores of process `number`: those that this one may use, dealt out like cards."""
+    if not hasattr(os, "sched_getaffinity"):
+        return list(range(max(1, (os.cpu_count() or 1) // jobs)))
+    available = sorted(os.sched_getaffinity(0))
+    return available[number % len(available) :: jobs] or available[:1]
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """While open, processes that start compute with `count` threads."""
+    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(zip(names, (str(count), str(count), "false"), strict=True))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value
+
+
+def _settle(number: Any, jobs: int, gpus: int) -> None:
+    """A new process takes its share and leaves Ctrl-C to the one that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with number.get_lock():
+        own, number.value = number.value, number.value + 1
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, _cores(own, jobs))
+    if gpus > 1:
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(own % gpus)

@@ -1,0 +1,93 @@
+"""What runs share of a text: the same as without, made once, made anew where it is damaged."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import tiny_recipe, tiny_sentences, tiny_tokenizer
+
+from lib import experiment, negatives, positives, tokens
+from lib.augment.tfidf import TfidfModel
+from lib.cache import digest, kept, load_arrays, save_arrays
+
+SENTENCES = tiny_sentences(40)
+UNA = tiny_recipe(negative="una", radius=5, every=1, max_length=12)
+
+
+@given(st.lists(st.text()), st.lists(st.text()))
+def test_only_equal_lists_have_equal_digests(a, b):
+    assert (digest(a) == digest(b)) == (a == b)
+
+
+def test_parts_are_not_mixed_up():
+    assert len({digest(["a", "b"]), digest(["a"], ["b"]), digest(["ab"]), digest("ab", [])}) == 4
+
+
+def save(value: int, path) -> None:
+    """A number as an array."""
+    save_arrays({"number": np.array(value)}, path)
+
+
+def load(path) -> int:
+    """What `save` wrote."""
+    return int(load_arrays(path, ["number"])["number"])
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04half", b"text"])
+def test_what_is_damaged_is_made_anew(tmp_path, damage):
+    path = tmp_path / "a" / "number.npz"
+    assert kept(path, lambda: 7, save, load) == 7
+    assert kept(path, lambda: 8, save, load) == 7
+    path.write_bytes(damage)
+    assert kept(path, lambda: 9, save, load) == 9 == load(path)
+
+
+def test_views_and_negatives_are_those_without_a_cache(tmp_path):
+    tokenizer = tiny_tokenizer(tmp_path / "tokenizer")
+    rows = np.array([3, 1, 2])
+    for _ in range(2):  # made, then read
+        plain, shared = (
+            (
+                positives.make_views(SENTENCES, UNA, tokenizer, 1, cache=cache),
+                negatives.make_negatives(
+                    SENTENCES, UNA, tokenizer, 1, ["a word more"], cache=cache
+                ),
+            )
+            for cache in (None, tmp_path / "cache")
+        )
+        for a, b in zip(plain[0], shared[0], strict=True):
+            assert np.array_equal(a.ids, b.ids) and np.array_equal(a.offsets, b.offsets)
+            assert a.pad_id == b.pad_id and a.ids.dtype == b.ids.dtype
+        for a, b in zip(plain[1](rows, 5), shared[1](rows, 5), strict=True):
+            assert torch.equal(a, b)
+        assert plain[1].strings(rows, 5) == shared[1].strings(rows, 5)
+
+
+def test_a_text_is_counted_and_cut_once(tmp_path, monkeypatch):
+    tokenizer, calls = tiny_tokenizer(tmp_path / "tokenizer"), []
+    fit, cut = TfidfModel.fit, tokens.tokenise
+    monkeypatch.setattr(TfidfModel, "fit", lambda *a: calls.append("fit") or fit(*a))
+    monkeypatch.setattr(tokens, "tokenise", lambda *a: calls.append("cut") or cut(*a))
+    for seed in (1, 2, 3):
+        positives.make_views(SENTENCES, UNA, tokenizer, seed, cache=tmp_path / "cache")
+        negatives.counted(SENTENCES, cache=tmp_path / "cache")
+    assert sorted(calls) == ["cut", "fit"]
+    negatives.counted(SENTENCES[1:], cache=tmp_path / "cache")
+    longer = tiny_recipe(max_length=5)
+    positives.make_views(SENTENCES, longer, tokenizer, 1, cache=tmp_path / "cache")
+    assert sorted(calls) == ["cut", "cut", "fit", "fit"]
+
+
+def test_another_tokenizer_has_tokens_of_its_own(tmp_path):
+    one = tiny_tokenizer(tmp_path / "one")
+    other = tiny_tokenizer(tmp_path / "other")
+    other.add_tokens([SENTENCES[0].split()[0] + "x"])
+    for tokenizer in (one, other):
+        tokens.tokenise_once(SENTENCES, tokenizer, 12, False, tmp_path / "cache")
+    assert len(list((tmp_path / "cache").glob("tokens-*.npz"))) == 2
+
+
+def test_small_texts_are_not_kept(outputs):
+    experiment.run("nb", "simcse", "mini", max_steps=1, n_sentences=256, device="cpu")
+    assert not (outputs / "cache").exists()

@@ -1,0 +1,121 @@
+"""Runs at once: shares of the cores, outcomes, a killed process, Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lib import workers
+
+HERE = Path(__file__).parent
+
+
+def share(number: int) -> tuple[int, str, list[int]]:
+    """What a process sees of its share."""
+    time.sleep(0.2)
+    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return os.getpid(), os.environ["OMP_NUM_THREADS"], cores
+
+
+def gpu(_: int) -> str | None:
+    """The GPU that a process may use."""
+    time.sleep(0.2)
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def square_or_die(number: int) -> int:
+    """What a process does until memory is short."""
+    if number == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number**2
+
+
+def test_each_item_has_its_outcome_and_each_process_its_share():
+    before = dict(os.environ)
+    found = dict(workers.at_once(share, range(6), 2))
+    assert sorted(found) == list(range(6))
+    processes = {process for process, *_ in found.values()}
+    assert len(processes) == 2 and os.getpid() not in processes
+    if hasattr(os, "sched_getaffinity"):
+        cores = {process: tuple(own) for process, _, own in found.values()}
+        available = len(os.sched_getaffinity(0))
+        assert {len(own) for own in cores.values()} <= {max(1, available // 2), -(-available // 2)}
+        if available > 1:
+            assert set.intersection(*map(set, cores.values())) == set()
+    assert os.environ == before
+
+
+@pytest.mark.parametrize(
+    ("available", "jobs", "shares"),
+    [
+        ({0, 1, 2, 3}, 2, [[0, 2], [1, 3]]),
+        ({4, 5, 6}, 2, [[4, 6], [5]]),
+        ({0, 1}, 3, [[0], [1], [0]]),
+    ],
+)
+def test_cores_are_dealt_out(monkeypatch, available, jobs, shares):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: available, raising=False)
+    assert [workers._cores(number, jobs) for number in range(jobs)] == shares
+
+
+def test_each_process_has_one_of_several_gpus(monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert {seen for _, seen in workers.at_once(gpu, range(4), 2, gpus=2)} == {"0", "1"}
+    assert {seen for _, seen in workers.at_once(gpu, range(4), 2, gpus=1)} == {None}
+
+
+def test_a_killed_process_is_told_and_none_is_waited_for():
+    with pytest.raises(RuntimeError, match=r"was killed.*fewer --jobs, what is finished stays"):
+        list(workers.at_once(square_or_die, range(6), 2))
+
+
+INTERRUPTED = """
+import sys, time
+from contextlib import suppress
+from pathlib import Path
+from lib import workers
+
+def work(number):
+    Path(sys.argv[1], str(number)).touch()
+    time.sleep(60)
+
+if __name__ == "__main__":
+    list(workers.at_once(work, range(9), 2))
+"""
+
+
+def test_ctrl_c_ends_all_processes_at_once(tmp_path):
+    (tmp_path / "script.py").write_text(INTERRUPTED)
+    (tmp_path / "marks").mkdir()
+    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "marks")]
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    process = subprocess.Popen(
+        command, env=environment, start_new_session=True, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while len(list((tmp_path / "marks").iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode != 0 and "KeyboardInterrupt" in errors
+    assert len(list((tmp_path / "marks").iterdir())) == 2
+    deadline = time.monotonic() + 10
+    while living(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert living(process.pid) == []
+
+
+def living(group: int) -> list[int]:
+    """Processes of a group that still do something."""
+    found = []
+    for process in psutil.process_iter(["status"]):
+        with suppress(ProcessLookupError, psutil.Error):
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+    return found
