@@ -2,10 +2,10 @@
 bit."""
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 
 import numpy as np
 import torch
@@ -74,7 +74,7 @@ class State:
         self.seed, self.patience = feed.seed, feed.recipe.evaluation.patience
         self.result = Result()
         self.stale = 0
-        self.minutes, self.saved = minutes, time.monotonic()
+        self.minutes, self.saved = minutes, monotonic()
         torch.manual_seed(dropout_seed(feed.seed, group.rank))
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ class State:
         does."""
         if self.out is None or not self.group.is_main:
             return
-        if not last and time.monotonic() - self.saved < 60 * self.minutes:
+        if not last and monotonic() - self.saved < 60 * self.minutes:
             return
         result = self.result
         tensors = {f"model.{k}": v for k, v in self.encoder.trained_state().items()}
@@ -121,7 +121,7 @@ class State:
         kept = ("history", "best_step", "best_score", "steps", "seconds", "dev_seconds")
         state = {name: getattr(result, name) for name in kept}
         checkpoint.save(self.out, tensors, state | {"stale": self.stale, "identity": self.identity})
-        self.saved = time.monotonic()
+        self.saved = monotonic()
 
     def restore(self) -> None:
         """Take up the checkpoint if there is one; a damaged one is set aside.

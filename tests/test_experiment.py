@@ -190,11 +190,11 @@ def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch, tmp_path):
 
         patch.setattr(Forward, "__call__", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            run("nb", "simcse", "tiny", device="cpu", precision="fp32")
+            run("nb", "simcse", "tiny", device="cpu", precision="fp32", checkpoint_minutes=0)
     del trained[:]
-    record = run("nb", "simcse", "tiny", device="cpu", precision="fp32")
+    record = run("nb", "simcse", "tiny", device="cpu", precision="fp32", checkpoint_minutes=0)
     assert trained == [3, 4, 5]
-    timed = {"train_seconds", "sentences_per_second", "peak_rss_gib"}
+    timed = {"train_seconds", "dev_seconds", "sentences_per_second", "peak_rss_gib"}
     assert {k: v for k, v in record.metrics.items() if k not in timed} == {
         k: v for k, v in expected.metrics.items() if k not in timed
     }

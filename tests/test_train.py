@@ -16,10 +16,10 @@ from safetensors.torch import save_file
 from tiny import encode_views, fit, tiny_bert, tiny_recipe, tiny_sentences
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
-from lib import checkpoint, losses, train
+from lib import checkpoint, losses, state, train
 from lib.augment.embeddings import feature_cutoff, shuffle, token_cutoff
 from lib.augment.representations import REPRESENTATIONS
-from lib.batches import BucketBatches
+from lib.batches import BucketBatches, Feed
 from lib.encoder import Encoder
 from lib.losses import in_batch_accuracy, info_nce
 from lib.negatives import make_negatives
@@ -1317,3 +1317,40 @@ def test_steps_to_the_next_dev_score_may_be_counted_anew_in_each_epoch(folder, c
 def test_one_encoding_has_no_two_views(folder):
     with pytest.raises(ValueError, match="positive='identical' encodes once"):
         quick(folder, steps=1, recipe=tiny_recipe(positive="identical", view2="shuffle"))
+
+
+def test_checkpoints_come_by_the_minute_and_at_the_end(folder, tmp_path, monkeypatch):
+    """A training cut off between two of them goes on from the earlier one, to the same end."""
+    clock = [0.0]
+    monkeypatch.setattr(state, "monotonic", lambda: clock[0])
+    recipe, written = tiny_recipe(batch_size=8), []
+    save = checkpoint.save
+    monkeypatch.setattr(
+        checkpoint,
+        "save",
+        lambda out, tensors, s: written.append(s["steps"]) or save(out, tensors, s),
+    )
+
+    def train_to(out, stop):
+        encoder = load(folder, recipe)
+        feed = Feed.of(tiny_sentences(64), recipe, encoder.tokenizer, 1)
+
+        def dev(_: Encoder) -> float:
+            clock[0] += 25.0
+            if clock[0] == stop:
+                raise KeyboardInterrupt
+            return 1.0
+
+        options = {"device": "cpu", "precision": "fp32", "checkpoint_minutes": 1.0}
+        result = train.fit(encoder, feed, max_steps=8, eval_every=1, dev=dev, out=out, **options)
+        return result.history, weights(encoder)
+
+    whole = train_to(tmp_path / "whole", stop=None)
+    assert written == [3, 6, 8]
+    written.clear()
+    clock[0] = 0.0
+    with pytest.raises(KeyboardInterrupt):
+        train_to(tmp_path / "cut", stop=125.0)
+    assert written == [3]
+    again = train_to(tmp_path / "cut", stop=None)
+    assert again[0] == whole[0] and same(again[1], whole[1]) and written == [3, 6, 8]

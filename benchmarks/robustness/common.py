@@ -35,7 +35,7 @@ EVENTS = {
     "os.link",
     "shutil.rmtree",
 }
-TIMES = {"train_seconds", "sentences_per_second", "peak_rss_gib"}
+TIMES = {"train_seconds", "dev_seconds", "sentences_per_second", "peak_rss_gib"}
 
 
 @dataclass

@@ -117,6 +117,7 @@ def train(folder: Path, material: Path, changes: dict) -> runs.Run:
         device="cpu",
         precision="fp32",
         **parameters,
+        checkpoint_minutes=0,
     )
 
 
