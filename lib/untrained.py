@@ -36,7 +36,7 @@ def _scores(
     method: str, chosen: Profile, sentences: list[str], data_dir: str | None
 ) -> dict[str, float]:
     if method in ("word_vectors", "sif"):
-        encoder = Encoder.load(_model(chosen))
+        encoder = Encoder.load(model_of(chosen))
         matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()
         counts = evaluate.token_counts(sentences, encoder.tokenizer) if method == "sif" else None
         encode = evaluate.word_vectors_encode(matrix, encoder.tokenizer, counts)
@@ -63,7 +63,8 @@ def record(
     return _begun(notebook, method, profile_name, data_dir)[0]
 
 
-def _model(chosen: Profile) -> str:
+def model_of(chosen: Profile) -> str:
+    """The encoder whose word vectors are scored at a profile."""
     return identity.model_path(chosen.model or recipe(f"{chosen.recipes}_simcse").encoder.backbone)
 
 
@@ -76,6 +77,6 @@ def _begun(
         )
     chosen = experiment.with_text_at_hand(profile(profile_name), data_dir)
     sentences = experiment.sentences_of(chosen, data_dir)
-    model = _model(chosen) if method in ("word_vectors", "sif") else ""
+    model = model_of(chosen) if method in ("word_vectors", "sif") else ""
     params, hashes = identity.of_method(chosen, sentences, model, data_dir)
     return runs.Run(notebook, f"{profile_name}_{method}", 0, params, hashes), chosen, sentences
