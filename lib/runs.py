@@ -28,6 +28,7 @@ from lib import files, paths
 from lib.files import write_bytes, write_json, write_text
 
 RESULTS_VERSION = 2
+COMMIT = "commit.json"
 _PACKAGES = (
     "torch",
     "transformers",
@@ -126,7 +127,6 @@ def environment(device: str | torch.device = "cpu") -> dict[str, object]:
         except PackageNotFoundError:
             versions[package] = None
     device = torch.device(device)
-    status = _git("status", "--porcelain", "--untracked-files=no")
     return {
         "python": platform.python_version(),
         "versions": versions,
@@ -137,9 +137,20 @@ def environment(device: str | torch.device = "cpu") -> dict[str, object]:
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "device": str(device),
         "machine": torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name(),
-        "commit": _git("rev-parse", "HEAD") or None,
-        "dirty": None if status is None else bool(status),
+        **commit(),
     }
+
+
+def commit() -> dict[str, object]:
+    """The git commit of the project's code, and whether files that git knows differ from it.
+
+    Code that a bundle brought to a machine has the file `commit.json` in place of a repository.
+    """
+    if (paths.ROOT / COMMIT).is_file():
+        return _read(paths.ROOT / COMMIT)
+    status = _git("status", "--porcelain", "--untracked-files=no")
+    known = _git("rev-parse", "HEAD") or None
+    return {"commit": known, "dirty": None if status is None else bool(status)}
 
 
 def _git(*arguments: str) -> str | None:

@@ -35,7 +35,7 @@ def _scores(
     method: str, profile: Profile, sentences: list[str], data_dir: str | None
 ) -> dict[str, float]:
     if method in ("word_vectors", "sif"):
-        encoder = Encoder.load(_model(profile))
+        encoder = Encoder.load(model_of(profile))
         matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()
         counts = evaluate.token_counts(sentences, encoder.tokenizer) if method == "sif" else None
         encode = evaluate.word_vectors_encode(matrix, encoder.tokenizer, counts)
@@ -62,7 +62,8 @@ def record(
     return _begun(notebook, method, profile_name, data_dir)[0]
 
 
-def _model(profile: Profile) -> str:
+def model_of(profile: Profile) -> str:
+    """The encoder whose word vectors are scored at a profile."""
     return identity.model_path(
         profile.model or recipes.recipe(f"{profile.recipes}_simcse").encoder.backbone
     )
@@ -77,6 +78,6 @@ def _begun(
         )
     profile = experiment.with_text_at_hand(profiles.profile(profile_name), data_dir)
     sentences = experiment.sentences_of(profile, data_dir)
-    model = _model(profile) if method in ("word_vectors", "sif") else ""
+    model = model_of(profile) if method in ("word_vectors", "sif") else ""
     params, hashes = identity.of_method(profile, sentences, model, data_dir)
     return runs.Run(notebook, f"{profile_name}_{method}", 0, params, hashes), profile, sentences

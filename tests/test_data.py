@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lib import data, files, paths
+from lib import archives, data, files, paths
 from lib.__main__ import main as cli
 from lib.data import Pairs, corpora, fetch, sets
 
@@ -614,6 +614,26 @@ def test_corpus_sample(tmp_path):
         data.corpus(path, n=201)
 
 
+def test_a_drawn_sample_stands_in_for_its_corpus(tmp_path):
+    lines = [f"sentence number {i}" for i in range(200)]
+    whole = write(tmp_path / "whole/corpus/wiki_slice.txt", "\n".join(lines)).parents[1]
+    drawn = data.corpus("wiki_slice", whole, 50)
+    there = tmp_path / "there"
+    sample = write(
+        there / corpora.DRAWN.format("wiki_slice"), lzma.compress("\n".join(drawn).encode())
+    )
+    assert data.corpus_files("wiki_slice", there) == [sample]
+    for n in (50, 7):
+        assert data.corpus("wiki_slice", there, n) == data.corpus("wiki_slice", whole, n)
+    for n, seed in ((None, 0), (51, 0), (7, 1)):
+        with pytest.raises(ValueError, match=r"holds 50 sentences .* needs the whole corpus"):
+            data.corpus("wiki_slice", there, n, seed)
+    with pytest.raises(ValueError, match="lost its lines' numbers"):
+        data.aligned_corpus("wiki_slice", sample, there, 7)
+    write(there / "corpus/wiki_slice.txt", "the corpus itself\n")
+    assert data.corpus("wiki_slice", there) == ["the corpus itself"]
+
+
 @own
 def test_corpus_names_and_paths(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "MINI", tmp_path)
@@ -846,8 +866,8 @@ BOMBS = {
 @pytest.mark.parametrize(("member", "message"), BOMBS.values(), ids=BOMBS)
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
 def test_fetch_refuses_what_would_fill_the_disk(tmp_path, monkeypatch, member, message, mode):
-    monkeypatch.setattr(fetch, "MOST_BYTES", 4000)
-    monkeypatch.setattr(fetch, "LONGEST_HEADER", 2000 if "header" in message else 2**20)
+    monkeypatch.setattr(archives, "MOST_BYTES", 4000)
+    monkeypatch.setattr(archives, "LONGEST_HEADER", 2000 if "header" in message else 2**20)
     with tarfile.open(tmp_path / data.TAR, mode, format=tarfile.GNU_FORMAT) as tar:
         add(tar, "STS/x")
         add(tar, **member)
@@ -857,7 +877,7 @@ def test_fetch_refuses_what_would_fill_the_disk(tmp_path, monkeypatch, member, m
 
 
 def test_fetch_refuses_too_many_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(fetch, "MOST_MEMBERS", 5)
+    monkeypatch.setattr(archives, "MOST_MEMBERS", 5)
     with tarfile.open(tmp_path / data.TAR, "w") as tar:
         for i in range(6):
             add(tar, f"STS/{i}")

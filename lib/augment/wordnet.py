@@ -10,6 +10,12 @@ from pathlib import Path
 from nltk.corpus.reader.wordnet import WordNetCorpusReader
 from nltk.data import path as nltk_path
 
+_PARTS = ("noun", "verb", "adj", "adv")
+_FILES = (
+    *(f"{kind}.{part}" for kind in ("data", "index") for part in _PARTS),
+    *(f"{part}.exc" for part in _PARTS),
+    "lexnames",
+)
 _DIRECTORIES = ("/usr/share/wordnet", "/usr/share/wordnet/dict", "/usr/local/share/wordnet/dict")
 
 
@@ -28,6 +34,16 @@ def wordnet_folder() -> Path:
         " package wordnet-base), or name another thesaurus: synonyms='data/mini/thesaurus.tsv'"
         " (--synonyms data/mini/thesaurus.tsv)"
     )
+
+
+def wordnet_files() -> list[Path]:
+    """The files that are read of WordNet.
+
+    Raises:
+        FileNotFoundError: as `wordnet_folder`.
+    """
+    folder = wordnet_folder()
+    return [folder / name for name in _FILES if (folder / name).is_file()]
 
 
 class _WordNet(WordNetCorpusReader):

@@ -24,6 +24,7 @@ from lib.data.sets import (
 
 WIKIPEDIA_FILES = ("wikipedia_en_2015.txt.xz", "wikipedia_en_2021.txt.xz")
 MIN_WORDS = 3
+DRAWN = "corpus/drawn/{}.txt.xz"
 
 
 def pretrain_corpus(data_dir: str | Path | None = None, progress: bool = True) -> Iterator[str]:
@@ -68,6 +69,9 @@ CORPORA = ("mini", "wikipedia", "wiki1m", "wiki_slice", "sts_unlabelled", "stsb_
 def corpus_files(name: str | Path, data_dir: str | Path | None = None) -> list[Path]:
     """The files that `corpus` reads for a name, in order.
 
+    Where a corpus is not here but a sample of it is, as `lib bundle` makes one, that is the file:
+    `corpus/drawn/NAME.txt.xz`.
+
     Raises:
         FileNotFoundError: one is not there, or there is no corpus of that name; the message says
             what brings it.
@@ -76,6 +80,23 @@ def corpus_files(name: str | Path, data_dir: str | Path | None = None) -> list[P
         >>> [path.name for path in corpus_files("mini")]
         ['corpus.txt']
     """
+    sample = _drawn_file(name, data_dir)
+    return [sample] if sample else _whole_files(name, data_dir)
+
+
+def _drawn_file(name: str | Path, data_dir: str | Path | None) -> Path | None:
+    """The sample of a corpus that is not here itself, if there is one."""
+    if name not in CORPORA:
+        return None
+    try:
+        _whole_files(name, data_dir)
+    except FileNotFoundError:
+        places = [base / DRAWN.format(name) for base in paths.data_dirs(data_dir)]
+        return next((place for place in places if place.is_file()), None)
+    return None
+
+
+def _whole_files(name: str | Path, data_dir: str | Path | None) -> list[Path]:
     if name == "mini":
         return [paths.MINI / "corpus.txt"]
     if name == "wikipedia":
@@ -120,9 +141,22 @@ def _is_here(name: str, data_dir: str | Path | None) -> bool:
     return True
 
 
+def _beginning(path: Path, name: str | Path, n: int | None, seed: int) -> list[str]:
+    """The first `n` sentences of a sample that was drawn elsewhere, by seed 0."""
+    sentences = read_lines(path)
+    if seed != 0 or n is None or n > len(sentences):
+        raise ValueError(
+            f"{path} holds {len(sentences):,} sentences of {name!r}, drawn by seed 0:"
+            f" n={n}, seed={seed} needs the whole corpus"
+        )
+    return sentences[:n]
+
+
 def _lines(name: str | Path, data_dir: str | Path | None, column: str | None) -> list[str]:
     """A corpus before any of it is drawn; the blank lines of a text file are still there."""
-    files = corpus_files(name, data_dir)
+    if sample := _drawn_file(name, data_dir):
+        raise ValueError(f"{sample} is a sample of {name!r}, which has lost its lines' numbers")
+    files = _whole_files(name, data_dir)
     if str(name) in CORPORA and column is not None:
         raise ValueError(f"corpus {str(name)!r} has no columns: leave `column` out")
     if name == "sts_unlabelled":
@@ -187,6 +221,8 @@ def corpus(
         FileNotFoundError: the corpus is not there; the message names the command that brings it.
         ValueError: no sentence, fewer than `n` sentences, or a part of a published corpus.
     """
+    if drawn := _drawn_file(name, data_dir):
+        return _beginning(drawn, name, n, seed)
     sentences = [line for line in _lines(name, data_dir, column) if line]
     if not sentences:
         raise ValueError(f"{corpus_files(name, data_dir)[0]}: 0 sentences")

@@ -90,6 +90,41 @@ def sick_path(split: str, data_dir: str | Path | None) -> Path:
     return find_senteval(f"SICK/{SICK_FILES[split]}", data_dir)
 
 
+def cnsd_path(split: str, data_dir: str | Path | None) -> Path:
+    """A split of CNSD's STS-B."""
+    return find(f"cnsd-sts-{split}.txt", data_dir, ("chinese/cnsd", "cnsd", ""), fetched=False)
+
+
+def mini_path(split: str) -> Path:
+    """A split of the shipped pairs."""
+    return paths.MINI / f"sts_{split}.tsv"
+
+
+def graded_files(name: str, split: str, data_dir: str | Path | None = None) -> list[Path]:
+    """The files that are read for a graded set, `mini`, `stsb`, `cnsd`, or for the seven test sets,
+    `sts7`.
+
+    Example:
+        >>> [path.name for path in graded_files("mini", "dev")]
+        ['sts_dev.tsv']
+    """
+    if name == "mini":
+        return [mini_path(split)]
+    if name != "sts7":
+        return [{"stsb": stsb_path, "cnsd": cnsd_path}[name](split, data_dir)]
+    inputs = [
+        sts_path(task, part, data_dir) for task, parts in STS_SUBSETS.items() for part in parts
+    ]
+    gold = [path.with_name(path.name.replace("STS.input.", "STS.gs.")) for path in inputs]
+    return [*inputs, *gold, stsb_path(split, data_dir), sick_path(split, data_dir)]
+
+
+def transfer_files(data_dir: str | Path | None = None) -> list[Path]:
+    """The files of the seven transfer tasks."""
+    names = [name for files in TRANSFER_FILES.values() for name in files.values()]
+    return [find_senteval(name, data_dir) for name in names]
+
+
 def sts_subset(task: str, subset: str, data_dir: str | Path | None, check: bool = True) -> Pairs:
     """A sub-set of STS12 to STS16 with its scores."""
     path = sts_path(task, subset, data_dir)
@@ -152,7 +187,7 @@ def sick(split: str, data_dir: str | Path | None = None, check: bool = True) -> 
 def mini_pairs(split: str) -> Pairs:
     """The shipped graded pairs with their kinds, `split` dev or test."""
     _check_split(split, ("dev", "test"))
-    path = paths.MINI / f"sts_{split}.tsv"
+    path = mini_path(split)
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: `python -m tools.mini_data` writes it")
     return readers.kinds_file(path, f"mini {split}")
@@ -162,7 +197,7 @@ def cnsd(split: str, data_dir: str | Path | None = None, check: bool = True) -> 
     """The Chinese STS-B of CNSD, `split` train, dev or test; `check` as `stsb`."""
     _check_split(split)
     name = f"CNSD {split}"
-    path = find(f"cnsd-sts-{split}.txt", data_dir, ("chinese/cnsd", "cnsd", ""), fetched=False)
+    path = cnsd_path(split, data_dir)
     pairs = readers.cnsd_file(path, name)
     check_size(name, SIZES[name], len(pairs), path, check)
     return pairs
