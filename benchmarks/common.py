@@ -463,7 +463,7 @@ def markdown(content: Mapping) -> str:
         for r in content["ratios"]
     ]
     lines += ["", *_table(["our rate / theirs", "ratio of medians", "single repetitions"], ratios)]
-    for heading in ("scores", "floor", "counting", "targets"):
+    for heading in ("scores", "floor", "counts", "counting", "targets"):
         part = content.get(heading)
         if part:
             keys = list(part[0])

@@ -4,7 +4,9 @@ sentence-transformers' trainer.
 Weights are random, configuration and vocabulary are bert-base-uncased's. A 1M-sentence epoch is
 extrapolated from the timed steps. The physical floor stands beside it: the matrix products of a
 step at the measured bf16 rate, plus the bytes that AdamW must move at the measured copy
-bandwidth.
+bandwidth. So does what can be counted without a GPU and predicts the time: operations that a step
+starts one by one, how often it waits for the GPU, and how many shapes its batches have once they
+are padded for compilation.
 """
 
 import argparse
@@ -19,10 +21,23 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 
 from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Side, Task
-from lib import paths
+from benchmarks.waiting import GPU, watched
+from lib import paths, recipes
+from lib.augment.embeddings import EmbeddingViews
+from lib.batches import Feed
 from lib.device import resolve_device
+from lib.encoder import Encoder
+from lib.encoder.speedups import SPEEDUPS, speed_up
+from lib.forward import encode_batch, padded_widths
+from lib.objective import Objective
 
 EPOCH = 1_000_000
+COUNTED: dict[str, dict] = {
+    "SimCSE": {"name": "paper_simcse_bert"},
+    "UNA, at every step": {"name": "paper_una_bert", "every": 1, "radius": 0.0089},
+    "ConSERT": {"name": "paper_consert", "max_length": 32},
+    "SDA's head": {"name": "paper_simcse_bert", "head": "bn_mlp", "batch_size": 128},
+}
 VOCABULARY = "vocab/bert-base-uncased"
 OPTIMISER_BYTES = (
     28  # a parameter: read weight, gradient and two moments, write weight and two moments, fp32
@@ -119,6 +134,36 @@ def floor(
     return [*table, {"part": "together", "work": "", "measured_rate": "", "ms": total}]
 
 
+def counts(sentences: list[str], tokenizer, steps: int) -> list[dict]:
+    """Operations and synchronisations of a step at BERT-base size, and shapes among `steps` of
+    them, by recipe."""
+    config, table = BertConfig(vocab_size=len(tokenizer)), []
+    for name, changes in COUNTED.items():
+        recipe = recipes.recipe(**changes)  # type: ignore[arg-type]
+        feed = Feed.of(sentences, recipe, tokenizer, 0)
+        widths = padded_widths(recipe.batches.max_length)
+        last = min(steps, len(feed))
+        shapes = {tuple(b.ids.shape) for _, b in feed.steps(0, last, widths=widths)}
+        with torch.device(GPU):
+            backbone = speed_up(BertModel(config, add_pooling_layer=False), SPEEDUPS)
+            encoder = Encoder(backbone, tokenizer, "cls", recipe.head.kind).train()
+        views = EmbeddingViews(backbone, recipe.views.named) if recipe.views.in_use else None
+        objective, (_, batch) = Objective(recipe), next(feed.steps(0, 1))
+        with watched() as step:
+            z = encode_batch(encoder, batch.to(GPU), views=views)
+            objective(z).backward()
+            torch.nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
+        table.append(
+            {
+                "recipe": name,
+                "operations": step.operations,
+                "synchronisations": len(step.seen),
+                "shapes_compiled": len(shapes),
+            }
+        )
+    return table
+
+
 def sides(task: Task, device: torch.device, compile: bool) -> dict[str, Side]:
     """Every row."""
     eager: Side = lambda i: common.train_ours(task, i, device, precision="bf16")  # noqa: E731
@@ -179,6 +224,8 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict:
     """Time all sides and collect the report."""
     with tempfile.TemporaryDirectory() as name:
         config, task, origin = build(options, Path(name) / "model")
+        tokenizer = AutoTokenizer.from_pretrained(task.model)
+        counted = counts(task.sentences, tokenizer, 100)
         samples = common.interleave(sides(task, device, options.compile), options.repetitions)
     table = common.rows(samples)
     for row in table:
@@ -201,7 +248,7 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict:
         f" {'a GPU' if device.type == 'cuda' else 'a CPU (smoke run)'}"
     )
     least = floor(config, task.batch_size, tokens, device, options.smoke)
-    return common.report("gpu", title, settings, table, ratios, floor=least)
+    return common.report("gpu", title, settings, table, ratios, floor=least, counts=counted)
 
 
 def main(argv: list[str] | None = None) -> int:

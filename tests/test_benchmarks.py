@@ -87,6 +87,10 @@ def test_score_speed(module, tmp_path):
 def test_gpu_smoke(module, tmp_path):
     content, page = smoke(module("gpu"), tmp_path)
     assert set(sentences(content, "").values()) == {3 * 64}
+    counted = {row["recipe"]: row for row in content["counts"]}
+    assert all(row["synchronisations"] == 0 for row in counted.values())
+    assert counted["SimCSE"]["operations"] < counted["UNA, at every step"]["operations"] < 1_500
+    assert all(1 <= row["shapes_compiled"] <= 9 for row in counted.values())
     *parts, together = content["floor"]
     assert together["ms"] == pytest.approx(sum(part["ms"] for part in parts), abs=1e-3)
     assert "## Floor" in page

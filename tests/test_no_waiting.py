@@ -5,9 +5,9 @@ from contextlib import suppress
 
 import pytest
 import torch
-from synchronisations import GPU, watched
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 
+from benchmarks.waiting import GPU, watched
 from lib import objective
 from lib.augment import embeddings, representations
 from lib.augment.embeddings import EmbeddingViews

@@ -27,16 +27,29 @@ ASKING = (
 )
 
 
+# Operations that start nothing on a device: other looks at the same memory, and empty memory.
+FREE = (
+    *("alias", "as_strided", "detach", "expand", "lift_fresh", "permute", "select", "slice"),
+    *("split", "split_with_sizes", "squeeze", "t", "transpose", "unbind", "unsqueeze", "view"),
+    *("_unsafe_view", "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty"),
+)
+
+
 class Synchronisations(TorchDispatchMode):
-    """Collects the names of operations that wait."""
+    """Collects the names of operations that wait, and counts all that start something.
+
+    An operation starts one kernel or more.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[str] = []
+        self.operations = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = str(func).rsplit(".", 1)[0]
+        self.operations += name.removeprefix("aten.") not in FREE
         devices = {tensor.device for tensor in tensors(args, kwargs)}
         if name == "aten._to_copy" and kwargs.get("device") is not None:
             devices.add(torch.device(kwargs["device"]))
