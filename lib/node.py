@@ -41,7 +41,8 @@ def main(words: list[str]) -> int:
     sentence on stderr; 130 if it was interrupted, be it by its own time limit.
     """
     here, digest = Path(words[0]), words[1]
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     begun = time.monotonic()
     try:
         options, of_grid = _options(words[2:])
@@ -284,7 +285,12 @@ def run_until(
         Its exit status, 130 if it was interrupted.
     """
     child = subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        preexec_fn=_hear_interrupts,
     )
     try:
         status = child.wait(max(0.0, deadline - time.monotonic()))
@@ -300,6 +306,11 @@ def run_until(
                 pass
             break
         return INTERRUPTED
+
+
+def _hear_interrupts() -> None:
+    """Undo what a shell does to its background jobs, which are deaf to interrupts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def pack_up(outputs: Path, archive: Path, models: bool, digest: str) -> int:

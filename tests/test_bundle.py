@@ -6,6 +6,7 @@ import lzma
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -547,6 +548,22 @@ def test_a_command_is_interrupted_at_its_deadline_and_ended_after_the_grace(
     assert (tmp_path / "mark").exists() and "interrupt" in capfd.readouterr().out
     quick = [sys.executable, "-c", "import sys; sys.exit(1)"]
     assert node.run_until(quick, tmp_path, dict(os.environ), time.monotonic() + 60) == 1
+
+
+@pytest.mark.parametrize("background", [False, True])
+def test_a_command_hears_its_interrupt_even_in_the_background(
+    tmp_path: Path, background: bool
+) -> None:
+    """There shells have interrupts ignored, which processes inherit."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if background else None
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    begun = time.monotonic()
+    try:
+        assert node.run_until(command, tmp_path, dict(os.environ), begun + 2) == 130
+    finally:
+        if background:
+            signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - begun < 30 < node.GRACE_SECONDS
 
 
 def test_grids_after_the_deadline_are_not_begun(tmp_path: Path, monkeypatch, capsys) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tiny import hear_interrupts
 
 from lib import data, paths
 
@@ -46,7 +47,12 @@ def start(grid: Path, outputs: Path, *options: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "lib", "grid", str(grid), "--device", "cpu", *options]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(
-        command, cwd=paths.ROOT, env=environment, start_new_session=True, **pipes
+        command,
+        cwd=paths.ROOT,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=hear_interrupts,
+        **pipes,
     )
 
 

@@ -1,12 +1,14 @@
 """The dry run of a grid: what is missing, and what a run costs, against counts made by hand and by
 training."""
 
+import shutil
+
 import pytest
 import torch
 from huggingface_hub import constants
 from tiny import tiny_bert
 from torch.utils.flop_counter import FlopCounterMode
-from transformers import AutoModel
+from transformers import AutoModel, LlamaConfig
 
 from lib import experiment, grids, paths, plan, profiles, recipes
 from lib.__main__ import main as cli
@@ -109,6 +111,23 @@ def test_memory_of_a_large_model_is_that_of_its_weights_and_more(tmp_path) -> No
     grid = grids.read("una_table_2").at("mini", max_steps=3, batch_size=10**6)
     table = plan.plan(grid, device="cpu")
     assert table["missing"].str.contains("GiB of memory").all()
+
+
+def test_a_llama_of_seven_billion_fits_a_card_of_80_gb_with_adapters(tmp_path) -> None:
+    """Its configuration alone, with the tokenizer of our own small one."""
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(paths.SIBLINGS["Llama"] / name, tmp_path)
+    shape = {"num_hidden_layers": 32, "num_attention_heads": 32}
+    sizes = {"vocab_size": 32_000, "hidden_size": 4_096, "intermediate_size": 11_008}
+    LlamaConfig(**sizes, **shape).save_pretrained(tmp_path)
+    adapted = recipes.recipe(
+        "paper_simcse_bert", backbone=str(tmp_path), lora_rank=16, batch_size=64, max_length=32
+    )
+    cost = plan.cost(profiles.profile("mini"), adapted, 100)
+    assert cost.parameters == pytest.approx(6.6e9, rel=0.02)
+    assert 4 * cost.parameters / 2**30 < cost.gib < 80e9 / 2**30
+    whole = plan.cost(profiles.profile("mini"), adapted.changed(lora_rank=0), 100)
+    assert whole.gib > 100
 
 
 GRID = """

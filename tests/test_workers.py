@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tiny import hear_interrupts
 
 from lib import workers
 
@@ -79,6 +80,8 @@ INTERRUPTED = """
 import sys, time
 from contextlib import suppress
 from pathlib import Path
+from tiny import hear_interrupts
+
 from lib import workers
 
 def work(number):
@@ -96,7 +99,12 @@ def test_ctrl_c_ends_all_processes_at_once(tmp_path):
     command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "marks")]
     environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
     process = subprocess.Popen(
-        command, env=environment, start_new_session=True, stderr=subprocess.PIPE, text=True
+        command,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=hear_interrupts,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     deadline = time.monotonic() + 60
     while len(list((tmp_path / "marks").iterdir())) < 2 and time.monotonic() < deadline:

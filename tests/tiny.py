@@ -1,6 +1,7 @@
 """What the tests share: a vocabulary of sixty words, sentences over it, and encoders that train in
 milliseconds."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -113,3 +114,8 @@ def encode_views(model, views, rows, _device=None, chunk_size=0):
     batch = Batch.of({str(i): view[rows] for i, view in enumerate(views)}, views[0].pad_id)
     z = list(encode_batch(model, batch, chunk_size).values())
     return z if len(z) > 1 else [*z, *z]
+
+
+def hear_interrupts() -> None:
+    """For a process that is to be interrupted: in the background of a shell it would be deaf."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
