@@ -80,8 +80,6 @@ INTERRUPTED = """
 import sys, time
 from contextlib import suppress
 from pathlib import Path
-from tiny import hear_interrupts
-
 from lib import workers
 
 def work(number):
