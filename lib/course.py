@@ -20,8 +20,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
@@ -38,6 +36,7 @@ from lib import files, paths
 from lib.check import MEMORY_GIB
 from lib.data.readers import yaml_value
 from lib.pages import Outcome, index_page, render, results_table, two_decimals
+from lib.workers import at_once
 
 NOTEBOOK_PATTERN = "[0-9][0-9]_*.ipynb"
 LONGEST = (
@@ -496,19 +495,9 @@ def _all(
 
 
 def _several(labelled: Sequence[tuple[Path, str]], jobs: int) -> Iterator[tuple[str, Outcome]]:
-    """`jobs` notebooks at a time; none is handed out before a process is free, so that Ctrl-C ends
-    all of them."""
-    running: dict[Future[Outcome], str] = {}
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _share_cores, (jobs,))
-    try:
-        for notebook, label in sorted(labelled, key=_rank):
-            if len(running) == jobs:
-                yield from _ended(running)
-            running[pool.submit(_beside_others, notebook, label)] = label
-        while running:
-            yield from _ended(running)
-    finally:
-        pool.shutdown()
+    """`jobs` notebooks at a time, the longest first."""
+    for (_, label), outcome in at_once(_beside_others, sorted(labelled, key=_rank), jobs):
+        yield label, outcome
 
 
 def _rank(labelled: tuple[Path, str]) -> int:
@@ -516,16 +505,8 @@ def _rank(labelled: tuple[Path, str]) -> int:
     return LONGEST.index(stem) if stem in LONGEST else len(LONGEST)
 
 
-def _ended(running: dict[Future[Outcome], str]) -> Iterator[tuple[str, Outcome]]:
-    for future in wait(running, return_when=FIRST_COMPLETED).done:
-        yield running.pop(future), future.result()
-
-
-def _share_cores(jobs: int) -> None:
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
-
-
-def _beside_others(notebook: Path, label: str) -> Outcome:
+def _beside_others(labelled: tuple[Path, str]) -> Outcome:
+    notebook, label = labelled
     return _one(notebook, label, sys.stdout, alone=False)
 
 

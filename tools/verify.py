@@ -54,6 +54,8 @@ def run_id(grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None) 
     params, hashes = identity.of_run(
         profile, recipe, steps, sentences, data_dir, row["precision"], row["scoring"], lacking
     )
+    if row.get("compile") is True or row.get("compile") == 1:
+        params["compile"] = True
     if "rules" in hashes:
         hashes["rules"] = str(int(row["rules"]))
     return runs.run_id(recipe.name, {"params": params, "data": hashes}, int(row["seed"]))
