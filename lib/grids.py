@@ -207,8 +207,8 @@ def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     row and column.
 
     A cell holds runs of one version of SDA's rules, the newest it has; `note` says if that is not
-    today's. Of two runs of one cell and seed, which differ by precision or compilation, the later one in `results`
-    is taken.
+    today's. Of two runs of one cell and seed, which differ by precision or compilation, the later
+    one in `results` is taken.
     """
     positions_of: dict[frozenset[tuple[str, object]], list[int]] = defaultdict(list)
     names = [name for name in results if name in _PARAMETERS]
