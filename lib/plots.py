@@ -1,9 +1,10 @@
-"""Figures of the notebooks: each function draws one and returns it, not shown.
+"""Figures that two notebooks need, and the style and the parts that every figure is made with.
 
-A cell that ends with the call displays the figure once. Colours are Okabe and Ito's, which readers
-with a colour vision deficiency can tell apart; line styles, markers or labels say the same again. A
-score that is not a number, as of a training that has collapsed, is a cross at the edge of its axis
-and makes the mean of its seeds not a number too.
+A figure that one notebook needs is drawn there, in a folded cell before its first use. A function
+draws a figure and returns it, not shown: a cell that ends with the call displays it once. Colours
+are Okabe and Ito's, which readers with a colour vision deficiency can tell apart; line styles,
+markers or labels say the same again. A score that is not a number, as of a training that has
+collapsed, is a cross at the edge of its axis and makes the mean of its seeds not a number too.
 """
 
 import io
@@ -94,7 +95,7 @@ def line(i: int) -> str:
     return LINES[i % len(LINES)]
 
 
-def _cross(
+def cross(
     axis: Axes, where: Iterable[float], scores: Iterable[float], i: int, edge: str = "bottom"
 ) -> None:
     """A cross of the i-th group's colour at the edge of the axis for each of `scores` that is not a
@@ -110,7 +111,8 @@ def _cross(
         axis.plot(inside, lost, "x", transform=axis.get_yaxis_transform(), **style)
 
 
-def _column(rows: Sequence[Mapping], key: str) -> tuple[np.ndarray, np.ndarray]:
+def column(rows: Sequence[Mapping], key: str) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and values of the rows that have a number at `key`."""
     found = [
         (row["step"], row[key])
         for row in rows
@@ -120,50 +122,11 @@ def _column(rows: Sequence[Mapping], key: str) -> tuple[np.ndarray, np.ndarray]:
     return np.array(steps), np.array(values)
 
 
-def _chance_line(axis: Axes, chance: float, line: str, ink: str, **style: Any) -> None:
+def chance_line(axis: Axes, chance: float, line: str, ink: str, **style: Any) -> None:
     """A level line at chance and, above its right end, the word."""
     axis.axhline(chance, color=line, **style)
     place = axis.get_yaxis_transform()
     axis.text(0.98, chance, "chance", color=ink, ha="right", va="bottom", transform=place)
-
-
-# --- 01: InfoNCE
-# -------------------------------------------------------------------------------------------
-
-
-@mpl.rc_context(STYLE)
-def circles(
-    panels: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    labels: Sequence[str],
-    arrows: np.ndarray | None = None,
-) -> Figure:
-    """Pairs of unit vectors on the circle, one panel a state.
-
-    Args:
-        panels: title → (anchors, positives), each (n, 2), on the unit circle.
-        labels: a name for each of the n pairs, written beside the anchor.
-        arrows: (n, 2), drawn from the anchors of the last panel, which zooms in on them; e.g.
-            −gradient.
-    """
-    figure, axes = new_figure(len(panels), 3.4 * len(panels), 3.3, subplot_kw={"aspect": "equal"})
-    turn = np.linspace(0, 2 * np.pi, 200)
-    for axis, (title, (anchors, positives)) in zip(axes, panels.items(), strict=True):
-        axis.plot(np.cos(turn), np.sin(turn), color="0.8", lw=1, zorder=0)
-        for i, (a, p) in enumerate(zip(anchors, positives, strict=True)):
-            axis.plot(*a, marker(i), color=colour(i), ms=8)
-            axis.plot(*p, marker(i), color=colour(i), ms=8, fillstyle="none", mew=1.5)
-            axis.annotate(labels[i], 1.26 * a, ha="center", va="center", color=colour(i))
-        axis.set(title=title, xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), xticks=[], yticks=[])
-        axis.spines[:].set_visible(False)
-    if arrows is not None:
-        anchors = list(panels.values())[-1][0]
-        for i, (start, arrow) in enumerate(zip(anchors, arrows, strict=True)):
-            style = {"arrowstyle": "-|>", "color": colour(i), "lw": 1.8}
-            axes[-1].annotate("", xy=start + arrow, xytext=start, arrowprops=style)
-        seen = np.concatenate([anchors, anchors + arrows, 1.26 * anchors])
-        (left, low), (right, high) = seen.min(0) - 0.12, seen.max(0) + 0.12
-        axes[-1].set(xlim=(left, right), ylim=(low, high))
-    return figure
 
 
 @mpl.rc_context(STYLE)
@@ -232,51 +195,6 @@ def curves(
 
 
 @mpl.rc_context(STYLE)
-def candidate_shares(similarities: np.ndarray, temperatures: Sequence[float]) -> Figure:
-    """Softmax of one anchor's candidates for several temperatures, one panel each.
-
-    Args:
-        similarities: cosines (n,); the first candidate is the positive.
-    """
-    figure, axes = new_figure(len(temperatures), 2.3 * len(temperatures), 2.5, sharey=True)
-    for axis, tau in zip(axes, temperatures, strict=True):
-        share = np.exp((similarities - similarities.max()) / tau)
-        bars = axis.bar(
-            range(len(share)),
-            share / share.sum(),
-            color=[COLOURS[0]] + [COLOURS[1]] * (len(share) - 1),
-        )
-        bars[0].set_hatch("//")
-        axis.set_xticks(range(len(share)), [f"{s:.2f}" for s in similarities], rotation=45)
-        axis.set(title=f"τ = {tau:.2f}", xlabel="cosine (first: positive)", ylim=(0, 1))
-    axes[0].set_ylabel("share of the softmax")
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def against_chance(history: Sequence[Mapping], chance: float, title: str = "") -> Figure:
-    """Left: loss of each step beside the chance line. Right: in-batch accuracy.
-
-    Args:
-        history: rows with `step`, `loss` (nats) and `in_batch_accuracy` in [0, 1], as
-            `lib.train.Result.history`.
-        chance: loss at chance, in nats.
-    """
-    figure, (left, right) = new_figure(2, 7.0, 2.6)
-    left.plot(*_column(history, "loss"), "o-", ms=3, lw=1)
-    _chance_line(left, chance, COLOURS[1], COLOURS[1], ls="--", lw=1.2)
-    left.set(
-        xlabel="step",
-        ylabel="loss (nats)",
-        title=title,
-        ylim=(0, 1.15 * max(chance, *_column(history, "loss")[1])),
-    )
-    right.plot(*_column(history, "in_batch_accuracy"), "s-", ms=3, lw=1, color=COLOURS[2])
-    right.set(xlabel="step", ylabel="in-batch accuracy", ylim=(-0.03, 1.05))
-    return figure
-
-
-@mpl.rc_context(STYLE)
 def spectra(values: Mapping[str, np.ndarray], title: str = "") -> Figure:
     """Singular values of several sets of embeddings, each divided by its largest, both axes
     logarithmic."""
@@ -287,10 +205,6 @@ def spectra(values: Mapping[str, np.ndarray], title: str = "") -> Figure:
     axis.set(xlabel="rank of the singular value", ylabel="value / largest value", title=title)
     axis.legend()
     return figure
-
-
-# --- 02: SimCSE
-# --------------------------------------------------------------------------------------------
 
 
 @mpl.rc_context(STYLE)
@@ -309,63 +223,12 @@ def training(
     figure, axes = new_figure(3, 8.4, 2.5)
     keys = {"loss": "loss (nats)", "in_batch_accuracy": "in-batch accuracy", "dev_score": score}
     for i, (axis, (key, label)) in enumerate(zip(axes, keys.items(), strict=True)):
-        axis.plot(*_column(history, key), marker=marker(i), ms=4, lw=1, color=colour(i))
+        axis.plot(*column(history, key), marker=marker(i), ms=4, lw=1, color=colour(i))
         axis.set(xlabel="step", ylabel=label)
-    _chance_line(axes[0], chance, "0.4", "0.3", ls="--", lw=1)
+    chance_line(axes[0], chance, "0.4", "0.3", ls="--", lw=1)
     axes[0].set_ylim(bottom=0)
     axes[1].set_ylim(-0.03, 1.05)
     figure.suptitle(title, fontsize=9)
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def geometry_path(
-    paths: Mapping[str, Sequence[tuple[float, float]]], steps: Sequence[int], title: str = ""
-) -> Figure:
-    """The way of trainings through the plane of alignment and uniformity, each point labelled with
-    its step.
-
-    Args:
-        paths: name → (alignment, uniformity) at each of `steps`.
-    """
-    figure, (axis,) = new_figure(width=5.0, height=3.2)
-    for i, (name, points) in enumerate(paths.items()):
-        x, y = zip(*points, strict=True)
-        axis.plot(x, y, marker=marker(i), color=colour(i), lw=1, label=name)
-        for step, point in zip(steps, points, strict=True):
-            axis.annotate(str(step), point, xytext=(5, 4), textcoords="offset points", fontsize=8)
-    axis.set(
-        xlabel="alignment (lower: positives closer)",
-        ylabel="uniformity (lower: more spread)",
-        title=title,
-    )
-    axis.margins(0.15)
-    axis.legend()
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def by_layer(
-    loss: Mapping[str, Sequence[float]],
-    accuracy: Mapping[str, Sequence[float]],
-    chance: float,
-    title: str = "",
-) -> Figure:
-    """Loss (left, with the chance line) and in-batch accuracy (right) of vectors taken after each
-    layer."""
-    figure, (left, right) = new_figure(2, 7.2, 2.6)
-    for axis, lines in ((left, loss), (right, accuracy)):
-        for i, (name, y) in enumerate(lines.items()):
-            axis.plot(
-                range(len(y)), y, marker=marker(i), color=colour(i), ls=line(i), lw=1.5, label=name
-            )
-        axis.set_xticks(range(len(next(iter(lines.values())))))
-    _chance_line(left, chance, "0.4", "0.3", ls=":", lw=1)
-    left.set(
-        xlabel="layer (0: embeddings)", ylabel="loss (nats)", ylim=(0, 1.15 * chance), title=title
-    )
-    right.set(xlabel="layer (0: embeddings)", ylabel="in-batch accuracy", ylim=(-0.03, 1.05))
-    right.legend()
     return figure
 
 
@@ -393,7 +256,7 @@ def seeds(
             ms=5,
             label=f"seed {seed}",
         )
-        _cross(axis, range(len(scores)), scores, i)
+        cross(axis, range(len(scores)), scores, i)
     below = []
     for i, (name, values) in enumerate(columns.items()):
         axis.hlines(np.mean(values), i - 0.16, i + 0.16, color="black", lw=2.5, zorder=3)
@@ -417,79 +280,12 @@ def kinds(
     axis.hlines(place, np.fmin.reduce(values), np.fmax.reduce(values), color="0.7", lw=2, zorder=1)
     for i, (name, scores) in enumerate(conditions.items()):
         axis.plot(scores, place, marker(i), color=colour(i), ms=7, label=name)
-        _cross(axis, place, scores, i, "left")
+        cross(axis, place, scores, i, "left")
     axis.axvline(0.5, color="0.4", ls=":", lw=1)
     axis.set_yticks(place, names)
     axis.set(xlabel=xlabel, title=title)
     axis.invert_yaxis()
     axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def lengths(tokens: np.ndarray, cut: int, title: str = "") -> Figure:
-    """Histogram of sentence lengths in tokens, with the place where training cuts them."""
-    figure, (axis,) = new_figure(width=5.0, height=2.4)
-    axis.hist(
-        tokens, bins=list(np.arange(0.5, max(cut, int(np.max(tokens))) + 1.5)), color=COLOURS[0]
-    )
-    axis.axvline(cut, color=COLOURS[1], ls="--", lw=1.5)
-    axis.text(cut, axis.get_ylim()[1], f"cut at {cut} ", color=COLOURS[1], ha="right", va="top")
-    axis.set(xlabel="tokens in a sentence", ylabel="sentences", title=title)
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def sweep(
-    x: Sequence[float],
-    y: Sequence[float],
-    baseline: float,
-    xlabel: str,
-    ylabel: str,
-    title: str = "",
-) -> Figure:
-    """Scores over a hyper-parameter on a logarithmic axis, one point a training, beside the
-    untrained encoder.
-
-    A training without a score is a cross.
-    """
-    figure, (axis,) = new_figure(width=5.0, height=2.6)
-    axis.semilogx(x, y, "o-", lw=1, ms=6, color=colour(0), label="trained")
-    _cross(axis, x, y, 0)
-    axis.axhline(baseline, color=COLOURS[1], ls="--", lw=1.2, label="untrained")
-    axis.set_xticks(list(x), [f"{value:g}" for value in x])
-    axis.minorticks_off()
-    axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
-    axis.legend()
-    return figure
-
-
-# --- 03: ConSERT
-# -------------------------------------------------------------------------------------------
-
-
-@mpl.rc_context(STYLE)
-def embedded(panels: Mapping[str, np.ndarray], tokens: Sequence[str], title: str = "") -> Figure:
-    """Embeddings of one sentence, a panel (t, d) a view: absolute values from light to dark, zeros
-    white."""
-    figure, axes = new_figure(
-        len(panels), 1.0 + 1.5 * len(panels), 0.9 + 0.2 * len(tokens), sharey=True
-    )
-    top = np.quantile(np.abs(next(iter(panels.values()))), 0.98)
-    colours = mpl.colormaps["Blues"].with_extremes(bad="white")
-    for axis, (name, x) in zip(axes, panels.items(), strict=True):
-        shown = np.ma.masked_equal(np.abs(x), 0)
-        axis.imshow(
-            0.25 * top + 0.75 * shown,
-            cmap=colours,
-            vmin=0,
-            vmax=top,
-            aspect="auto",
-            interpolation="nearest",
-        )
-        axis.set(title=name, xticks=[0, x.shape[1] - 1], xlabel="dimension")
-    axes[0].set_yticks(range(len(tokens)), tokens)
-    figure.suptitle(title, fontsize=9)
     return figure
 
 
@@ -511,133 +307,4 @@ def points(
     if len(next(iter(panels.values()))) > 1:
         axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), markerscale=2)
     figure.suptitle(title, fontsize=9)
-    return figure
-
-
-# --- 04: UNA
-# -----------------------------------------------------------------------------------------------
-
-
-@mpl.rc_context(STYLE)
-def words(names: Sequence[str], panels: Mapping[str, Sequence[float]], title: str = "") -> Figure:
-    """Bars over the words of a sentence, one panel a quantity; the first word with the largest
-    value is hatched."""
-    figure, axes = new_figure(len(panels), 3.9 * len(panels), 0.9 + 0.21 * len(names), sharey=True)
-    for i, (axis, (label, values)) in enumerate(zip(axes, panels.items(), strict=True)):
-        bars = axis.barh(range(len(names)), values, color=colour(i))
-        bars[int(np.argmax(values))].set_hatch("//")
-        axis.set(xlabel=label)
-        for place, value in enumerate(values):
-            axis.text(value, place, f" {value:.2f}", va="center", fontsize=8)
-        axis.margins(x=0.15)
-    axes[0].set_yticks(range(len(names)), names)
-    axes[0].invert_yaxis()
-    axes[0].set_title(title)
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def relevance(s: np.ndarray, place: int, radius: int, term: str, title: str = "") -> Figure:
-    """Left: the sorted relevance s with the window of a term; right: the probabilities of what may
-    replace it.
-
-    Args:
-        s: ascending, (V,).
-        place: the term's place in `s`; radius: r terms on either side.
-    """
-    figure, (left, right) = new_figure(2, 8.0, 2.7)
-    first, last = max(place - radius, 0), min(place + radius + 1, len(s))
-    left.plot(np.arange(len(s)), s, lw=1.5, drawstyle="steps-mid")
-    left.axvspan(first, last - 1, color=COLOURS[1], alpha=0.35, lw=0)
-    left.annotate(
-        term,
-        (place, s[place]),
-        xytext=(-14, 14),
-        textcoords="offset points",
-        arrowprops={"arrowstyle": "-"},
-    )
-    left.set(xlabel="terms, sorted by s", ylabel="s, highest TF-IDF (nats)", title=title)
-    weights = s[first:last] * (np.arange(first, last) != place)
-    right.plot(
-        np.arange(first, last) - place,
-        weights / max(weights.sum(), 1e-12),
-        ".",
-        ms=4,
-        color=COLOURS[1],
-    )
-    right.set(xlabel=f"places from “{term}”", ylabel="probability", ylim=(0, None))
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def histograms(
-    groups: Mapping[str, np.ndarray], bins: Sequence[float], xlabel: str, title: str = ""
-) -> Figure:
-    """Outlined histograms over each other, told apart by colour and line style; shares, not
-    counts."""
-    figure, (axis,) = new_figure(width=5.6, height=2.6)
-    for i, (name, values) in enumerate(groups.items()):
-        weights = np.full(len(values), 1 / max(len(values), 1))
-        style: Any = {"histtype": "step", "color": colour(i), "ls": line(i), "lw": 1.8}
-        axis.hist(values, bins=list(bins), weights=weights, label=name, **style)
-    axis.set(xlabel=xlabel, ylabel="share of the sentences", title=title)
-    axis.legend()
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def roles(panels: Mapping[str, tuple[Sequence[str], Sequence[str], Sequence[str]]]) -> Figure:
-    """Who is what to whom in a loss: a grid of letters for each panel.
-
-    Args:
-        panels: title → (names of the rows, names of the columns, one string a row with a letter for
-            each column): `+` positive, `-` negative, `h` hard negative, `.` not in the sum.
-    """
-    looks = {
-        "+": ("#009E73", "positive"),
-        "-": ("#D9D9D9", "negative"),
-        "h": ("#D55E00", "hard negative"),
-        ".": ("white", ""),
-    }
-    figure, axes = new_figure(len(panels), 3.3 * len(panels), 3.4)
-    for axis, (title, (rows, columns, letters)) in zip(axes, panels.items(), strict=True):
-        for i, row in enumerate(letters):
-            for j, letter in enumerate(row):
-                box = mpl.patches.Rectangle(
-                    (j - 0.46, i - 0.46), 0.92, 0.92, fc=looks[letter][0], ec="0.6", lw=0.5
-                )
-                axis.add_patch(box)
-                axis.text(j, i, letter.replace(".", "").replace("-", "–"), ha="center", va="center")
-        axis.set(
-            xlim=(-0.6, len(columns) - 0.4),
-            ylim=(len(rows) - 0.4, -0.6),
-            aspect="equal",
-            title=title,
-        )
-        axis.set_xticks(range(len(columns)), columns)
-        axis.set_yticks(range(len(rows)), rows)
-        axis.spines[:].set_visible(False)
-        axis.tick_params(length=0)
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def dots(names: Sequence[str], groups: Mapping[str, tuple], xlabel: str, title: str = "") -> Figure:
-    """Differences by name: one marker a group, with a bar of ± its half-width where there is one.
-
-    Args:
-        groups: label → (values, half-widths or None), each as long as `names`; NaN leaves a place
-            empty.
-    """
-    figure, (axis,) = new_figure(width=7.0, height=0.9 + 0.24 * len(names))
-    for i, (label, (values, half)) in enumerate(groups.items()):
-        place = np.arange(len(names)) + 0.18 * (i - (len(groups) - 1) / 2)
-        axis.errorbar(
-            values, place, xerr=half, fmt=marker(i), color=colour(i), ms=5, capsize=2, label=label
-        )
-    axis.axvline(0, color="0.4", ls=":", lw=1)
-    axis.set_yticks(range(len(names)), names)
-    axis.set(xlabel=xlabel, title=title)
-    axis.invert_yaxis()
-    axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
     return figure

@@ -68,6 +68,11 @@ def parameters_cell(path: Path) -> nbformat.NotebookNode:
     return cell
 
 
+def is_folded(cell: nbformat.NotebookNode) -> bool:
+    """Whether a reader sees a bar in place of the cell's source."""
+    return cell.metadata.get("jupyter", {}).get("source_hidden", False)
+
+
 def length(source: str) -> int:
     """Lines of code of a cell, blank lines and comments left out."""
     lines = (line.strip() for line in source.splitlines())
@@ -163,9 +168,23 @@ def test_has_a_lesson_and_a_run(path: Path) -> None:
 
 @each
 def test_cells_are_short(path: Path) -> None:
-    lengths = [length(cell.source) for cell in code_cells(path)]
-    assert max(lengths) <= 40
-    assert statistics.median(lengths) <= 10
+    assert max(length(cell.source) for cell in code_cells(path)) <= 40
+    seen = [length(cell.source) for cell in code_cells(path) if not is_folded(cell)]
+    assert statistics.median(seen) <= 10
+
+
+@each
+def test_a_folded_cell_is_a_function_that_the_next_cell_is_the_first_to_call(path: Path) -> None:
+    cells = code_cells(path)
+    for i, cell in enumerate(cells):
+        if is_folded(cell):
+            (function,) = python(cell).body
+            assert isinstance(function, ast.FunctionDef) and ast.get_docstring(function)
+            call = re.compile(rf"(?<![\w.]){function.name}\(")
+            callers = [n for n, other in enumerate(cells) if call.search(other.source)]
+            assert callers[:2] == [i, i + 1]
+            used_by_run = any("lesson" not in tags(cells[n]) for n in callers[1:])
+            assert ("lesson" in tags(cell)) != used_by_run
 
 
 @each

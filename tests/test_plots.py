@@ -1,12 +1,16 @@
-"""Figures: what is plotted where, asked of the figure's lines, bars and labels, not of its
-pixels."""
+"""Figures of `lib.plots` and of the notebooks: what is plotted where, asked of the figure's lines,
+bars and labels, not of its pixels."""
 
+import ast
 import inspect
 import io
+import re
 from collections.abc import Callable
+from functools import cache
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import nbformat
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
@@ -15,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from lib import plots
+from lib import course, plots
 
 mpl.use("Agg")
 NAN = float("nan")
@@ -26,6 +30,36 @@ HISTORY = [
     {"step": 4, "loss": 1.0, "in_batch_accuracy": 0.9, "dev_score": 64.0},
 ]
 ANGLES = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
+
+
+@cache
+def in_notebooks() -> dict[str, tuple[str, str]]:
+    """Figures that a notebook draws itself: name → the cell that defines it, the notebook's import
+    cell."""
+    found: dict[str, tuple[str, str]] = {}
+    for path in course.notebooks():
+        cells = {cell.id: cell for cell in nbformat.read(path, as_version=4).cells}
+        for cell in cells.values():
+            if cell.metadata.get("jupyter", {}).get("source_hidden"):
+                (name,) = re.findall(r"^def (\w+)\(", cell.source, re.MULTILINE)
+                assert name not in found, f"two notebooks draw {name}"
+                found[name] = cell.source, cells["imports"].source
+    return found
+
+
+@cache
+def draws(name: str) -> Callable[..., Figure]:
+    """A notebook's function, from its cell alone and the imports that it names."""
+    source, imports = in_notebooks()[name]
+    used = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    space: dict = {}
+    for statement in ast.parse(imports).body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            statement.names = [n for n in statement.names if (n.asname or n.name) in used]
+            if statement.names:
+                exec(ast.unparse(statement), space)
+    exec(source, space)
+    return space[name]
 
 
 def data(drawn: Line2D) -> tuple[list[float], list[float]]:
@@ -78,26 +112,26 @@ def crosses(axis: Axes) -> list[tuple[list[float], list[float], str]]:
 # -------------------------------------------------------------------------------------------
 
 EACH: dict[str, Callable[[str], Figure]] = {
-    "circles": lambda t: plots.circles({t: (ANGLES, ANGLES)}, list("abc")),
+    "circles": lambda t: draws("circles")({t: (ANGLES, ANGLES)}, list("abc")),
     "matrix": lambda t: plots.matrix(np.eye(2), ["a", "b"], ["c", "d"], t),
     "curves": lambda t: plots.curves([1, 2], {"a": [3, 4]}, "x", "y", t),
-    "candidate_shares": lambda t: plots.candidate_shares(np.array([0.5, 0.1]), [0.1]),
-    "against_chance": lambda t: plots.against_chance(HISTORY, 3.2, t),
+    "candidate_shares": lambda t: draws("candidate_shares")(np.array([0.5, 0.1]), [0.1]),
+    "against_chance": lambda t: draws("against_chance")(HISTORY, 3.2, t),
     "spectra": lambda t: plots.spectra({"a": np.array([4.0, 1.0])}, t),
     "training": lambda t: plots.training(HISTORY, 3.2, t),
-    "geometry_path": lambda t: plots.geometry_path({"a": [(0.1, -1.0)]}, [0], t),
-    "by_layer": lambda t: plots.by_layer({"a": [1, 2]}, {"a": [0, 1]}, 3.0, t),
+    "geometry_path": lambda t: draws("geometry_path")({"a": [(0.1, -1.0)]}, [0], t),
+    "by_layer": lambda t: draws("by_layer")({"a": [1, 2]}, {"a": [0, 1]}, 3.0, t),
     "seeds": lambda t: plots.seeds({"a": [1, 2]}, [42, 0], "y", t),
     "kinds": lambda t: plots.kinds(["k"], {"a": [0.4]}, "x", t),
-    "lengths": lambda t: plots.lengths(np.array([3, 4]), 4, t),
-    "sweep": lambda t: plots.sweep([0.1, 1.0], [5, 6], 4, "x", "y", t),
-    "embedded": lambda t: plots.embedded({"a": np.eye(3)}, list("abc"), t),
+    "lengths": lambda t: draws("lengths")(np.array([3, 4]), 4, t),
+    "sweep": lambda t: draws("sweep")([0.1, 1.0], [5, 6], 4, "x", "y", t),
+    "embedded": lambda t: draws("embedded")({"a": np.eye(3)}, list("abc"), t),
     "points": lambda t: plots.points({"p": {"a": ([1], [2])}}, title=t),
-    "words": lambda t: plots.words(["a"], {"z": [1.0]}, t),
-    "relevance": lambda t: plots.relevance(np.arange(9.0), 4, 2, "cat", t),
-    "histograms": lambda t: plots.histograms({"a": np.array([1.0])}, [0, 2], "x", t),
-    "roles": lambda t: plots.roles({t: (["a"], ["b"], ["+"])}),
-    "dots": lambda t: plots.dots(["a"], {"g": ([1.0], None)}, "x", t),
+    "words": lambda t: draws("words")(["a"], {"z": [1.0]}, t),
+    "relevance": lambda t: draws("relevance")(np.arange(9.0), 4, 2, "cat", t),
+    "histograms": lambda t: draws("histograms")({"a": np.array([1.0])}, [0, 2], "x", t),
+    "roles": lambda t: draws("roles")({t: (["a"], ["b"], ["+"])}),
+    "dots": lambda t: draws("dots")(["a"], {"g": ([1.0], None)}, "x", t),
 }
 
 
@@ -111,13 +145,23 @@ def test_a_figure_has_its_title_and_is_shown_by_no_one_but_its_cell(name):
     assert title in found or name == "candidate_shares"
 
 
-def test_no_figure_is_left_out():
-    drawn = {
+def in_lib() -> set[str]:
+    return {
         n
         for n, f in vars(plots).items()
         if inspect.isfunction(f) and f.__annotations__.get("return") is Figure
     }
-    assert drawn == set(EACH)
+
+
+def test_no_figure_is_left_out():
+    assert in_lib() | set(in_notebooks()) == set(EACH)
+
+
+def test_figures_of_lib_are_those_that_two_notebooks_need():
+    sources = [path.read_text(encoding="utf-8") for path in course.notebooks()]
+    users = {name: sum(f"plots.{name}(" in source for source in sources) for name in in_lib()}
+    assert {name: n for name, n in users.items() if n < 2} == {}
+    assert in_lib().isdisjoint(in_notebooks())
 
 
 def test_a_new_figure_has_so_many_axes_of_its_size():
@@ -149,7 +193,7 @@ def test_a_notebook_stores_the_small_picture(monkeypatch):
     monkeypatch.setattr(
         IPython.display, "display", lambda content, raw: shown.append((content, raw))
     )
-    figure = plots.sweep([0.1, 1.0], [5, 6], 4, "x", "y")
+    figure = draws("sweep")([0.1, 1.0], [5, 6], 4, "x", "y")
     figure._ipython_display_()
     ((content, raw),) = shown
     assert raw and content["image/png"] == plots.png(figure)
@@ -170,7 +214,7 @@ def test_groups_are_told_apart_without_colour_and_beyond_seven():
 
 def test_circles_show_anchors_filled_and_positives_empty():
     positives = ANGLES @ np.array([[0.8, 0.6], [-0.6, 0.8]])
-    figure = plots.circles(
+    figure = draws("circles")(
         {"before": (ANGLES, positives), "after": (positives, ANGLES)}, ["x", "y", "z"]
     )
     before, after = figure.axes
@@ -193,7 +237,7 @@ def test_circles_show_anchors_filled_and_positives_empty():
 
 def test_arrows_begin_at_the_anchors_of_the_last_panel():
     arrows = np.array([[0.1, 0.2], [-0.3, 0.0], [0.0, 0.4]])
-    first, last = plots.circles(
+    first, last = draws("circles")(
         {"a": (ANGLES, ANGLES), "b": (ANGLES[::-1], ANGLES)}, list("xyz"), arrows
     ).axes
     drawn = [text for text in last.texts if text.arrow_patch is not None]
@@ -260,7 +304,7 @@ def test_curves_are_their_numbers():
 
 def test_candidate_shares_are_a_softmax():
     similarities = np.array([0.7, 0.9, -0.2])
-    figure = plots.candidate_shares(similarities, [0.05, 1.0])
+    figure = draws("candidate_shares")(similarities, [0.05, 1.0])
     assert [axis.get_title() for axis in figure.axes] == ["τ = 0.05", "τ = 1.00"]
     for axis, tau in zip(figure.axes, (0.05, 1.0), strict=True):
         expected = np.exp(similarities / tau) / np.exp(similarities / tau).sum()
@@ -294,13 +338,15 @@ def test_spectra_are_shares_of_the_largest_on_two_logarithmic_axes():
 
 
 def test_a_loss_beside_chance():
-    left, right = plots.against_chance(HISTORY, 3.2).axes
+    left, right = draws("against_chance")(HISTORY, 3.2).axes
     assert data(left.lines[0]) == ([1, 2, 3, 4], [3.0, 2.5, 2.0, 1.0])
     assert data(right.lines[0]) == ([1, 2, 3, 4], [0.1, 0.4, 0.7, 0.9])
     assert data(left.lines[1])[1] == [3.2, 3.2] and texts(left) == ["chance"]
     assert left.get_ylim() == pytest.approx((0, 1.15 * 3.2)) and right.get_ylim()[1] > 1
     assert (left.get_ylabel(), right.get_ylabel()) == ("loss (nats)", "in-batch accuracy")
-    high = plots.against_chance([{"step": 1, "loss": 7.0, "in_batch_accuracy": 0.0}], 3.2).axes[0]
+    high = draws("against_chance")([{"step": 1, "loss": 7.0, "in_batch_accuracy": 0.0}], 3.2).axes[
+        0
+    ]
     assert high.get_ylim()[1] > 7
 
 
@@ -321,7 +367,7 @@ def test_a_training_in_three_panels():
 
 def test_a_path_has_its_steps_at_its_points():
     paths = {"a": [(0.1, -1.0), (0.2, -2.0)], "b": [(0.3, -3.0), (0.4, -4.0)]}
-    (axis,) = plots.geometry_path(paths, [0, 50]).axes
+    (axis,) = draws("geometry_path")(paths, [0, 50]).axes
     assert {n: data(d) for n, d in named(axis).items()} == {
         "a": ([0.1, 0.2], [-1.0, -2.0]),
         "b": ([0.3, 0.4], [-3.0, -4.0]),
@@ -335,7 +381,7 @@ def test_a_path_has_its_steps_at_its_points():
 def test_layers_of_five_poolings_stand_side_by_side():
     loss = {f"p{i}": [3.0 - i, 2.0, 1.0] for i in range(5)}
     accuracy = {f"p{i}": [0.1 * i, 0.5, 0.9] for i in range(5)}
-    left, right = plots.by_layer(loss, accuracy, 4.0).axes
+    left, right = draws("by_layer")(loss, accuracy, 4.0).axes
     for axis, expected in ((left, loss), (right, accuracy)):
         assert {n: data(d) for n, d in named(axis).items()} == {
             n: ([0, 1, 2], y) for n, y in expected.items()
@@ -424,17 +470,19 @@ def test_a_kind_without_a_score_is_shown():
 
 
 def test_lengths_are_counted_one_by_one():
-    (axis,) = plots.lengths(np.array([3, 3, 5, 9, 9, 9]), 6).axes
+    (axis,) = draws("lengths")(np.array([3, 3, 5, 9, 9, 9]), 6).axes
     counted = {bar.get_x() + bar.get_width() / 2: bar.get_height() for bar in axis.patches}
     assert {round(x, 6): n for x, n in counted.items()} == {
         i: [3, 3, 5, 9, 9, 9].count(i) for i in range(1, 10)
     }
     assert data(axis.lines[0])[0] == [6, 6] and texts(axis) == ["cut at 6 "]
-    assert sum(bar.get_height() for bar in plots.lengths(np.array([2, 3]), 32).axes[0].patches) == 2
+    assert (
+        sum(bar.get_height() for bar in draws("lengths")(np.array([2, 3]), 32).axes[0].patches) == 2
+    )
 
 
 def test_a_sweep_has_one_point_a_training_on_a_logarithmic_axis():
-    (axis,) = plots.sweep([0.02, 0.05, 0.2], [61.0, NAN, 63.0], 54.5, "τ", "Spearman").axes
+    (axis,) = draws("sweep")([0.02, 0.05, 0.2], [61.0, NAN, 63.0], 54.5, "τ", "Spearman").axes
     trained, untrained = named(axis)["trained"], named(axis)["untrained"]
     assert data(trained)[0] == [0.02, 0.05, 0.2]
     assert data(trained)[1] == [61.0, pytest.approx(NAN, nan_ok=True), 63.0]
@@ -446,7 +494,7 @@ def test_a_sweep_has_one_point_a_training_on_a_logarithmic_axis():
 
 def test_differences_have_intervals_where_there_are_any():
     groups = {"paper": ([1.0, -2.0, NAN], None), "ours": ([0.5, 0.0, 1.5], [0.1, 0.2, NAN])}
-    (axis,) = plots.dots(["a", "b", "c"], groups, "points").axes
+    (axis,) = draws("dots")(["a", "b", "c"], groups, "points").axes
     paper, ours = (container.lines for container in axis.containers)
     assert data(paper[0])[0] == [1.0, -2.0, pytest.approx(NAN, nan_ok=True)] and not paper[2]
     assert data(ours[0])[0] == [0.5, 0.0, 1.5]
@@ -460,7 +508,7 @@ def test_differences_have_intervals_where_there_are_any():
     assert data(ours[0])[1] == pytest.approx([0.09, 1.09, 2.09])
     assert ticks(axis, "y") == {0: "a", 1: "b", 2: "c"} and axis.yaxis_inverted()
     assert legend(axis) == ["paper", "ours"] and data(axis.lines[-1])[0] == [0, 0]
-    many = plots.dots(["a"], {f"g{i}": ([float(i)], None) for i in range(9)}, "x").axes[0]
+    many = draws("dots")(["a"], {f"g{i}": ([float(i)], None) for i in range(9)}, "x").axes[0]
     assert len({look(container.lines[0]) for container in many.containers}) == 9
 
 
@@ -473,7 +521,7 @@ def test_embeddings_are_absolute_values_with_white_zeros():
     x = rng.normal(size=(3, 5))
     cut = x.copy()
     cut[1] = 0
-    left, right = plots.embedded({"whole": x, "token cutoff": cut}, ["a", "red", "cat"]).axes
+    left, right = draws("embedded")({"whole": x, "token cutoff": cut}, ["a", "red", "cat"]).axes
     whole, shown = (axis.images[0].get_array() for axis in (left, right))
     assert not np.ma.getmaskarray(whole).any() and np.ma.getmaskarray(shown).all(1).tolist() == [
         False,
@@ -507,7 +555,7 @@ def test_points_of_groups_share_their_axes():
 
 
 def test_words_have_their_bars_and_the_heaviest_is_hatched():
-    left, right = plots.words(
+    left, right = draws("words")(
         ["the", "cat", "sat"], {"z": [0.0, 0.7, 0.7], "p": [0.1, 1.0, 0.4]}
     ).axes
     assert [bar.get_width() for bar in left.patches] == [0.0, 0.7, 0.7]
@@ -524,7 +572,7 @@ def test_words_have_their_bars_and_the_heaviest_is_hatched():
 @pytest.mark.parametrize(("place", "first", "last"), [(5, 3, 7), (0, 0, 2), (9, 7, 9)])
 def test_a_window_and_its_probabilities(place, first, last):
     s = np.arange(10.0)
-    left, right = plots.relevance(s, place, 2, "cat").axes
+    left, right = draws("relevance")(s, place, 2, "cat").axes
     assert data(left.lines[0]) == (list(range(10)), s.tolist())
     (span,) = left.patches
     assert (span.get_x(), span.get_x() + span.get_width()) == (first, last)
@@ -536,7 +584,7 @@ def test_a_window_and_its_probabilities(place, first, last):
 
 
 def test_histograms_are_shares_of_each_group():
-    (axis,) = plots.histograms(
+    (axis,) = draws("histograms")(
         {"a": np.array([0.5, 1.5, 1.6, 2.5]), "b": np.array([0.5])}, [0, 1, 2, 3], "x"
     ).axes
     outlines = {str(p.get_label()): p.get_xy() for p in axis.patches}
@@ -554,7 +602,7 @@ def test_histograms_are_shares_of_each_group():
 
 
 def test_roles_are_a_grid_of_letters():
-    (axis,) = plots.roles({"extra": (["z0", "z1"], ["p0", "p1", "n"], ["+-h", "-+."])}).axes
+    (axis,) = draws("roles")({"extra": (["z0", "z1"], ["p0", "p1", "n"], ["+-h", "-+."])}).axes
     boxes = {
         (round(p.get_x() + p.get_width() / 2), round(p.get_y() + p.get_height() / 2)): to_hex(
             p.get_facecolor()

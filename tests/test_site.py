@@ -60,6 +60,14 @@ def test_equations_and_figures_of_the_notebooks_are_drawn_without_a_network(buil
     assert "$$" not in page and "mathjax.js" not in page.lower() and "tex-mml" not in page.lower()
 
 
+def test_cells_that_a_notebook_folds_are_folded_on_the_site() -> None:
+    path = paths.NOTEBOOKS / "01_infonce.ipynb"
+    node = site.read_notebook(path.read_text(encoding="utf-8"))
+    folded = [cell.id for cell in node.cells if "source_hidden" in cell.metadata.get("jupyter", {})]
+    tagged = [cell.id for cell in node.cells if "hide-input" in cell.metadata.get("tags", [])]
+    assert folded == tagged and "draw-circles" in tagged
+
+
 @pytest.mark.slow
 def test_the_search_finds_words_of_the_notebooks(built) -> None:
     index = (built / "searchindex.js").read_text(encoding="utf-8")

@@ -53,12 +53,14 @@ def _html(table: pd.DataFrame, index: bool = True) -> str:
 
 def read_notebook(text: str) -> nbformat.NotebookNode:
     """A notebook for Sphinx: pictures attached to a cell stand in the cell, as MyST-NB knows no
-    attachments."""
+    attachments, and cells that JupyterLab folds have the tag that folds them there."""
     node = nbformat.reads(text, as_version=4)
     for cell in node.cells:
         for name, content in cell.get("attachments", {}).items():
             kind, picture = next(iter(content.items()))
             cell.source = cell.source.replace(f"attachment:{name}", f"data:{kind};base64,{picture}")
+        if cell.metadata.get("jupyter", {}).get("source_hidden"):
+            cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
     return node
 
 
