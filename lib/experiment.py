@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -46,9 +46,9 @@ def resolve(
     profile.
 
     Args:
-        method: recipe without its first part: `simcse` is `mini_simcse` at mini and small,
-            `paper_simcse_bert` at full (where the backbone's family picks the recipe); a full
-            recipe name is taken as it is.
+        method: recipe without its first part: `simcse` is `mini_simcse` at mini and light,
+            `small_simcse` at small, `paper_simcse_bert` at full (where the backbone's family picks
+            the recipe); a full recipe name is taken as it is.
         model: encoder to start from; None is the profile's.
         max_steps: 0 to 10,000,000; None is the profile's.
         corpus: training text, all of it, as `lib.data.corpus` names it; None is the profile's.
@@ -77,7 +77,11 @@ def resolve(
         )
     if profile.eval_every is not None:
         fields.setdefault("eval_every", profile.eval_every)
-    name = method if method.startswith(("mini_", "paper_")) else f"{profile.recipes}_{method}"
+    name = (
+        method
+        if method.startswith(("mini_", "small_", "paper_"))
+        else f"{profile.recipes}_{method}"
+    )
     if name == f"paper_{method}" and name not in RECIPES:
         name += (
             "_zh"
@@ -195,6 +199,29 @@ def encode_as(
     return evaluate.whitened_encode(encode) if recipe.evaluation.whiten else encode
 
 
+def encode_with_each(
+    encoder: Encoder,
+    recipe: Recipe,
+    precision: str,
+    poolings: Sequence[str | None],
+    max_length: int = 0,
+) -> list[evaluate.Encode]:
+    """`encode_as` of the encoder as it is now, with each of several poolings; sentences that all of
+    them are asked for go through the encoder once."""
+    cut = min(max_length, encoder.longest_input()) if max_length else None
+    known: dict[tuple[str, ...], list[np.ndarray]] = {}
+
+    def encode(place: int, sentences: Sequence[str]) -> np.ndarray:
+        asked = tuple(sentences)
+        if asked not in known:
+            known.clear()
+            known[asked] = encoder.encode_with(poolings, asked, precision=precision, max_length=cut)
+        return known[asked][place]
+
+    encodes: list[evaluate.Encode] = [partial(encode, place) for place in range(len(poolings))]
+    return [evaluate.whitened_encode(e) if recipe.evaluation.whiten else e for e in encodes]
+
+
 class DevScore:
     """The profile's dev set as a function of an encoder: Spearman ×100.
 
@@ -262,16 +289,14 @@ def test_metrics(
     if geometry is None:
         encode = encode_as(encoder, recipe, precision, max_length=evaluation.dev_max_length)
         geometry = evaluate.geometry(encode, dev_pairs(profile, data_dir))
-    encode = encode_as(encoder, recipe, precision, max_length=evaluation.test_max_length)
-    scores = test_scores(encode, profile, data_dir) | {
-        f"dev_{name}": value for name, value in geometry.items()
-    }
-    if evaluation.also_pooling:
-        encode = encode_as(
-            encoder, recipe, precision, evaluation.also_pooling, evaluation.test_max_length
-        )
-        again = test_scores(encode, profile, data_dir)
-        scores |= {f"{name}_{evaluation.also_pooling}": value for name, value in again.items()}
+    scores = {f"dev_{name}": value for name, value in geometry.items()}
+    also = [evaluation.also_pooling] if evaluation.also_pooling else []
+    encodes = encode_with_each(
+        encoder, recipe, precision, [None, *also], evaluation.test_max_length
+    )
+    for encode, ending in zip(encodes, ["", *(f"_{pooling}" for pooling in also)], strict=True):
+        of_pooling = test_scores(encode, profile, data_dir)
+        scores |= {f"{name}{ending}": value for name, value in of_pooling.items()}
     return {f"{name}_{suffix}": value for name, value in scores.items()}
 
 
@@ -322,7 +347,7 @@ def run(
     max_steps: int | None = None,
     device: str = "auto",
     precision: str = "auto",
-    scoring: str = "fp32",
+    scoring: str | None = None,
     compile: bool | None = None,
     checkpoint_minutes: float = 5.0,
     data_dir: str | None = None,
@@ -341,8 +366,8 @@ def run(
     Args:
         notebook: the folder's name under `outputs/`.
         method, model, max_steps, changes: as `resolve`; `max_steps=0` evaluates without training.
-        precision: of the training; scoring: of the embeddings that are scored. What they are
-            resolved to is recorded and part of the id.
+        precision: of the training; scoring: of the embeddings that are scored (None: the
+            profile's). What they are resolved to is recorded and part of the id.
         compile, checkpoint_minutes: as `lib.train.fit`; a compiled training is another run, as its
             numbers are others.
         output_dir: outputs folder (None: `paths.outputs()`).
@@ -360,7 +385,8 @@ def run(
     check_whole_number("seed", seed, 0, 2**32 - 1)
     profile, recipe, steps = resolve(profile_name, method, model, max_steps, **changes)
     torch_device = resolve_device(device)
-    precision, scoring = (resolve_precision(name, torch_device) for name in (precision, scoring))
+    precision = resolve_precision(precision, torch_device)
+    scoring = resolve_precision(profile.scoring if scoring is None else scoring, torch_device)
     if steps != 0:
         profile = with_text_at_hand(profile, data_dir)
     sentences = sentences_of(profile, data_dir) if steps != 0 else []

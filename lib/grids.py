@@ -88,11 +88,11 @@ class Grid:
     ) -> "Grid":
         """This grid with other seeds, parameters in all cells, or at another profile.
 
-        At `mini` and `small` a paper's recipe becomes the course's of the same method, learning
-        rate and r keep their ratio to the recipe's own, and what names the papers' models and
-        files is left to the profile. At `small` the number of steps is that of the notebook's own
-        small grid. Cells that need paraphrases stay out there, Chinese ones everywhere: there is
-        no such text. At `mini` a grid of ours leaves the text to the profile, too.
+        Below `full` a paper's recipe becomes the course's of the same method, learning rate and r
+        keep their ratio to the recipe's own, and what names the papers' models and files is left
+        to the profile. At `light` the number of steps is that of the notebook's own light grid.
+        Cells that need paraphrases stay out on real data, Chinese ones everywhere: there is no
+        such text. At `mini` a grid of ours leaves the text to the profile, too.
 
         Example:
             >>> dict(read("una_table_c6").at("mini").cells[0].set)
@@ -100,14 +100,14 @@ class Grid:
         """
         cells, profile = self.cells, profiles.profile(profile_name or self.profile)
         metric = self.metric
-        if profile.name != self.profile and profile.recipes == "mini":
-            cells = tuple(c for c in (_smaller(cell, profile.name) for cell in cells) if c)
+        if profile.name != self.profile and profile.recipes != "paper":
+            cells = tuple(c for c in (_smaller(cell, profile) for cell in cells) if c)
             test = "sts7_test_avg" if profile.test == "sts7" else f"{profile.test}_test_spearman"
             metric = re.sub(r"^(sts7_test_avg|cnsd_test_spearman)", test, metric)
             metric = metric.replace("avg_transfer", test) if profile.test == "mini" else metric
             metric = re.sub(r"^(stsb|cnsd)_dev", f"{profile.dev}_dev", metric)
-            small_grid = paths.GRIDS / f"{self.notebook.split('_')[1]}_small.yaml"
-            common = read(small_grid).common if profile.name == "small" else {}
+            light_grid = paths.GRIDS / f"{self.notebook.split('_')[1]}_light.yaml"
+            common = read(light_grid).common if profile.name == "light" else {}
             cells = tuple(replace(cell, set={**common, **cell.set}) for cell in cells)
         if profile.name == "mini":
             cells = tuple(
@@ -122,7 +122,7 @@ class Grid:
         )
 
 
-def _smaller(cell: Cell, profile_name: str) -> Cell | None:
+def _smaller(cell: Cell, profile: profiles.Profile) -> Cell | None:
     """The cell with the course's recipe in place of the paper's, or None where the profile lacks
     what it needs."""
     name = str(cell.set["method"])
@@ -131,22 +131,24 @@ def _smaller(cell: Cell, profile_name: str) -> Cell | None:
         return cell
     if name.endswith("_zh") or cell.smaller is None:
         return None
-    paper, mini = recipes.recipe(name), recipes.recipe(f"mini_{match[1]}")
+    paper = recipes.recipe(name)
     parameters = {key: value for key, value in cell.set.items() if key not in _OF_THE_PAPER}
     parameters["method"] = match[1]
-    if parameters.get("positive", mini.positive.kind) == "file":
-        if profile_name != "mini":
-            return None
+    reads_file = parameters.get("positive", paper.positive.kind) == "file"
+    if reads_file and profile.name != "mini":
+        return None
+    ours = recipes.recipe(f"{profile.recipes}_{match[1]}")
+    if reads_file:
         parameters |= (
             {}
-            if mini.positive.file
+            if ours.positive.file
             else {"positive_file": recipes.recipe("mini_paraphrase").positive.file}
         )
-    if profile_name == "small" and str(parameters.get("positive")).endswith("_synonyms"):
+    if profile.name == "light" and str(parameters.get("positive")).endswith("_synonyms"):
         parameters.setdefault("synonyms", paper.positive.synonyms)
     for key in {"lr", "radius"} & parameters.keys():
-        ours, theirs = mini.values()[key], paper.values()[key]
-        parameters[key] = float(f"{float(str(parameters[key])) * ours / theirs:.6g}")
+        ratio = ours.values()[key] / paper.values()[key]
+        parameters[key] = float(f"{float(str(parameters[key])) * ratio:.6g}")
     return replace(cell, set={**parameters, **cell.smaller})
 
 

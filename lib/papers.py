@@ -14,7 +14,7 @@ from lib.files import write_text
 from lib.grids import Grid
 
 SEEDS = (42, 0, 1, 11, 15)
-PROFILES = ("full", "small", "mini")
+PROFILES = ("full", "small", "light", "mini")
 NO_TRAINING = {
     "una_table_a1": "counted in the tests of lib.data",
     "una_table_b2": "04_una, its own sentences",

@@ -12,6 +12,7 @@ NOTEBOOKS = ROOT / "notebooks"
 DATA = ROOT / "data"
 MINI = DATA / "mini"
 MINI_BERT = DATA / "mini-bert"
+MIDI_BERT = DATA / "midi-bert"
 SIBLINGS = {
     "BERT": DATA / "mini-bert-30m",
     "ALBERT": DATA / "mini-albert",

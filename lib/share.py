@@ -16,7 +16,8 @@ from lib.encoder.pretrained import read_json
 from lib.files import is_foreign
 
 WEIGHTS_LICENCE = {
-    experiment.portable(str(f)): "cc-by-sa-4.0" for f in (paths.MINI_BERT, *paths.SIBLINGS.values())
+    experiment.portable(str(f)): "cc-by-sa-4.0"
+    for f in (paths.MINI_BERT, paths.MIDI_BERT, *paths.SIBLINGS.values())
 }
 
 

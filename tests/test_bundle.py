@@ -1023,7 +1023,7 @@ for name in sys.argv[1:]:
 @pytest.mark.slow
 @pytest.mark.real_data
 def test_real_runs_have_the_same_ids_there(tmp_path: Path) -> None:
-    names = ["simcse_small", "consert_small", "sda_small_transfer"]
+    names = ["simcse_light", "consert_light", "sda_light_transfer"]
     options = {"target": Target(HERE), "minutes": 5, "with_wheels": False}
     manifest = bundle.write(tmp_path / "out", names, **options)
     assert "data/corpus/drawn/wikipedia.txt.xz" in manifest["files"]

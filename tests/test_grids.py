@@ -81,7 +81,7 @@ def test_different_cells_are_different_runs(path) -> None:
 
 
 @each
-@pytest.mark.parametrize("size", ["mini", "small"])
+@pytest.mark.parametrize("size", ["mini", "light", "small"])
 def test_every_table_has_a_smaller_version(path, size) -> None:
     grid = grids.read(path)
     smaller = grid.at(size)
@@ -93,24 +93,24 @@ def test_every_table_has_a_smaller_version(path, size) -> None:
         return
     known = course.parameter_names(course.find_notebook(grid.notebook))
     assert smaller.cells and {c.row for c in smaller.cells} <= {c.row for c in grid.cells}
-    assert size == "small" or len(smaller.cells) == sum(
+    assert size != "mini" or len(smaller.cells) == sum(
         cell.smaller is not None for cell in grid.cells
     )
     for cell in smaller.cells:
-        assert size == "small" or not {"corpus", "transfer_pooling"} & set(cell.set), (
+        assert size != "mini" or not {"corpus", "transfer_pooling"} & set(cell.set), (
             "there is no such data"
         )
         if cell.set["method"] in untrained.METHODS:
             continue
         assert set(cell.set) <= set(known)
         profile, recipe, _ = experiment.resolve(size, **cell.set)
-        shipped = {paths.MINI_BERT, *paths.SIBLINGS.values()}
+        shipped = {paths.MINI_BERT, paths.MIDI_BERT, *paths.SIBLINGS.values()}
         assert paths.ROOT / recipe.encoder.backbone in shipped or (
-            grid.profile == "small" and "MiniLM" in recipe.encoder.backbone
+            grid.profile in ("light", "small") and "MiniLM" in recipe.encoder.backbone
         )
-        assert recipe.name.startswith("mini_")
+        assert recipe.name.startswith(f"{profile.recipes}_")
         assert (
-            size == "small"
+            size != "mini"
             or not recipe.positive.file
             or (paths.ROOT / recipe.positive.file).is_file()
         )
@@ -126,16 +126,16 @@ def test_a_smaller_table_changes_what_the_paper_changed() -> None:
     rates = [c.set["lr"] for c in grids.read("consert_table_10").at("mini").cells]
     assert rates == pytest.approx([40 * lr for lr in (1e-7, 3e-7, 5e-7, 9e-7, 2e-6, 5e-6, 8e-6)])
     assert "paraphrase" not in {
-        c.set["method"] for c in grids.read("una_table_1").at("small").cells
+        c.set["method"] for c in grids.read("una_table_1").at("light").cells
     }
     untrained = grids.Cell("a", "", {"method": "paper_simcse_bert", "max_steps": 0})
     raw = grids.Grid("", "05_sda", "full", "sts7_test_avg_best", (1,), (untrained,))
     assert (
-        raw.at("small").cells[0].set["max_steps"] == 0
-        and raw.at("small", max_steps=7).cells[0].set["max_steps"] == 7
+        raw.at("light").cells[0].set["max_steps"] == 0
+        and raw.at("light", max_steps=7).cells[0].set["max_steps"] == 7
     )
     assert grids.read("una_table_1").at() == grids.read("una_table_1")
-    assert grids.read("una_small").at("small", (7,), max_steps=1).seeds == (7,)
+    assert grids.read("una_light").at("light", (7,), max_steps=1).seeds == (7,)
 
 
 def test_backbones_keep_their_recipe_and_change_their_model() -> None:
@@ -154,8 +154,8 @@ def test_backbones_keep_their_recipe_and_change_their_model() -> None:
         "llama2_7b",
     }
     small = {
-        c.row: experiment.resolve("small", **c.set)[1]
-        for c in grids.read("backbones_table_1").at("small").cells
+        c.row: experiment.resolve("light", **c.set)[1]
+        for c in grids.read("backbones_table_1").at("light").cells
     }
     assert set(small) == {"albert_base", "bert_base", "bert_large", "llama2_7b", "roberta_base"}
     assert {(r.optimiser.lr, r.batches.size, r.encoder.lora_rank) for r in small.values()} == {
@@ -165,7 +165,7 @@ def test_backbones_keep_their_recipe_and_change_their_model() -> None:
 
 
 def test_an_untrained_encoder_has_no_seed() -> None:
-    runs_of = [(cell.row, seed) for cell, seed in grids.read("backbones_small").runs()]
+    runs_of = [(cell.row, seed) for cell, seed in grids.read("backbones_light").runs()]
     assert (
         runs_of.count(("BERT, raw", 42)) == 1
         and ("BERT, raw", 0) not in runs_of
@@ -190,7 +190,7 @@ def test_seeds_are_outermost_and_shared_runs_are_done_once() -> None:
         grids.Cell(row, "", {"method": m})
         for row, m in (("a", "una"), ("b", "simcse"), ("c", "una"))
     )
-    grid = grids.Grid("", "04_una", "small", "m", (1, 2), cells)
+    grid = grids.Grid("", "04_una", "light", "m", (1, 2), cells)
     assert [(cell.row, seed) for cell, seed in grid.runs()] == [
         ("a", 1),
         ("b", 1),
@@ -249,7 +249,7 @@ def recorded(grid: grids.Grid, scores: dict[str, dict[int, float]]) -> pd.DataFr
 
 
 def test_runs_are_found_in_their_cells_after_a_round_trip(tmp_path) -> None:
-    grid = grids.read("una_small")
+    grid = grids.read("una_light")
     scores = {
         cell.row: {seed: 10.0 * i + j for j, seed in enumerate(grid.seeds)}
         for i, cell in enumerate(grid.cells)
@@ -266,7 +266,7 @@ def test_runs_on_another_training_text_stay_apart() -> None:
         grids.Cell(c, "", {"method": "consert", "corpus": c})
         for c in ("sts_unlabelled", "stsb_train")
     )
-    grid = grids.Grid("", "03_consert", "small", "m", (42,), cells)
+    grid = grids.Grid("", "03_consert", "light", "m", (42,), cells)
     found = grids.collect(
         grid, recorded(grid, {"sts_unlabelled": {42: 1.0}, "stsb_train": {42: 2.0}})
     )
@@ -324,7 +324,7 @@ def test_a_collapsed_seed_is_counted_and_never_left_out_of_a_mean() -> None:
 
 
 def test_runs_of_two_versions_of_the_rules_are_not_mixed() -> None:
-    grid = grids.read("sda_small")
+    grid = grids.read("sda_light")
     row = next(cell.row for cell in grid.cells if cell.set["method"] == "sda")
     old, new = (
         recorded(grid, {row: {seed: score for seed in seeds}})
@@ -342,7 +342,7 @@ def test_runs_of_two_versions_of_the_rules_are_not_mixed() -> None:
 
 
 def test_of_two_runs_of_one_seed_the_later_is_taken() -> None:
-    grid = grids.read("una_small")
+    grid = grids.read("una_light")
     first, second = (
         recorded(grid, {"SimCSE": {42: score}}).assign(precision=name)
         for score, name in ((1.0, "bf16"), (2.0, "fp32"))
@@ -353,7 +353,7 @@ def test_of_two_runs_of_one_seed_the_later_is_taken() -> None:
 
 def test_committed_rows_of_the_rules_say_their_version() -> None:
     results = pd.read_csv(paths.RESULTS / "05_sda.csv")
-    found = grids.collect(grids.read("sda_small"), results)
+    found = grids.collect(grids.read("sda_light"), results)
     old = int((found["rules"] == 2).sum())
     expected = (
         f"{old} of these {len(found)} runs were made under an older version of SDA's rules (2;"
@@ -404,7 +404,7 @@ def test_table_d7_puts_each_seed_in_its_row() -> None:
 
 
 def test_rows_without_training_are_one_run_each() -> None:
-    grid = grids.read("simcse_small")
+    grid = grids.read("simcse_light")
     found = [(cell.row, seed) for cell, seed in grid.runs()]
     assert (
         found.count(("TF-IDF", 42)) == found.count(("as pre-trained", 42)) == 1
@@ -498,7 +498,7 @@ def test_results_are_written_of_whole_runs_of_this_grid_alone(monkeypatch) -> No
     monkeypatch.setattr(grids, "train", lambda grid, options, say, jobs: ({"mini_una-1-s0"}, []))
     monkeypatch.setattr(runs, "save_results", lambda notebook, only: saved.append((notebook, only)))
     for options in ([], ["--max-steps", "3"], ["--profile", "mini"]):
-        assert cli(["grid", "una_small", *options]) == 0
+        assert cli(["grid", "una_light", *options]) == 0
     assert saved == [("04_una", {"mini_una-1-s0"})]
 
 
@@ -570,7 +570,7 @@ def test_a_metric_that_no_run_has_is_told_before_the_training(tmp_path, outputs,
 
 
 def test_the_text_at_hand_is_that_of_the_grid(tmp_path, monkeypatch) -> None:
-    grid = grids.read("consert_small")
+    grid = grids.read("consert_light")
     monkeypatch.setattr(
         data, "at_hand", lambda name, data_dir=None: "wiki1m" if name == "wikipedia" else name
     )

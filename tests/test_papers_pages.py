@@ -12,7 +12,7 @@ from scipy import stats
 from lib import experiment, grids, identity, papers, paths, runs
 from lib.evaluate.statistics import best_of
 
-UNA = grids.read("una_small")
+UNA = grids.read("una_light")
 
 
 def test_every_table_of_the_papers_is_a_grid_or_has_its_place() -> None:
@@ -28,9 +28,9 @@ def test_coverage_counts_runs_and_not_more(tmp_path, monkeypatch) -> None:
     table = papers.coverage(papers.finished(tmp_path)).set_index("table")
     assert set(table.index) == set(papers.papers_grids())
     assert table.loc["una_table_1", "cells"] == 8 and table.loc["una_table_d7", "cells"] == 20
-    assert table.loc["una_table_2", "small"] == 3 == table.loc["una_table_2", "small, 5 seeds"]
-    assert table.loc["una_table_1", "small"] == 4 and (table["small"] <= table["cells"]).all()
-    assert table.loc["sda_table_7", "small"] == 0, "English runs are no Chinese STS-B"
+    assert table.loc["una_table_2", "light"] == 3 == table.loc["una_table_2", "light, 5 seeds"]
+    assert table.loc["una_table_1", "light"] == 4 and (table["light"] <= table["cells"]).all()
+    assert table.loc["sda_table_7", "light"] == 0, "English runs are no Chinese STS-B"
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
     empty = papers.finished(tmp_path)
     assert (
@@ -75,9 +75,9 @@ def test_a_run_of_any_notebook_counts_once(tmp_path) -> None:
 
 def test_each_task_stands_beside_the_papers(tmp_path) -> None:
     results = papers.finished(tmp_path)
-    table = papers.side_by_side(papers.sized(grids.read("una_table_2"), "small"), results)
+    table = papers.side_by_side(papers.sized(grids.read("una_table_2"), "light"), results)
     assert set(table["column"]) == {"STS Avg."}
-    table = papers.side_by_side(papers.sized(grids.read("una_table_1"), "small"), results)
+    table = papers.side_by_side(papers.sized(grids.read("una_table_1"), "light"), results)
     assert table["column"].nunique() == 8
     line = table.set_index(["row", "column"]).loc[("bert_simcse", "STS Bench.")]
     own = pd.read_csv(paths.RESULTS / "04_una.csv").query(

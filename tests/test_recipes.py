@@ -26,7 +26,7 @@ NUMBERS = [name for name, kind in TYPES.items() if kind in (int, float)]
 SETTINGS = pd.read_csv(paths.PAPERS / "settings.csv", dtype=str, keep_default_na=False)
 PAPER_RECIPES = [name for name in RECIPES if name.startswith("paper_")]
 PAPER_GRIDS = sorted(p.stem for p in paths.GRIDS.glob("*_table_*.yaml"))
-SMALL_GRIDS = sorted(p.stem for p in paths.GRIDS.glob("*_small.yaml"))
+LIGHT_GRIDS = sorted(p.stem for p in paths.GRIDS.glob("*_light.yaml"))
 
 
 def printed(name: str) -> dict[str, object]:
@@ -347,26 +347,27 @@ def test_profiles_are_as_large_as_the_papers_and_the_readme_say():
     }
     assert sizes == {
         "mini": ("mini", "mini", None, 15, 5, "mini", "mini"),
-        "small": ("mini", "wikipedia", 50_000, 60, 20, "stsb", "sts7"),
+        "light": ("mini", "wikipedia", 50_000, 60, 20, "stsb", "sts7"),
+        "small": ("small", "wikipedia", 50_000, 300, 50, "stsb", "sts7"),
         "full": ("paper", "wiki1m", None, None, None, "stsb", "sts7"),
         "chinese": ("paper", "simclue", None, None, None, "cnsd", "cnsd"),
     }
     readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
     assert f"{profile('small').n_sentences:,} Wikipedia sentences" in readme
-    shipped = str(paths.MINI_BERT)
-    assert [p.model for p in PROFILES.values()] == [shipped, shipped, None, None]
+    mini, midi = str(paths.MINI_BERT), str(paths.MIDI_BERT)
+    assert [p.model for p in PROFILES.values()] == [mini, mini, midi, None, None]
 
 
-@pytest.mark.parametrize("name", SMALL_GRIDS)
+@pytest.mark.parametrize("name", LIGHT_GRIDS)
 def test_the_committed_results_are_runs_of_the_recipes_at_the_size_of_the_profile(name):
     grid = grids.read(name)
     found = grids.collect(
         grid, pd.concat([pd.read_csv(path) for path in sorted(paths.RESULTS.glob("*.csv"))])
     )
     trained = found[found["max_steps"] > 0]
-    usual = trained[trained["corpus"] == profile("small").corpus]
+    usual = trained[trained["corpus"] == profile("light").corpus]
     assert set(found["row"]) == {cell.row for cell in grid.cells}
-    assert set(usual["n_sentences"]) == {profile("small").n_sentences}
+    assert set(usual["n_sentences"]) == {profile("light").n_sentences}
     assert set(trained["seed"]) == set(grid.seeds)
 
 

@@ -47,7 +47,7 @@ def test_jobs_are_the_runs_of_a_grid_each_once(outputs) -> None:
     assert len(found) == 20 == len({one.path for one in found})
     shared = {one.path for one in jobs.jobs(grids.read("una_table_1").at("mini"))}
     assert len(shared) == 4 and {one.path for one in found if one.name.endswith("-s42")} <= shared
-    assert len(jobs.jobs(grids.read("simcse_small"))) == 1 + 5 * 2
+    assert len(jobs.jobs(grids.read("simcse_light"))) == 1 + 5 * 2
 
 
 def test_a_command_gives_back_its_parameters(outputs) -> None:

@@ -20,9 +20,9 @@ TRAINED = {
 
 
 def of_the_grid(table: pd.DataFrame) -> pd.DataFrame:
-    """The runs of the grid `simcse_small` among all rows: a run with another temperature is no run
+    """The runs of the grid `simcse_light` among all rows: a run with another temperature is no run
     of its recipe."""
-    return grids.collect(grids.read("simcse_small"), table)
+    return grids.collect(grids.read("simcse_light"), table)
 
 
 def headline(table: pd.DataFrame) -> str:
@@ -30,10 +30,10 @@ def headline(table: pd.DataFrame) -> str:
     encoders."""
     table = of_the_grid(table)
     names = {
-        "small_bag_of_words": "word counts",
-        "small_tfidf": "TF-IDF",
-        "small_word_vectors": "mini-BERT's input embeddings, mean",
-        "small_sif": "mini-BERT's input embeddings, SIF",
+        "light_bag_of_words": "word counts",
+        "light_tfidf": "TF-IDF",
+        "light_word_vectors": "mini-BERT's input embeddings, mean",
+        "light_sif": "mini-BERT's input embeddings, SIF",
     }
     lines = [
         "| encoder | runs | checkpoint | STS-B dev | seven STS tasks, mean |",
@@ -72,7 +72,7 @@ def task_figure(table: pd.DataFrame) -> Figure:
         return rows[[f"{name}_test_spearman_{which}" for name in names]].to_numpy(float)
 
     methods = {
-        "TF-IDF": scores(table[table["recipe"] == "small_tfidf"], "last"),
+        "TF-IDF": scores(table[table["recipe"] == "light_tfidf"], "last"),
         "mini-BERT, mean": scores(raw, "last"),
     }
     for recipe, name in TRAINED.items():
@@ -120,6 +120,7 @@ def main() -> None:
         if p.is_file()
     ]
     shipped += sorted(paths.MINI_BERT.glob("*.safetensors"))
+    shipped += [*sorted(paths.MIDI_BERT.glob("*.safetensors")), paths.MIDI_BERT / "tokenizer.json"]
     for folder in paths.SIBLINGS.values():
         shipped += [folder / "model.safetensors", folder / "tokenizer.json"]
     shipped += [

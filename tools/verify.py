@@ -8,7 +8,7 @@ import argparse
 import datetime
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -22,16 +22,18 @@ from lib.grids import Cell, Grid
 NOT_RECORDED = ("synonyms", "english")
 
 
-def committed() -> Iterator[tuple[Grid, Cell, pd.DataFrame]]:
+def committed(
+    prepared: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
+) -> Iterator[tuple[Grid, Cell, pd.DataFrame]]:
     """Every cell of a grid that has rows in `results/`, with these rows; cells on one training text
-    come together."""
+    come together. `prepared` may change a table before it is looked at."""
     cells = []
     for path in sorted(paths.GRIDS.glob("*.yaml")):
         grid = grids.read(path)
         results = paths.RESULTS / f"{grid.notebook}.csv"
         if not results.exists():
             continue
-        collected = grids.collect(grid, pd.read_csv(results))
+        collected = grids.collect(grid, prepared(pd.read_csv(results)))
         for cell in grid.cells:
             names = {cell.row.format(seed=seed) for seed in grid.seeds}
             rows = collected[collected["row"].isin(names) & (collected["column"] == cell.column)]
@@ -45,9 +47,18 @@ def run_id(grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None) 
 
     Of a row that was made under other rules than today's, the id is that of its own rules.
     """
+    params, hashes, name = identity_of(grid, cell, row, data_dir)
+    return runs.run_id(name, {"params": params, "data": hashes}, int(row["seed"]))
+
+
+def identity_of(
+    grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None
+) -> tuple[dict, dict, str]:
+    """Parameters, hashes and recipe's name that the id of a row is made of."""
     method = str(cell.set["method"])
     if method in untrained.METHODS:
-        return untrained.record(grid.notebook, method, grid.profile, data_dir).id
+        record = untrained.record(grid.notebook, method, grid.profile, data_dir)
+        return dict(record.params), dict(record.data), record.recipe
     profile, recipe, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
     sentences = experiment.sentences_of(profile, data_dir) if steps != 0 else []
     lacking = NOT_RECORDED if row.get("results_version") == 1 else ()
@@ -58,7 +69,7 @@ def run_id(grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None) 
         params["compile"] = True
     if "rules" in hashes:
         hashes["rules"] = str(int(row["rules"]))
-    return runs.run_id(recipe.name, {"params": params, "data": hashes}, int(row["seed"]))
+    return params, hashes, recipe.name
 
 
 def is_of_today(row: pd.Series) -> bool:

@@ -51,7 +51,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--grid", nargs="+", required=True, help="files, or names in workflow/grids/"
     )
     parser.add_argument(
-        "--profile", default="", help="mini, small, full or chinese (default: the grids')"
+        "--profile", default="", help="mini, light, small, full or chinese (default: the grids')"
     )
     parser.add_argument("--limit", help="size of the largest part, such as 60MB (default: none)")
     parser.add_argument(

@@ -62,7 +62,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("grid", help="a file, or a name in workflow/grids/")
     parser.add_argument(
-        "--profile", default="", help="mini, small, full or chinese (default: the grid's)"
+        "--profile", default="", help="mini, light, small, full or chinese (default: the grid's)"
     )
     parser.add_argument(
         "--seeds", type=int, nargs="+", default=[], help="only these (default: the grid's)"

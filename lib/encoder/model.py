@@ -185,26 +185,29 @@ class Encoder(nn.Module):
                 them by itself, so that its batch norm never sees two views together.
         """
         pooling = self.settings["pooling" if self.training else "eval_pooling"]
-        z = self._pooled(input_ids, attention_mask, pooling)
+        [z] = self._pooled(input_ids, attention_mask, [pooling])
         if not (self.training or self.settings["eval_head"]):
             return z
         if sizes is None or not self.head_per_view:
             return self.head(z)
         return torch.cat([self.head(view) for view in z.split(list(sizes))])
 
-    def _pooled(self, input_ids: Tensor, attention_mask: Tensor, pooling: str) -> Tensor:
-        every = pooling not in ("cls", "mean", "last_token")
+    def _pooled(
+        self, input_ids: Tensor, attention_mask: Tensor, poolings: Sequence[str]
+    ) -> list[Tensor]:
+        """One forward pass, read with each of the poolings."""
+        every = not set(poolings) <= {"cls", "mean", "last_token"}
         first_token = (
             nullcontext()
             if self._first_token is None
-            else self._first_token.alone(pooling == "cls")
+            else self._first_token.alone(set(poolings) == {"cls"})
         )
         with first_token:
             output = self.backbone(
                 input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=every
             )
         states = output.hidden_states if every else (output.last_hidden_state,)
-        return pool(states, attention_mask, pooling)
+        return [pool(states, attention_mask, pooling) for pooling in poolings]
 
     def encode(
         self,
@@ -228,14 +231,40 @@ class Encoder(nn.Module):
             max_length: tokens to cut at; None is the longest the model can read.
             pooling: another pooling than `eval_pooling`, without the head.
         """
+        options = batch_tokens, precision, max_length, progress
+        return self.encode_with([pooling], sentences, *options)[0]
+
+    def encode_with(
+        self,
+        poolings: Sequence[str | None],
+        sentences: Sequence[str],
+        batch_tokens: int | None = None,
+        precision: str = "auto",
+        max_length: int | None = None,
+        progress: bool = False,
+    ) -> list[np.ndarray]:
+        """The embeddings of `encode` with each of several poolings, all from one forward pass.
+
+        Args:
+            poolings: as `encode` takes one; None is `eval_pooling`, with the head if it has a part
+                in the evaluation.
+
+        Example:
+            >>> from lib import paths
+            >>> encoder = Encoder.load(paths.MINI_BERT, eval_pooling="mean")
+            >>> mean, cls = encoder.encode_with([None, "cls"], ["A dog barks."])
+            >>> np.allclose(cls, encoder.encode(["A dog barks."], pooling="cls"), atol=1e-3)
+            True
+        """
         if isinstance(sentences, str):
             raise TypeError("sentences must be a list of strings, not one string")
-        if pooling is not None:
-            check_pooling(pooling)
+        for pooling in poolings:
+            if pooling is not None:
+                check_pooling(pooling)
         bf16 = resolve_precision(precision, self.device) == "bf16"
         row_of = {s: i for i, s in enumerate(dict.fromkeys(sentences))}
         with self._evaluating(), torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
-            out = np.zeros((len(row_of), self._width(pooling)), np.float32)
+            out = [np.zeros((len(row_of), self._width(p)), np.float32) for p in poolings]
             if not row_of:
                 return out
             rows = tokenise(
@@ -249,18 +278,26 @@ class Encoder(nn.Module):
             with tqdm(
                 total=len(order), unit="sentence", desc="encode", disable=not progress
             ) as bar:
-                vectors = []
+                vectors: list[list[Tensor]] = []
                 for batch in _token_batches(order, rows.lengths, batch_tokens):
-                    vectors.append(self._encode_batch(rows, batch, pooling).float())
+                    vectors.append(self._encode_batch(rows, batch, poolings))
                     bar.update(len(batch))
-            if vectors:
-                out[order] = torch.cat(vectors).cpu().numpy()
-        return out[[row_of[s] for s in sentences]]
+            for table, parts in zip(out, zip(*vectors, strict=True), strict=bool(vectors)):
+                table[order] = torch.cat(parts).cpu().numpy()
+        places = [row_of[s] for s in sentences]
+        return [table[places] for table in out]
 
-    def _encode_batch(self, rows: TokenRows, batch: np.ndarray, pooling: str | None) -> Tensor:
+    def _encode_batch(
+        self, rows: TokenRows, batch: np.ndarray, poolings: Sequence[str | None]
+    ) -> list[Tensor]:
         ids, mask = (copied_to(x, self.device) for x in rows[batch])
-        z = self._pooled(ids, mask, pooling or self.settings["eval_pooling"])
-        return self.head(z) if self.settings["eval_head"] and pooling is None else z
+        usual = self.settings["eval_pooling"]
+        pooled = self._pooled(ids, mask, [pooling or usual for pooling in poolings])
+        own_head = self.settings["eval_head"]
+        return [
+            (self.head(z) if own_head and pooling is None else z).float()
+            for z, pooling in zip(pooled, poolings, strict=True)
+        ]
 
     def _width(self, pooling: str | None) -> int:
         vector = torch.zeros(1, self.backbone.config.hidden_size, device=self.device)
