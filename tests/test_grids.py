@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from scipy import stats
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from lib import course, data, evaluate, experiment, grids, paths, runs, untrained
 from lib.__main__ import main as cli
 from lib.augment import sda
-from lib.evaluate.statistics import mean_sd, paired_differences
+from lib.evaluate.statistics import paired_differences
 
 FILES = sorted(paths.GRIDS.glob("*.yaml"))
 # Rows that other people trained.
@@ -367,31 +366,6 @@ def test_beside_paper_without_any_result() -> None:
     assert grids.beside_paper(grids.read("una_table_d7"), empty)["n"].sum() == 0
 
 
-def test_paired_differences_are_those_of_a_slow_version() -> None:
-    rng = np.random.default_rng(0)
-    rows = [
-        (r, seed, rng.normal(k, 1)) for k, r in enumerate(["base", "b", "c"]) for seed in range(5)
-    ]
-    frame = pd.DataFrame(rows, columns=["row", "seed", "score"]).query(
-        "not (row == 'c' and seed == 3)"
-    )
-    found = paired_differences(frame, "score", "base")
-    assert list(found.index) == ["b", "c"] and list(found["seeds"]) == [5, 4]
-    for row, line in found.iterrows():
-        values = {name: part.set_index("seed")["score"] for name, part in frame.groupby("row")}
-        both = values[row].index
-        expected = stats.ttest_rel(values[row], values["base"][both])
-        low, high = expected.confidence_interval(0.95)
-        assert line["p"] == pytest.approx(expected.pvalue)
-        assert [line["mean"] - line["95 % ±"], line["mean"] + line["95 % ±"]] == pytest.approx(
-            [low, high]
-        )
-    assert list(paired_differences(frame, "score", {"c": "b"})["minus"]) == ["b"]
-    assert np.isnan(paired_differences(frame[frame["seed"] == 0], "score", "base")["p"]).all()
-    with pytest.raises(ValueError, match="no finished run"):
-        paired_differences(frame, "score", "bass")
-
-
 def test_table_d7_puts_each_seed_in_its_row() -> None:
     grid = grids.read("una_table_d7")
     results = recorded(grid, {"seed_{seed}": {42: 76.0, 0: 75.0}})
@@ -595,13 +569,6 @@ def test_a_table_names_the_rows_without_a_run(tmp_path, outputs, capsys) -> None
     assert cli(["grid", tiny_grid(tmp_path), "--table", str(tmp_path / "t.csv")]) == 1
     assert "no finished run of a, b" in capsys.readouterr().err
     assert (tmp_path / "t.csv").read_text().startswith("row,column,paper,n,collapsed,mean,sd\n")
-
-
-def test_mean_and_sd_count_what_collapsed() -> None:
-    values = [70.0, 72.0, 77.0]
-    assert mean_sd(pd.Series(values)) == f"73.00 ± {statistics.stdev(values):.2f}"
-    assert mean_sd(pd.Series([*values, np.nan])) == "– (1 of 4 collapsed)"
-    assert mean_sd(pd.Series([70.0])) == "70.00" and mean_sd(pd.Series(dtype=float)) == "–"
 
 
 def test_a_summary_of_rows_counts_a_collapsed_seed_and_not_a_metric_that_a_run_has_not() -> None:

@@ -7,10 +7,8 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from lib import experiment, grids, identity, papers, paths, runs
-from lib.evaluate.statistics import best_of
 
 UNA = grids.read("una_light")
 
@@ -120,11 +118,3 @@ def test_exports_hold_the_same_cells(tmp_path) -> None:
     )
     assert r"\toprule" in files[".tex"] and r"$\pm$" in files[".tex"] and "–" not in files[".tex"]
     assert r"100 \% ours" in files[".tex"] and "100 % ours" not in files[".tex"]
-
-
-def test_the_best_of_n_is_that_of_a_simulation() -> None:
-    draws = np.random.default_rng(0).normal(50, 2, size=(40_000, 10)).max(1)
-    assert best_of(10, 50, 2) == pytest.approx(draws.mean(), abs=4 * stats.sem(draws))
-    assert best_of(1, 50, 2) == pytest.approx(50)
-    with pytest.raises(ValueError, match="at least 1"):
-        best_of(0, 1, 1)

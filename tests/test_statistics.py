@@ -1,0 +1,340 @@
+"""`lib.evaluate.statistics` against closed forms, textbook values and simulation."""
+
+import math
+import statistics
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from lib.evaluate.statistics import (
+    best_of,
+    bootstrap_interval,
+    critical_value,
+    mean_sd,
+    paired_differences,
+    power_of,
+    smallest_effect,
+    verdict,
+)
+from lib.evaluate.sts import spearman
+
+SEEDS = range(5)
+
+
+def frame(**rows: list[float]) -> pd.DataFrame:
+    """Scores by row, of the seeds 0, 1, …"""
+    return pd.DataFrame(
+        [(row, seed, score) for row, scores in rows.items() for seed, score in enumerate(scores)],
+        columns=["row", "seed", "score"],
+    )
+
+
+def test_mean_and_sd_count_what_collapsed() -> None:
+    values = [70.0, 72.0, 77.0]
+    assert mean_sd(pd.Series(values)) == f"73.00 ± {statistics.stdev(values):.2f}"
+    assert mean_sd(pd.Series([*values, np.nan])) == "– (1 of 4 collapsed)"
+    assert mean_sd(pd.Series([70.0])) == "70.00" and mean_sd(pd.Series(dtype=float)) == "–"
+
+
+def test_the_best_of_n_is_that_of_a_simulation() -> None:
+    draws = np.random.default_rng(0).normal(50, 2, size=(40_000, 10)).max(1)
+    assert best_of(10, 50, 2) == pytest.approx(draws.mean(), abs=4 * stats.sem(draws))
+    assert best_of(1, 50, 2) == pytest.approx(50)
+    with pytest.raises(ValueError, match="at least 1"):
+        best_of(0, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("df", "comparisons", "printed"),
+    [
+        (4, 1, 2.776),
+        (4, 5, 4.604),
+        (4, 10, 5.598),
+        (10, 5, 3.169),
+        (20, 10, 3.153),
+        (10, 25, 4.144),
+    ],
+)
+def test_critical_values_are_those_of_tables(df: int, comparisons: int, printed: float) -> None:
+    """Student's t at 0.975, 0.995, 0.9975 and 0.999, as Dunn (1961) arranges them."""
+    assert critical_value(df + 1, comparisons) == pytest.approx(printed, abs=6e-4)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"n": 1}, {"n": 5, "comparisons": 0}, {"n": 5, "level": 0.0}, {"n": 5, "level": 1.0}]
+)
+def test_a_critical_value_has_a_design(wrong: dict) -> None:
+    with pytest.raises(ValueError, match="needs at least two differences"):
+        critical_value(**wrong)
+
+
+def test_paired_differences_are_those_of_a_slow_version() -> None:
+    rng = np.random.default_rng(0)
+    scores = frame(**{name: rng.normal(k, 1, 5) for k, name in enumerate(["base", "b", "c"])})
+    scores = scores.query("not (row == 'c' and seed == 3)").sample(frac=1, random_state=0)
+    found = paired_differences(scores, "score", "base")
+    assert dict(found["seeds"]) == {"b": 5, "c": 4} and set(found["minus"]) == {"base"}
+    assert list(found.columns) == ["minus", "seeds", "mean", "sd", "95 % ±"]
+    values = {name: part.set_index("seed")["score"] for name, part in scores.groupby("row")}
+    for row, line in found.iterrows():
+        pairs = [(values[row][seed], values["base"][seed]) for seed in values[row].index]
+        low, high = stats.ttest_rel(*zip(*pairs, strict=True)).confidence_interval(1 - 0.05 / 2)
+        ends = [line["mean"] - line["95 % ±"], line["mean"] + line["95 % ±"]]
+        assert ends == pytest.approx([low, high])
+        assert line["sd"] == pytest.approx(statistics.stdev(a - b for a, b in pairs))
+
+
+def test_the_family_is_the_table_or_as_many_as_are_said() -> None:
+    rng = np.random.default_rng(1)
+    scores = frame(**{name: rng.normal(0, 1, 5) for name in "abcd"})
+    alone = paired_differences(scores, "score", {"c": "b"})
+    assert list(alone["minus"]) == ["b"] and list(alone.index) == ["c"]
+    ratio = stats.t.isf(0.025 / 9, 4) / stats.t.isf(0.025, 4)
+    nine = paired_differences(scores, "score", {"c": "b"}, comparisons=9)
+    assert nine.loc["c", "95 % ±"] == pytest.approx(ratio * alone.loc["c", "95 % ±"])
+    with pytest.raises(ValueError, match="3 rows are more than 1 comparisons"):
+        paired_differences(scores, "score", "a", comparisons=1)
+
+
+def test_a_row_without_an_interval_widens_the_others_all_the_same() -> None:
+    scores = frame(a=[0.0, 0.0, 0.0], b=[1.0, 2.0, 4.0], lost=[1.0, np.nan, 3.0])
+    found = paired_differences(scores, "score", "a")
+    alone = paired_differences(scores, "score", {"b": "a"}, comparisons=2)
+    assert found.loc["b", "95 % ±"] == alone.loc["b", "95 % ±"]
+    assert found.loc["lost", "seeds"] == 3
+    assert found.loc["lost", ["mean", "sd", "95 % ±"]].isna().all()
+
+
+def test_one_seed_equal_differences_and_no_shared_seed_have_no_interval() -> None:
+    one = paired_differences(frame(a=[1.0], b=[2.0]), "score", "a").loc["b"]
+    assert (one["seeds"], one["mean"]) == (1, 1.0) and np.isnan([one["sd"], one["95 % ±"]]).all()
+    same = frame(a=[0.1, 1.1, 2.1], b=[0.2, 1.2, 2.2], c=[0.1] * 3, d=[0.3] * 3)
+    found = paired_differences(same, "score", {"b": "a", "d": "c"})
+    assert found["mean"].tolist() == pytest.approx([0.1, 0.2]) and found["95 % ±"].isna().all()
+    apart = pd.concat([frame(a=[1.0, 2.0]), frame(b=[1.0, 2.0]).assign(seed=[7, 8])])
+    assert paired_differences(apart, "score", "a").loc["b", "seeds"] == 0
+    assert np.isnan(paired_differences(apart, "score", "a").loc["b", "mean"])
+    assert paired_differences(frame(a=[1.0, 2.0]), "score", "a").empty
+
+
+def test_pairs_are_of_seeds_that_both_rows_have() -> None:
+    scores = frame(a=[1.0, 2.0, 3.0, 4.0], b=[0.0, 9.0, 9.0, 9.0]).query("row == 'a' or seed > 0")
+    line = paired_differences(scores, "score", "a").loc["b"]
+    assert (line["seeds"], line["mean"]) == (3, 6.0)
+
+
+def test_a_wrong_baseline_and_two_runs_of_one_seed_are_refused() -> None:
+    scores = frame(a=[1.0, 2.0], b=[2.0, 3.0])
+    with pytest.raises(ValueError, match="no finished run of \\['bass'"):
+        paired_differences(scores, "score", "bass")
+    with pytest.raises(ValueError, match="two runs of one row and seed, 'b'"):
+        paired_differences(pd.concat([scores, scores.tail(1)]), "score", "a")
+
+
+def misses(sds: list[float], tables: int = 20_000) -> tuple[float, float]:
+    """How often a table of noise, five seeds and a shared baseline, has an interval without zero:
+    by `critical_value`, and by Dunnett's intervals with one variance for all rows."""
+    rng, n, k = np.random.default_rng(0), len(SEEDS), len(sds) - 1
+    of_seed = rng.standard_normal((tables, n, 1))
+    x = (0.6 * of_seed + 0.8 * rng.standard_normal((tables, n, k + 1))) * sds
+    d = x[..., 1:] - x[..., :1]
+    own = critical_value(n, k) * d.std(1, ddof=1) / n**0.5
+    rest = x - x.mean(1, keepdims=True) - x.mean(2, keepdims=True) + x.mean((1, 2), keepdims=True)
+    df = k * (n - 1)
+    z = rng.standard_normal((200_000, k + 1))
+    one_way = np.abs(z[:, 1:] - z[:, :1]).max(1) / np.sqrt(2 * rng.chisquare(df, 200_000) / df)
+    pooled = np.quantile(one_way, 0.95) * np.sqrt(2 * (rest**2).sum((1, 2), keepdims=True) / df / n)
+    far = np.abs(d.mean(1))
+    return (far > own).any(1).mean(), (far > pooled[:, 0]).any(1).mean()
+
+
+def test_intervals_hold_together_whatever_the_rows_variances() -> None:
+    """The sds of the backbones' table, and a method that collapses now and then: one variance for
+    all rows promises too much there."""
+    for sds in ([0.68, 0.41, 0.5, 0.6, 0.7, 0.9, 1.92], [0.6] * 6 + [5.0]):
+        own, pooled = misses(sds)
+        assert 0.03 < own < 0.053 < 0.1 < pooled
+    own, pooled = misses([0.6] * 7)
+    assert 0.03 < own < 0.053 and pooled == pytest.approx(0.05, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "printed"), [(10, 1.0, 0.8031), (34, 0.5, 0.8078), (54, 0.5, 0.9502)]
+)
+def test_power_is_that_of_g_power(n: int, d: float, printed: float) -> None:
+    """Means, difference between two dependent means (matched pairs), two tails, α 0.05."""
+    assert power_of(d, n, 1.0) == pytest.approx(printed, abs=1e-4)
+    assert power_of(-3 * d, n, 3.0) == pytest.approx(printed, abs=1e-4)
+
+
+def test_the_smallest_effect_is_that_of_r() -> None:
+    """`pwr.t.test(d = 0.5, power = 0.8, type = "paired")` asks for 33.37 pairs."""
+    assert smallest_effect(33, 1.0) > 0.5 > smallest_effect(34, 1.0)
+    assert smallest_effect(5, 1.0) == pytest.approx(1.68, abs=0.005)
+    assert smallest_effect(5, 0.7) == pytest.approx(0.7 * smallest_effect(5, 1.0))
+
+
+@pytest.mark.parametrize(("n", "comparisons", "power"), [(5, 1, 0.8), (5, 15, 0.8), (3, 6, 0.5)])
+def test_power_is_that_of_a_simulation(n: int, comparisons: int, power: float) -> None:
+    effect = smallest_effect(n, 0.7, comparisons, power)
+    assert power_of(effect, n, 0.7, comparisons) == pytest.approx(power)
+    draws = np.random.default_rng(0).normal(effect, 0.7, (40_000, n))
+    seen = stats.ttest_1samp(draws, 0, axis=1).pvalue < 0.05 / comparisons
+    assert seen.mean() == pytest.approx(power, abs=4 * (power * (1 - power) / 40_000) ** 0.5)
+
+
+def test_power_without_effect_is_the_level() -> None:
+    assert power_of(0.0, 5, 1.0) == pytest.approx(0.05)
+    assert power_of(0.0, 5, 1.0, comparisons=10) == pytest.approx(0.005)
+    for effect in (40.0, -40.0):
+        assert power_of(effect, 5, 1.0) == pytest.approx(1.0), "a tail of scipy is NaN there"
+    assert smallest_effect(2, 1.0, comparisons=15) > smallest_effect(3, 1.0, comparisons=15)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"sd": 0.0}, "sd of the differences"),
+        ({"sd": math.nan}, "sd of the differences"),
+        ({"n": 1}, "at least two differences"),
+        ({"comparisons": 0}, "at least two differences"),
+        ({"power": 1.0}, "power must be"),
+        ({"power": 0.04}, "power must be"),
+    ],
+)
+def test_an_effect_needs_a_design(wrong: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        smallest_effect(**{"n": 5, "sd": 1.0, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("difference", "half", "claimed", "expected"),
+    [
+        (1.0, 0.5, math.nan, "supported"),
+        (1.0, 0.5, 2.0, "supported"),
+        (-1.0, 0.5, math.nan, "contradicted"),
+        (-1.0, 0.5, 2.0, "contradicted"),
+        (0.5, 0.5, math.nan, "not distinguishable"),
+        (-0.5, 0.5, math.nan, "not distinguishable"),
+        (0.0, 0.5, 0.5, "not distinguishable"),
+        (0.0, 0.5, 0.51, "smaller than claimed"),
+        (1.0, math.nan, math.nan, "not tested"),
+        (math.nan, math.nan, 1.0, "not tested"),
+    ],
+)
+def test_a_verdict_follows_its_rule(
+    difference: float, half: float, claimed: float, expected: str
+) -> None:
+    assert verdict(difference, half, claimed) == expected
+
+
+def test_a_claim_has_a_positive_size() -> None:
+    with pytest.raises(ValueError, match="above zero"):
+        verdict(0.0, 1.0, claimed=-0.5)
+
+
+def slow_bootstrap(gold: dict, cosines: dict, minus: dict | None, resamples: int) -> list[float]:
+    """The interval's ends, each resample spelt out and ranked by scipy."""
+    rng, drawn = np.random.default_rng(0), np.zeros(resamples)
+    for task, grades in gold.items():
+        m = len(grades)
+        for r, counts in enumerate(rng.multinomial(m, np.full(m, 1 / m), size=resamples)):
+            who = np.repeat(np.arange(m), counts)
+            score = spearman(cosines[task][who], grades[who])
+            score -= spearman(minus[task][who], grades[who]) if minus else 0
+            drawn[r] += score / len(gold)
+    return np.quantile(drawn, [0.025, 0.975]).tolist()
+
+
+def pairs(n: int, noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Grades with many ties, the cosines of an encoder with a few, and of another like it."""
+    rng = np.random.default_rng(seed)
+    truth = rng.standard_normal(n)
+    first = truth + noise * rng.standard_normal(n)
+    return np.round(truth), np.round(first, 1), first + 0.2 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("second", [False, True])
+def test_a_bootstrap_is_that_of_a_slow_version(second: bool) -> None:
+    tasks = {"one": pairs(40, 1.0), "two": pairs(25, 0.3, seed=1)}
+    gold, first, other = ({t: x[i] for t, x in tasks.items()} for i in range(3))
+    minus = other if second else None
+    found = bootstrap_interval(gold, first, minus, resamples=200)
+    assert [found.low, found.high] == pytest.approx(slow_bootstrap(gold, first, minus, 200))
+    scores = [
+        spearman(first[t], gold[t]) - (spearman(other[t], gold[t]) if second else 0) for t in tasks
+    ]
+    assert found.value == pytest.approx(np.mean(scores))
+
+
+def test_a_bootstrap_in_parts_is_that_of_one_part() -> None:
+    gold, first, _ = pairs(2_001, 1.0)
+    found = bootstrap_interval({"a": gold}, {"a": first}, resamples=1_000)
+    assert [found.low, found.high] == pytest.approx(
+        slow_bootstrap({"a": gold}, {"a": first}, None, 1_000)
+    )
+
+
+def test_a_bootstrap_has_the_width_of_its_closed_form() -> None:
+    """Of two normal variables, by Bonett and Wright, Psychometrika 65 (2000): Fisher's z of
+    Spearman's ρ has the variance (1 + ρ² / 2) / (n − 3)."""
+    rng, n = np.random.default_rng(0), 3_000
+    x = rng.standard_normal(n)
+    found = bootstrap_interval({"a": x}, {"a": 0.7 * x + rng.standard_normal(n)})
+    rho = found.value / 100
+    expected = 1.96 * math.sqrt((1 + rho**2 / 2) / (n - 3))
+    halves = np.arctanh([found.high / 100, rho]) - np.arctanh([rho, found.low / 100])
+    assert halves == pytest.approx([expected] * 2, rel=0.1)
+
+
+def test_a_bootstrap_covers_the_true_correlation() -> None:
+    """Of normal variables with correlation r Spearman's ρ is 6/π · arcsin(r / 2)."""
+    rng, r, tables = np.random.default_rng(0), 0.6, 300
+    truth, hits = 600 / math.pi * math.asin(r / 2), 0
+    for table in range(tables):
+        x, e = rng.standard_normal((2, 100))
+        found = bootstrap_interval({"a": x}, {"a": r * x + 0.8 * e}, resamples=300, seed=table)
+        hits += found.low < truth < found.high
+    assert 0.91 <= hits / tables <= 0.98
+
+
+def test_two_encoders_are_drawn_on_the_same_pairs() -> None:
+    gold, first, other = ({"a": x} for x in pairs(300, 1.0))
+    assert bootstrap_interval(gold, first, first) == (0, 0, 0)
+    apart = bootstrap_interval(gold, first, other)
+    alone = [bootstrap_interval(gold, one) for one in (first, other)]
+    assert apart.value == pytest.approx(alone[0].value - alone[1].value)
+    assert apart.high - apart.low < 0.5 * math.hypot(*(one.high - one.low for one in alone))
+
+
+def test_a_bootstrap_depends_on_its_seed_alone() -> None:
+    gold, first, _ = ({"a": x} for x in pairs(50, 1.0))
+    assert bootstrap_interval(gold, first) == bootstrap_interval(gold, first)
+    assert bootstrap_interval(gold, first) != bootstrap_interval(gold, first, seed=1)
+    wide, narrow = (bootstrap_interval(gold, first, level=level) for level in (0.99, 0.5))
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_a_collapsed_encoder_has_no_interval() -> None:
+    gold, *_ = pairs(50, 1.0)
+    assert np.isnan(bootstrap_interval({"a": gold}, {"a": np.ones(50)}, resamples=10)).all()
+
+
+@pytest.mark.parametrize(
+    ("gold", "cosines", "options", "message"),
+    [
+        ({"a": [1, 2]}, {"b": [1, 2]}, {}, "not the same tasks"),
+        ({}, {}, {}, "not the same tasks"),
+        ({"a": [1, 2]}, {"a": [1, 2]}, {"minus": {}}, "not the same tasks"),
+        ({"a": [1, 2]}, {"a": [1, 2, 3]}, {}, "a: .*as many pairs"),
+        ({"a": [1]}, {"a": [1]}, {}, "a: .*at least 2"),
+        ({"a": [1, 2]}, {"a": [1, math.nan]}, {}, "a: values to rank"),
+        ({"a": [1, 2]}, {"a": [1, 2]}, {"resamples": 0}, "no interval"),
+        ({"a": [1, 2]}, {"a": [1, 2]}, {"level": 1.0}, "no interval"),
+    ],
+)
+def test_a_bootstrap_needs_pairs(gold: dict, cosines: dict, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        bootstrap_interval(gold, cosines, **options)
