@@ -48,7 +48,9 @@ def _scores(
     scores[f"{profile.dev}_dev_spearman"] = evaluate.pairs_spearman(
         encode, identity.dev_pairs(profile, data_dir)
     )
-    return {f"{name}_{which}": value for name, value in scores.items() for which in ("best", "last")}
+    return {
+        f"{name}_{which}": value for name, value in scores.items() for which in ("best", "last")
+    }
 
 
 def record(
