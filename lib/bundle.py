@@ -34,7 +34,7 @@ MANIFEST = "manifest.json"
 LEAST = 10**6
 CODE = ("lib", "workflow/grids", "data/papers", "pyproject.toml", "constraints.txt")
 LICENCES = ("LICENSE", "LICENSES.md")
-DRAWN = ("wikipedia", "wiki1m", "wiki_slice", "simclue")
+DRAWN = ("wikipedia", "wiki1m", "wiki1m_head", "wiki_slice", "simclue")
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 

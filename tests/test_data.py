@@ -1039,3 +1039,12 @@ class TestRealData:
 
     def test_wiki_slice(self):
         assert len(data.corpus("wiki_slice", REAL)) == 11548
+
+    def test_the_head_of_wiki1m_is_the_same_text_from_either_file(self, tmp_path):
+        head = data.corpus("wiki_slice", REAL)
+        whole = tmp_path / "wiki1m_for_simcse.txt"
+        whole.write_text("\n".join([*head, "One more sentence."]) + "\n", encoding="utf-8")
+        assert data.corpus("wiki1m_head", REAL) == data.corpus("wiki1m_head", tmp_path) == head
+        whole.write_text("\n".join(head[:-1]), encoding="utf-8")
+        with pytest.raises(ValueError, match="11,547 where wiki1m_head has 11,548"):
+            data.corpus("wiki1m_head", tmp_path)

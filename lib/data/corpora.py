@@ -63,7 +63,17 @@ def sts_unlabelled(data_dir: str | Path | None = None, check: bool = True) -> li
     return [sentence for pair in pairs for sentence in pair]
 
 
-CORPORA = ("mini", "wikipedia", "wiki1m", "wiki_slice", "sts_unlabelled", "stsb_train", "simclue")
+CORPORA = (
+    "mini",
+    "wikipedia",
+    "wiki1m",
+    "wiki1m_head",
+    "wiki_slice",
+    "sts_unlabelled",
+    "stsb_train",
+    "simclue",
+)
+HEAD = 11_548
 
 
 def corpus_files(name: str | Path, data_dir: str | Path | None = None) -> list[Path]:
@@ -102,7 +112,9 @@ def _whole_files(name: str | Path, data_dir: str | Path | None) -> list[Path]:
     if name == "wikipedia":
         names = [f"corpus/pretrain/{file}" for file in WIKIPEDIA_FILES]
         return [find(file, data_dir, fetched=False) for file in names]
-    if name == "wiki1m":
+    if name == "wiki1m_head" and _is_here("wiki_slice", data_dir):
+        name = "wiki_slice"
+    if name in ("wiki1m", "wiki1m_head"):
         return [find(WIKI1M, data_dir, WIKI1M_ROOTS)]
     if name == "wiki_slice":
         return [find("wiki_slice.txt", data_dir, ("corpus", ""), fetched=False)]
@@ -171,6 +183,9 @@ def _lines(name: str | Path, data_dir: str | Path | None, column: str | None) ->
     lines = readers.sentence_lines(files[0], column)
     if name == "wiki1m":
         check_size("wiki1m", SIZES["wiki1m"], len(lines), files[0], True)
+    if name == "wiki1m_head":
+        lines = lines[:HEAD]
+        check_size("wiki1m_head", HEAD, len(lines), files[0], True)
     return lines
 
 
@@ -209,11 +224,12 @@ def corpus(
 
     Args:
         name: `mini` (the shipped corpus), `wikipedia` (the distinct sentences of at least three
-            words of two Wikipedia dumps), `wiki1m` (SimCSE's 1,000,000 sentences), `wiki_slice`
-            (the beginning of one of the dumps), `sts_unlabelled` (ConSERT's sentences, those of the
-            test sets among them), `stsb_train` (both sides of STS-B's 5,749 training pairs),
-            `simclue` (the sentences of SimCLUE's pairs in a file of your making,
-            `chinese/simclue.txt`, one a line), or a path.
+            words of two Wikipedia dumps), `wiki1m` (SimCSE's 1,000,000 sentences), `wiki1m_head`
+            (the first 11,548 of them, from that file or from `wiki_slice`), `wiki_slice` (a file
+            `corpus/wiki_slice.txt`), `sts_unlabelled` (ConSERT's sentences, those of the test sets
+            among them), `stsb_train` (both sides of STS-B's 5,749 training pairs), `simclue` (the
+            sentences of SimCLUE's pairs in a file of your making, `chinese/simclue.txt`, one a
+            line), or a path.
         n, seed: as `sample`.
         column: of a CSV or TSV path.
 
