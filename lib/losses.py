@@ -258,6 +258,33 @@ def in_batch_accuracy(z1: Tensor, z2: Tensor) -> Tensor:
     return (positive > others.amax(dim=1)).float().mean()
 
 
+@torch.no_grad()
+def batch_cosines(z1: Tensor, z2: Tensor, own_negatives: Tensor | None = None) -> dict[str, Tensor]:
+    """What a loss sees of a batch, as mean cosines in [-1, 1]: where the forces stand.
+
+    Args:
+        z1, z2: anchors and positives (n, d); own_negatives: a hard negative of each anchor (n, d).
+
+    Returns:
+        `positive_cosine`, of an anchor with its positive; `other_cosine`, with the positives of
+        others (0 in a batch of one); `own_negative_cosine`, with its own hard negative, where there
+        are any.
+
+    Example:
+        >>> z = torch.eye(2)
+        >>> {name: value.item() for name, value in batch_cosines(z, z, -z).items()}
+        {'positive_cosine': 1.0, 'other_cosine': 0.0, 'own_negative_cosine': -1.0}
+    """
+    _check_pair(z1, z2)
+    n = len(z1)
+    sim = cosine_matrix(z1, z2)  # (n, n)
+    own = sim.diagonal().sum()
+    cosines = {"positive_cosine": own / n, "other_cosine": (sim.sum() - own) / max(n * (n - 1), 1)}
+    if own_negatives is not None:
+        cosines["own_negative_cosine"] = F.cosine_similarity(z1, own_negatives).mean()
+    return cosines
+
+
 def _negative_logits(
     anchors: Tensor, negatives: Tensor, temperature: float, weight: float
 ) -> Tensor:

@@ -153,7 +153,7 @@ class Monitor:
     def __init__(self, recipe: Recipe, total: int, progress: bool):
         self.recipe = recipe
         self.result = Result()
-        self.pending: list[tuple[int, Tensor, float]] = []
+        self.pending: list[tuple[int, tuple[str, ...], Tensor, float]] = []
         self.bar = tqdm(total=total, disable=not progress, unit="step")
         self.clock = time.perf_counter()
         self.waiting = False
@@ -181,8 +181,10 @@ class Monitor:
 
     def add(self, step: int, loss: Tensor, z: dict[str, Tensor], lr: float) -> None:
         """A step was taken."""
-        accuracy = losses.in_batch_accuracy(z["anchor"], z.get("positive", z["anchor"]))
-        self.pending.append((step, torch.stack([loss.detach(), accuracy]), lr))
+        pair = z["anchor"], z.get("positive", z["anchor"])
+        measured = {"loss": loss.detach(), "in_batch_accuracy": losses.in_batch_accuracy(*pair)}
+        measured |= losses.batch_cosines(*pair, z.get("negative"))
+        self.pending.append((step, tuple(measured), torch.stack(list(measured.values())), lr))
         self.result.steps = step + 1
         if self.waiting:
             self.waiting = False
@@ -194,16 +196,18 @@ class Monitor:
     def _fetch(self) -> None:
         if not self.pending:
             return
-        values = torch.stack([pair for _, pair, _ in self.pending]).tolist()
-        for (step, _, lr), (loss, accuracy) in zip(self.pending, values, strict=True):
+        rows = torch.cat([values for _, _, values, _ in self.pending]).tolist()
+        for step, names, _, lr in self.pending:
+            measured = dict(zip(names, rows, strict=False))
+            rows = rows[len(names) :]
+            loss = measured["loss"]
             if not math.isfinite(loss):
                 raise FloatingPointError(
                     f"the loss is {loss} at step {step + 1} (lr {lr:.1e}, temperature"
                     f" {self.recipe.objective.temperature}): lower the learning rate, raise the"
                     " temperature, or use precision='fp32'"
                 )
-            entry = {"step": step + 1, "loss": loss, "in_batch_accuracy": accuracy, "lr": lr}
-            self.result.history.append(entry)
+            self.result.history.append({"step": step + 1, **measured, "lr": lr})
         self.pending = []
         self.bar.set_postfix(loss=f"{self.result.history[-1]['loss']:.3f}", refresh=False)
 

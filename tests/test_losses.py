@@ -1,6 +1,7 @@
 """Objectives against slow double loops, closed forms and public implementations."""
 
 import math
+from statistics import fmean
 
 import pytest
 import torch
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.losses import (
+    batch_cosines,
     chance_loss,
     cosine_matrix,
     in_batch_accuracy,
@@ -283,6 +285,22 @@ def test_in_batch_accuracy_counts_and_ties():
     pair = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     assert in_batch_accuracy(pair, pair).item() == pytest.approx(1 / 3)
     assert not in_batch_accuracy(z1.requires_grad_(), z2).requires_grad
+
+
+def test_batch_cosines_against_the_loop():
+    z1, z2, negatives = draw(4, 3), draw(4, 3, seed=1), draw(4, 3, seed=2)
+    found = batch_cosines(z1.requires_grad_(), z2, negatives)
+    others = [cosine(z1[i], z2[j]) for i in range(4) for j in range(4) if i != j]
+    expected = {
+        "positive_cosine": fmean([cosine(*pair) for pair in zip(z1, z2, strict=True)]),
+        "other_cosine": fmean(others),
+        "own_negative_cosine": fmean([cosine(*pair) for pair in zip(z1, negatives, strict=True)]),
+    }
+    assert {name: value.item() for name, value in found.items()} == pytest.approx(expected)
+    assert not any(value.requires_grad for value in found.values())
+    alone = batch_cosines(z1[:1], z2[:1])
+    assert alone["other_cosine"].item() == pytest.approx(0, abs=1e-9)
+    assert alone["positive_cosine"].item() == pytest.approx(cosine(z1[0], z2[0]))
 
 
 def test_cosine_matrix_against_the_loop():

@@ -93,7 +93,11 @@ def test_history_has_every_step(folder):
     assert [h["step"] for h in result.history if "dev_score" in h] == [3, 6, 7]
     recipe = tiny_recipe()
     for h in result.history:
-        assert set(h) - {"dev_score"} == {"step", "loss", "in_batch_accuracy", "lr"}
+        assert set(h) - {"dev_score"} == {
+            *("step", "loss", "in_batch_accuracy", "lr"),
+            *("positive_cosine", "other_cosine"),
+        }
+        assert max(abs(h["other_cosine"]), abs(h["positive_cosine"])) <= 1
         assert 0 <= h["in_batch_accuracy"] <= 1 and math.isfinite(h["loss"])
         assert h["lr"] == learning_rate(recipe, h["step"] - 1, 7)
     assert result.steps == 7 and result.seconds > 0
