@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -73,11 +74,19 @@ def _threads(count: int) -> Iterator[None]:
 
 
 def _settle(number: Any, jobs: int, gpus: int) -> None:
-    """A new process takes its share and leaves Ctrl-C to the one that started it."""
+    """A new process takes its share, leaves Ctrl-C to the one that started it, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with number.get_lock():
         own, number.value = number.value, number.value + 1
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, _cores(own, jobs))
     if gpus > 1:
         os.environ["CUDA_VISIBLE_DEVICES"] = str(own % gpus)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

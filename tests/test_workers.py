@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -91,30 +91,46 @@ if __name__ == "__main__":
 """
 
 
-def test_ctrl_c_ends_all_processes_at_once(tmp_path):
-    (tmp_path / "script.py").write_text(INTERRUPTED)
-    (tmp_path / "marks").mkdir()
-    command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "marks")]
-    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+@contextmanager
+def at_work(folder):
+    """A session of processes, two of which have begun to work."""
+    (folder / "script.py").write_text(INTERRUPTED)
+    (folder / "marks").mkdir()
+    command = [sys.executable, str(folder / "script.py"), str(folder / "marks")]
     process = subprocess.Popen(
         command,
-        env=environment,
+        env={**os.environ, "PYTHONPATH": str(HERE.parent)},
         start_new_session=True,
         preexec_fn=hear_interrupts,
         stderr=subprocess.PIPE,
         text=True,
     )
     deadline = time.monotonic() + 60
-    while len(list((tmp_path / "marks").iterdir())) < 2 and time.monotonic() < deadline:
+    while len(list((folder / "marks").iterdir())) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
-    assert process.returncode != 0 and "KeyboardInterrupt" in errors
-    assert len(list((tmp_path / "marks").iterdir())) == 2
-    deadline = time.monotonic() + 10
+    yield process
+    deadline = time.monotonic() + 20
     while living(process.pid) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert living(process.pid) == []
+    left = living(process.pid)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    assert left == []
+
+
+def test_ctrl_c_ends_all_processes_at_once(tmp_path):
+    with at_work(tmp_path) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode != 0 and "KeyboardInterrupt" in errors
+        assert len(list((tmp_path / "marks").iterdir())) == 2
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_processes_end_with_the_one_that_started_them(tmp_path, how):
+    with at_work(tmp_path) as process:
+        os.kill(process.pid, how)
+        process.wait(timeout=30)
 
 
 def living(group: int) -> list[int]:
