@@ -26,7 +26,8 @@ NUMBERS = [name for name, kind in TYPES.items() if kind in (int, float)]
 SETTINGS = pd.read_csv(paths.PAPERS / "settings.csv", dtype=str, keep_default_na=False)
 PAPER_RECIPES = [name for name in RECIPES if name.startswith("paper_")]
 PAPER_GRIDS = sorted(p.stem for p in paths.GRIDS.glob("*_table_*.yaml"))
-SMALL_GRIDS = sorted(p.stem for p in paths.GRIDS.glob("*_small.yaml"))
+NOT_YET_TRAINED = {"quoted_small"}
+SMALL_GRIDS = sorted({p.stem for p in paths.GRIDS.glob("*_small.yaml")} - NOT_YET_TRAINED)
 
 
 def printed(name: str) -> dict[str, object]:
@@ -368,6 +369,13 @@ def test_the_committed_results_are_runs_of_the_recipes_at_the_size_of_the_profil
     assert set(found["row"]) == {cell.row for cell in grid.cells}
     assert set(usual["n_sentences"]) == {profile("small").n_sentences}
     assert set(trained["seed"]) == set(grid.seeds)
+
+
+@pytest.mark.parametrize("name", sorted(NOT_YET_TRAINED))
+def test_a_grid_leaves_this_list_when_its_results_are_committed(name):
+    rows = pd.concat([pd.read_csv(path) for path in sorted(paths.RESULTS.glob("*.csv"))])
+    found = set(grids.collect(grids.read(name), rows)["row"])
+    assert found != {cell.row for cell in grids.read(name).cells}
 
 
 def test_mini_recipes_are_made_for_speed_and_keep_their_own_ways():
