@@ -1,7 +1,7 @@
 """From text to batches: the feed knows where positives and hard negatives come from, a batch only
 who is who."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -61,6 +61,17 @@ class Batch:
         )
         mask = torch.cat([F.pad(m, (0, width - m.shape[1])) for _, m in parts.values()])
         return cls(ids, mask, {role: len(i) for role, (i, _) in parts.items()})
+
+    def of_roles(self, roles: Collection[str]) -> "Batch":
+        """The rows of these roles alone, in their order."""
+        at = list(self.sizes.values())
+        ids, mask = (
+            torch.cat(
+                [part for role, part in zip(self.sizes, x.split(at), strict=True) if role in roles]
+            )
+            for x in (self.ids, self.mask)
+        )
+        return Batch(ids, mask, {role: n for role, n in self.sizes.items() if role in roles})
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device; the copy to a GPU does not wait for what runs there."""

@@ -1,4 +1,4 @@
-"""One forward pass of a whole batch: precision, views in embedding space, chunks, several
+"""One forward pass of a whole batch: precision, views in embedding space, chunks, a queue, several
 processes."""
 
 import math
@@ -13,6 +13,8 @@ from lib.augment.embeddings import EmbeddingViews
 from lib.batches import Batch
 from lib.distributed import Group
 from lib.encoder import Encoder
+from lib.encoder.dropout import dropout_of
+from lib.memory import Memory
 from lib.objective import step_generator
 from lib.recipes import Recipe
 
@@ -64,7 +66,7 @@ def compiles(
     """Whether a training is compiled: as asked, or if nothing was, where that is quicker.
 
     Compiling takes about a minute a shape, so it pays in long trainings, on a GPU; not with views
-    in the embedding layer, at which the program is cut, nor in chunks.
+    in the embedding layer, at which the program is cut, nor in chunks or with two dropouts.
 
     Example:
         >>> from lib.recipes import recipe
@@ -76,6 +78,7 @@ def compiles(
     if asked is not None:
         return asked
     whole = not recipe.views.in_use and not recipe.batches.chunk_size and processes == 1
+    whole = whole and not recipe.encoder.dropout2
     return device.type == "cuda" and steps >= LONG and whole
 
 
@@ -91,7 +94,7 @@ class Forward:
 
     Args:
         encoder: what is trained; it is moved to the group's device.
-        recipe: views in embedding space and chunks.
+        recipe: views in embedding space, chunks, the positives' dropout, the queue.
         group: the processes that train together.
         seed: of the views' draws.
         precision: `fp32` or `bf16`, resolved.
@@ -99,6 +102,9 @@ class Forward:
             each shape; on a GPU each is a CUDA graph, whose thousand kernels start at once.
             Batches then come in a few `widths` only.
         say: is told, before a new shape is compiled, that this takes a while.
+
+    Raises:
+        ValueError: chunks, a second dropout or a queue with several processes.
     """
 
     def __init__(
@@ -111,16 +117,22 @@ class Forward:
         compiled: bool = False,
         say: Callable[[str], None] = lambda _: None,
     ):
-        if recipe.batches.chunk_size and group.size > 1:
-            raise ValueError("chunk_size works in one process only: set chunk_size=0")
-        self.group = group
+        alone = {"chunk_size": recipe.batches.chunk_size, "dropout2": recipe.encoder.dropout2}
+        for name, value in (alone | {"queue": recipe.negative.queue}).items():
+            if value and group.size > 1:
+                raise ValueError(f"{name} works in one process only: set {name}=0")
+        self.group, self.encoder, self.dropout2 = group, encoder, recipe.encoder.dropout2
         self.seed = seed
         self.precision = precision
         self.chunk_size = recipe.batches.chunk_size
+        self.model: Callable[..., Tensor] = group.prepare(encoder)
+        self.memory: Memory | None = None
+        if recipe.negative.queue:
+            rows = max(1, int(recipe.negative.queue * recipe.batches.size))
+            self.memory = Memory(encoder, rows, recipe.negative.momentum)
         self.views: EmbeddingViews | None = None
         if recipe.views.in_use:
             self.views = EmbeddingViews(encoder.backbone, recipe.views.named)
-        self.model: Callable[..., Tensor] = group.prepare(encoder)
         self.widths: tuple[int, ...] = ()
         self.compiled, self.say = compiled, say
         self.shapes: set[tuple[int, ...]] = set()
@@ -130,7 +142,8 @@ class Forward:
             self.model = torch.compile(self.model, dynamic=False, mode=mode)
 
     def __call__(self, batch: Batch, step: int) -> dict[str, Tensor]:
-        """Embeddings (N, d) of each role, of the rows of all processes."""
+        """Embeddings (N, d) of each role, of the rows of all processes, and the `queue` (m, d) once
+        there is one."""
         if self.compiled:
             self._begin(tuple(batch.ids.shape))
         device = self.group.device
@@ -138,8 +151,27 @@ class Forward:
         if self.views is not None:
             generator = step_generator(self.seed, step, device, self.group.rank)
         with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-            z = encode_batch(self.model, batch.to(device), self.chunk_size, self.views, generator)
-        return dict(zip(z, self.group.gather(list(z.values())), strict=True))
+            batch = batch.to(device)
+            z = self._encoded(batch, generator)
+            queue = self._queue(batch)
+        return dict(zip(z, self.group.gather(list(z.values())), strict=True)) | queue
+
+    def _encoded(self, batch: Batch, generator: torch.Generator | None) -> dict[str, Tensor]:
+        """All roles in one pass, or the positives in one of their own with their own dropout."""
+        if not self.dropout2:
+            return encode_batch(self.model, batch, self.chunk_size, self.views, generator)
+        others = batch.of_roles(batch.sizes.keys() - {"positive"})
+        z = encode_batch(self.model, others)
+        with dropout_of(self.encoder.backbone, self.dropout2):
+            return z | encode_batch(self.model, batch.of_roles({"positive"}))
+
+    def _queue(self, batch: Batch) -> dict[str, Tensor]:
+        """What the memory held before these anchors joined it, if it held anything."""
+        if self.memory is None:
+            return {}
+        anchors = batch.of_roles({"anchor"})
+        queue = self.memory(anchors.ids, anchors.mask)
+        return {"queue": queue} if len(queue) else {}
 
     def _begin(self, shape: tuple[int, ...]) -> None:
         """A new step, in which what the last one's graphs hold may be overwritten."""

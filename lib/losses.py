@@ -132,6 +132,55 @@ def nt_xent(
     return 2 * loss if reduction == "sum" else loss
 
 
+def arccon(
+    z1: Tensor,
+    z2: Tensor,
+    temperature: float = 0.05,
+    negatives: Tensor | None = None,
+    margin: float = 10.0,
+) -> Tensor:
+    """InfoNCE in which a pair's angle θ_ii counts as larger by a margin.
+
+    ℓ_i = −log  exp(cos(θ_ii + m)/τ)
+                / [ exp(cos(θ_ii + m)/τ) + Σ_{j≠i} exp(cos θ_ij/τ) + Σ_k exp(cos(z1_i, neg_k)/τ) ]
+
+    with θ_ij the angle between z1_i and z2_j, and cos(θ + m) = cos θ cos m − sin θ sin m. Beyond
+    θ = 180° − m the formula's cosine rises again; nothing is done about it.
+
+    Args:
+        z1, z2: anchors and positives (n, d).
+        temperature: τ > 0.
+        negatives: further candidates (m, d) or (n, k, d), without a margin.
+        margin: m in degrees, in [0, 90].
+
+    Raises:
+        ValueError: as `info_nce`; a margin outside its range.
+
+    Relations:
+        m = 0 gives `info_nce(z1, z2, τ, negatives)`. ArcCSE's second loss, on triplets of sentences
+        with nested masks, is not here.
+
+    Example:
+        >>> z = torch.eye(2)
+        >>> round(arccon(z, z, 1.0, margin=90.0).item(), 4)  # a pair as far apart as any other
+        0.6931
+
+    Source: Zhang et al. 2022 (ArcCSE), its ArcCon loss, as the code of Li et al. 2024
+        (UnderstandingCSE, isotropy/models.py lines 240-249) restates it.
+    """
+    _check_pair(z1, z2, temperature)
+    if not 0 <= margin <= 90:
+        raise ValueError(f"margin must be in [0, 90] degrees, got {margin}")
+    logits = cosine_matrix(z1, z2)  # (n, n)
+    cos, m = logits.diagonal(), math.radians(margin)
+    sin = (1 - cos.square()).clamp_min(1e-12).sqrt()
+    logits = torch.diagonal_scatter(logits, cos * math.cos(m) - sin * math.sin(m)) / temperature
+    if negatives is not None:
+        _check_negatives(z1, negatives)
+        logits = torch.cat([logits, _negative_logits(z1, negatives, temperature, 1.0)], dim=1)
+    return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
+
+
 def margin_info_nce(
     z1: Tensor, z2: Tensor, z_neg: Tensor, temperature: float = 0.05, delta: float = 0.5
 ) -> Tensor:
@@ -238,6 +287,66 @@ def simsiam_of_both(z1: Tensor, z2: Tensor, temperature: float = 0.0) -> Tensor:
     """
     (projected1, predicted1), (projected2, predicted2) = z1.chunk(2, dim=1), z2.chunk(2, dim=1)
     return simsiam(predicted1, projected2, predicted2, projected1)
+
+
+def scd(
+    z1: Tensor,
+    z2: Tensor,
+    temperature: float = 0.05,
+    features: int = 0,
+    decorrelation: float = 0.005225,
+    off_diagonal: float = 0.012,
+) -> Tensor:
+    """Self-contrast and decorrelation: push a sentence's two vectors apart, and keep their features
+    alike and independent of each other.
+
+    ℓ = mean_i cos(h1_i, h2_i)/τ + β [ Σ_a (1 − C_aa)² + λ Σ_{a≠b} C_ab² ],  C = P1ᵀ P2 / n
+
+    with rows z = [h; p] as the head `scd` gives them, and P the features p after a batch norm over
+    the view: (p − mean)/√(var + 1e-5).
+
+    Args:
+        z1, z2: the two views (n, d + f), n ≥ 2.
+        temperature: τ > 0.
+        features: f, how many of the columns are p; 0: half of them.
+        decorrelation: β ≥ 0.
+        off_diagonal: λ ≥ 0.
+
+    Raises:
+        ValueError: as `info_nce`; f is no number of columns, or β or λ is negative.
+
+    Relations:
+        Without its first term it is the loss of Barlow Twins (Zbontar et al. 2021), times β.
+
+    Example:
+        >>> h, p = torch.eye(4), torch.tensor([[1.0, 1], [1, -1], [-1, 1], [-1, -1]])
+        >>> z = torch.cat([h, p], dim=1)  # features already independent, equal in both views
+        >>> round(scd(z, z, temperature=1.0, features=2).item(), 4)
+        1.0
+
+    Source: Klein & Nabi 2022 (SCD); scd/models.py lines 257-274 of its code, with its α = 1.
+    """
+    _check_pair(z1, z2, temperature)
+    f = features or z1.shape[1] // 2
+    if not 0 < f < z1.shape[1]:
+        raise ValueError(f"features must be below {z1.shape[1]}, the number of columns, got {f}")
+    if not (decorrelation >= 0 and off_diagonal >= 0):
+        raise ValueError(
+            "decorrelation and off_diagonal must not be negative, got"
+            f" {decorrelation} and {off_diagonal}"
+        )
+    widths = [z1.shape[1] - f, f]
+    (h1, p1), (h2, p2) = z1.split(widths, dim=1), z2.split(widths, dim=1)
+    correlation = _standardised(p1).T @ _standardised(p2) / len(z1)  # (f, f)
+    own = correlation.diagonal()
+    others = correlation.square().sum() - own.square().sum()
+    apart = F.cosine_similarity(h1, h2).mean() / temperature
+    return apart + decorrelation * ((1 - own).square().sum() + off_diagonal * others)
+
+
+def _standardised(x: Tensor) -> Tensor:
+    """Columns of mean 0 and variance 1, as a batch norm without weights makes them."""
+    return (x - x.mean(0)) / (x.var(0, correction=0) + 1e-5).sqrt()
 
 
 @torch.no_grad()

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from lib import losses
+from lib.augment.noise import climb, gaussian_negatives
 from lib.augment.representations import REPRESENTATIONS
 from lib.recipes import Recipe
 
@@ -15,8 +16,23 @@ LOSSES: dict[str, Callable[..., Tensor]] = {
     "info_nce": losses.info_nce,
     "nt_xent": losses.nt_xent,
     "nt_xent_sum": partial(losses.nt_xent, reduction="sum"),
+    "arccon": losses.arccon,
     "simsiam": losses.simsiam_of_both,
+    "scd": losses.scd,
 }
+
+
+def own_settings(recipe: Recipe) -> dict[str, float]:
+    """What the recipe's loss takes beside two views, τ and negatives.
+
+    Example:
+        >>> from lib.recipes import recipe
+        >>> own_settings(recipe("mini_simcse", loss="arccon")), own_settings(recipe("mini_simcse"))
+        ({'margin': 10.0}, {})
+    """
+    names = {"arccon": ("margin",), "scd": ("decorrelation", "off_diagonal")}
+    found = {name: getattr(recipe.objective, name) for name in names.get(recipe.objective.loss, ())}
+    return found | {"features": recipe.head.out} if recipe.objective.loss == "scd" else found
 
 
 def step_generator(
@@ -33,11 +49,11 @@ class Objective:
 
     `doubled`: each hard negative is an anchor whose positive is its own second encoding, so it
     needs two. `extra`: a further candidate of every anchor. `margin`: a candidate of its own
-    sentence only, relaxed by δ.
+    sentence only, relaxed by δ. The role `queue` and noise are further candidates of every anchor.
 
     Args:
-        recipe: loss, τ, δ, weight, and the augmentation of the positives' embeddings.
-        seed: of that augmentation.
+        recipe: loss, τ, δ, weight, noise, and the augmentation of the positives' embeddings.
+        seed: of noise and augmentation.
 
     Example:
         >>> from lib.recipes import recipe
@@ -47,7 +63,7 @@ class Objective:
         0.3133
 
     Source: SimCSE (Gao et al. 2021) eq. 1; UNA (Shu & Lampos 2024) §3.3; SDA (Zhu et al. 2024)
-    eq. 4.
+    eq. 4; queue and noise of ESimCSE (Wu et al. 2022) and DCLR (Zhou et al. 2022).
     """
 
     def __init__(self, recipe: Recipe, seed: int = 42):
@@ -56,29 +72,43 @@ class Objective:
         self.views = recipe.views
         self.seed = seed
         self.negative_encodings = 2 if recipe.negative.mode == "doubled" else 1
-        self._loss = LOSSES[recipe.objective.loss]
+        self._loss = partial(LOSSES[recipe.objective.loss], **own_settings(recipe))
 
     def __call__(self, z: Mapping[str, Tensor], step: int = 0) -> Tensor:
-        """Loss, a scalar, of embeddings (n, d) of each role of `Batch.sizes`."""
+        """Loss, a scalar, of embeddings (n, d) of each role of `Batch.sizes`, and (m, d) of the
+        `queue` if there is one."""
         temperature = self.objective.temperature
-        anchor = z["anchor"]
-        positive = self._augmented(z.get("positive", anchor), step)
-        if "negative" not in z:
-            loss = self._loss(anchor, positive, temperature)
-        elif self.negative.mode == "doubled":
-            anchors = torch.cat([anchor, z["negative"]])
-            positives = torch.cat([positive, z["negative_again"]])
-            loss = self._loss(anchors, positives, temperature)
-        elif self.negative.mode == "margin":
+        generator = self._generator(step, z["anchor"].device)
+        anchor, positive = z["anchor"], self._augmented(z.get("positive", z["anchor"]), generator)
+        further = [z["queue"]] if "queue" in z else []
+        if "negative" in z and self.negative.mode == "margin":
             delta = self.negative.delta
             loss = losses.margin_info_nce(anchor, positive, z["negative"], temperature, delta)
-        else:
-            loss = self._loss(anchor, positive, temperature, z["negative"])
-        return self.objective.weight * loss
+            return self.objective.weight * loss
+        if "negative" in z and self.negative.mode == "doubled":
+            anchor = torch.cat([anchor, z["negative"]])
+            positive = torch.cat([positive, z["negative_again"]])
+        elif "negative" in z:
+            further.append(z["negative"])
+        if self.negative.noise:
+            further.append(self._noise(anchor.detach(), positive.detach(), generator))
+        negatives = (torch.cat(further),) if further else ()
+        return self.objective.weight * self._loss(anchor, positive, temperature, *negatives)
 
-    def _augmented(self, positive: Tensor, step: int) -> Tensor:
+    def _generator(self, step: int, device: torch.device) -> torch.Generator | None:
+        """Of the step's draws, if it has any."""
+        draws = self.views.representation != "none" or self.negative.noise
+        return step_generator(self.seed, step, device) if draws else None
+
+    def _augmented(self, positive: Tensor, generator: torch.Generator | None) -> Tensor:
         if self.views.representation == "none":
             return positive
-        change = REPRESENTATIONS[self.views.representation]
-        generator = step_generator(self.seed, step, positive.device)
-        return change(positive, self.views.strength, generator)
+        return REPRESENTATIONS[self.views.representation](positive, self.views.strength, generator)
+
+    def _noise(self, anchor: Tensor, positive: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Random vectors after some steps up the loss in which they are the only further
+        negatives."""
+        own = self.negative
+        noise = gaussian_negatives(anchor, own.noise, generator)
+        loss = partial(self._loss, anchor, positive, self.objective.temperature)
+        return climb(noise, loss, own.noise_steps, own.noise_rate)

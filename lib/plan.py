@@ -90,7 +90,8 @@ def cost(profile: Profile, recipe: Recipe, steps: int | None, data_dir: str | No
     gradient nor moments, 4 bytes instead of 16, and take 4 operations instead of 6; with chunks
     only their activations are in memory, and a forward pass comes twice, 2 operations more.
     Activations are counted as 34 bytes a token, layer and dimension in bf16 (Korthikanti et al.
-    2022, eq. 1, without the attention matrix), twice that in fp32, which is what is assumed here.
+    2022, eq. 1, without the attention matrix), twice that in fp32, which is what is assumed here. A
+    queue costs the copy's weights and its pass over the anchors, without gradient.
     """
     batches = recipe.batches
     model = experiment.model_path(recipe.encoder.backbone)
@@ -115,6 +116,8 @@ def cost(profile: Profile, recipe: Recipe, steps: int | None, data_dir: str | No
         operations, weights = 4.0, 4.0 * total + 16.0 * adapters(model, recipe.encoder.lora_rank)
     if batches.chunk_size:
         operations, kept = operations + 2.0, min(kept, batches.chunk_size)
+    if recipe.negative.queue:
+        weights, scored = weights + 4.0 * total, scored + steps * batches.size
     flops = inner * tokens * (operations * steps * batches.size * views + 2.0 * scored)
     activations = 68.0 * kept * max(lengths) * config.hidden_size * config.num_hidden_layers
     return Cost(steps, total, (weights + activations) / 2**30, flops)

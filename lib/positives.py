@@ -29,14 +29,15 @@ def make_views(
         cache: folder in which runs on the same text share its tokens.
 
     Raises:
-        ValueError: `aligned` is missing or has another number of lines; or `positive="mask"` and
-            the tokenizer has no mask token.
+        ValueError: `aligned` is missing or has another number of lines; or the positive is
+            `mask` or `mask_span` and the tokenizer has no mask token.
     """
     positive = recipe.positive
-    if positive.kind == "mask" and tokenizer.mask_token is None:
+    masks = positive.kind in ("mask", "mask_span")
+    if masks and tokenizer.mask_token is None:
         raise ValueError(
-            "positive='mask' needs a tokenizer with a mask token, which this model's does not have:"
-            " choose another augmentation, e.g. 'delete'"
+            f"positive={positive.kind!r} needs a tokenizer with a mask token, which this model's"
+            " does not have: choose another augmentation, e.g. 'delete'"
         )
     length = recipe.batches.max_length
     rows_of = partial(tokenise, tokenizer=tokenizer, max_length=length, progress=progress)
@@ -53,7 +54,9 @@ def make_views(
                 f" sentences: {actual}"
             )
         return [first, rows_of(aligned)]
-    changed = augment(positive.kind, sentences, positive.rate, seed, positive.synonyms)
-    if positive.kind == "mask":
+    changed = augment(
+        positive.kind, sentences, positive.rate, seed, positive.synonyms, span=positive.span
+    )
+    if masks:
         changed = [s.replace(MASK_TOKEN, tokenizer.mask_token) for s in changed]
     return [first, rows_of(changed)]

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from lib.settings import (
+    LOSSES_WITH_A_HEAD,
     BatchesPart,
     EncoderPart,
     EvaluationPart,
@@ -86,6 +87,8 @@ class Recipe:
         idle = {(part, name) for part in PARTS for name in getattr(self, part).idle()}
         if self.negative.kind == "sda":
             idle.discard(("positive", "parser"))
+        if self.encoder.dropout2:  # two passes, each with its own batch norm
+            idle.add(("head", "per_view"))
         values = self.values()
         return {name: values[name] for name, place in FIELDS.items() if place[:2] not in idle}
 
@@ -229,12 +232,15 @@ def _check_together(chosen: Recipe) -> None:
     """
     head, loss = chosen.head, chosen.objective.loss
     positive, negative = chosen.positive, chosen.negative
-    if (head.name == "simsiam") != (loss == "simsiam"):
+    for name in LOSSES_WITH_A_HEAD:
+        if (head.name == name) != (loss == name):
+            raise ValueError(
+                f"head and loss {name!r} need each other, got head {head.kind!r} and loss {loss!r}"
+            )
+    if loss in LOSSES_WITH_A_HEAD and (negative.in_use or negative.further):
         raise ValueError(
-            f"head and loss 'simsiam' need each other, got head {head.kind!r} and loss {loss!r}"
+            f"the loss {loss!r} has no negatives: set negative='none', queue=0 and noise=0"
         )
-    if loss == "simsiam" and negative.in_use:
-        raise ValueError("the loss 'simsiam' has no negatives: set negative='none'")
     if chosen.views.in_use and not positive.encodes_twice:
         raise ValueError(
             "positive='identical' encodes once: views in embedding space need 'dropout', which"
@@ -242,6 +248,9 @@ def _check_together(chosen: Recipe) -> None:
         )
     if negative.in_use and negative.mode == "margin" and loss != "info_nce":
         raise ValueError(f"negative_mode='margin' is a form of the loss 'info_nce', got {loss!r}")
+    if negative.in_use and negative.mode == "margin" and negative.further:
+        raise ValueError("negative_mode='margin' has no further negatives: set queue=0 and noise=0")
+    _check_encodings(chosen)
     if (positive.kind, negative.kind, positive.rule) == ("sda", "sda", "negation"):
         raise ValueError(
             "rule='negation' makes the positives, which are the hard negatives of"
@@ -253,6 +262,23 @@ def _check_together(chosen: Recipe) -> None:
         raise ValueError(
             f"the batch norm of head {head.kind!r} would see a chunk and not the batch:"
             " chunk_size=0"
+        )
+
+
+def _check_encodings(chosen: Recipe) -> None:
+    """Refuse a second dropout or a queue where one forward pass does not allow it.
+
+    Raises:
+        ValueError: the message names the fields.
+    """
+    if chosen.encoder.dropout2 and not chosen.positive.encodes_twice:
+        raise ValueError("positive='identical' encodes once: set dropout2=0")
+    if chosen.encoder.dropout2 and (chosen.views.in_use or chosen.batches.chunk_size):
+        raise ValueError("dropout2 works without view1, view2 and chunk_size only: set dropout2=0")
+    if chosen.negative.queue and chosen.head.normalises:
+        raise ValueError(
+            f"the batch norm of head {chosen.head.kind!r} would see the queue's sentences, too:"
+            " set queue=0"
         )
 
 

@@ -24,6 +24,7 @@ EDITS = (
     "crop",
     "delete",
     "mask",
+    "mask_span",
     "repeat",
     "punctuate",
     "swap",
@@ -43,11 +44,12 @@ REPRESENTATIONS = (
     "add_gaussian",
     "jitter_pca",
 )
-LOSSES = ("info_nce", "nt_xent", "nt_xent_sum", "simsiam")
-HEADS = ("none", "linear", "tanh", "relu", "simclr", "bn_mlp", "simsiam")
-SIZED_HEADS = ("simclr", "bn_mlp", "simsiam")
-SINGLE_LAYER_HEADS = ("linear", "tanh", "relu")
-BATCH_NORM_HEADS = ("simclr", "bn_mlp", "simsiam")
+LOSSES = ("info_nce", "nt_xent", "nt_xent_sum", "arccon", "simsiam", "scd")
+LOSSES_WITH_A_HEAD = ("simsiam", "scd")
+HEADS = ("none", "linear", "tanh", "relu", "simclr", "bn_mlp", "simsiam", "scd")
+SIZED_HEADS = ("simclr", "bn_mlp", "simsiam", "scd")
+DRAWN_HEADS = ("linear", "tanh", "relu", "scd")
+BATCH_NORM_HEADS = ("simclr", "bn_mlp", "simsiam", "scd")
 HEAD_INITS = ("bert", "torch")
 LARGEST_LAYER = 65_536
 
@@ -101,17 +103,19 @@ class EncoderPart(Part):
         backbone: Hugging Face id or folder the row was published with.
         pooling: from token states to a vector, in training (`lib.encoder.pooling`).
         dropout: probability inside the backbone, in [0, 1).
+        dropout2: that of the positives' encoding (0: the same).
         lora_rank: r of LoRA (`lib.encoder.adapters`); 0 trains all weights.
     """
 
     backbone: str = _text("bert-base-uncased")
     pooling: str = _one_of("cls", POOLINGS)
     dropout: float = _number(0.1, "[0, 1)")
+    dropout2: float = _number(0.0, "[0, 1)")
     lora_rank: int = _number(0, "[0, 4096]")
 
     def idle(self) -> set[str]:
-        """Without adapters there is no rank."""
-        return set() if self.lora_rank else {"lora_rank"}
+        """Without adapters there is no rank, without a second dropout nothing to say of it."""
+        return {name for name in ("lora_rank", "dropout2") if not getattr(self, name)}
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,8 @@ class PositivePart(Part):
         kind: `dropout` encodes the sentence twice, `identical` uses one encoding for both views,
             `file` reads it from `file`, `sda` applies `rule`, any other name is a text
             augmentation of `lib.augment`.
-        rate: share of the words the text augmentation concerns, in [0, 1].
+        rate: share of the words the text augmentation concerns, in [0, 1]; of the sentences for
+            `mask_span`, whose span has so many characters.
         file: text file aligned with the training text line by line, e.g. paraphrases.
         synonyms: where synonym augmentations look: `wordnet` or a tab-separated file.
         rule: of `lib.augment.sda`, for the share `share` of the sentences.
@@ -133,6 +138,7 @@ class PositivePart(Part):
 
     kind: str = _one_of("dropout", POSITIVES, "positive")
     rate: float = _number(0.0, "[0, 1]", "positive_rate")
+    span: int = _number(5, "[1, 10000]")
     file: str = _text("", "positive_file", empty=True)
     synonyms: str = _text("wordnet")
     rule: str = _one_of("punctuation", RULES)
@@ -156,6 +162,8 @@ class PositivePart(Part):
             found.add("file")
         if not self.kind.endswith("_synonyms"):
             found.add("synonyms")
+        if self.kind != "mask_span":
+            found.add("span")
         if self.kind != "sda":
             found |= {"rule", "share", "parser"}
         if self.kind != "sda" or self.rule not in ("double_negation", "ensemble"):
@@ -165,7 +173,7 @@ class PositivePart(Part):
 
 @dataclass(frozen=True)
 class NegativePart(Part):
-    """Hard negatives.
+    """Hard negatives, and further ones that are not text.
 
     Attributes:
         kind: `none`, `una` or `sda` (the sentence negated).
@@ -175,6 +183,10 @@ class NegativePart(Part):
         beta, radius, select, replace: β, r, and what UNA draws by (`lib.augment.una.UNA`); a
             radius below 1 is that share of the vocabulary (UNA's 4,000 of 451,691 terms are 0.0089
             of it).
+        queue, momentum: embeddings of earlier batches, `queue` batches of them, as a copy of the
+            encoder sees them that follows it with this momentum (`lib.memory`); 0: none.
+        noise, noise_steps, noise_rate: random vectors, `noise` batches of them, and how many steps
+            of which length they go up the loss (`lib.augment.noise`); 0: none.
     """
 
     kind: str = _one_of("none", NEGATIVES, "negative")
@@ -185,6 +197,11 @@ class NegativePart(Part):
     select: str = _one_of("tfidf", ("tfidf", "random"), "negative_select")
     replace: str = _one_of("window", ("window", "uniform"), "negative_replace")
     delta: float = _number(0.5, "[0, 100]")
+    queue: float = _number(0.0, "[0, 1000]")
+    momentum: float = _number(0.995, "[0, 1]", "queue_momentum")
+    noise: float = _number(0.0, "[0, 1000]")
+    noise_steps: int = _number(4, "[0, 1000]")
+    noise_rate: float = _number(0.001, "[0, 100]")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -199,9 +216,19 @@ class NegativePart(Part):
         """Whether there are hard negatives."""
         return self.kind != "none"
 
+    @property
+    def further(self) -> bool:
+        """Whether there are negatives that are no text of the batch."""
+        return bool(self.queue or self.noise)
+
     def idle(self) -> set[str]:
-        """All without hard negatives; what is UNA's or the margin's alone, where they are not."""
+        """All without hard negatives; what is UNA's, the margin's, the queue's or the noise's
+        alone, where they are not."""
         found = set()
+        if not self.queue:
+            found |= {"queue", "momentum"}
+        if not self.noise:
+            found |= {"noise", "noise_steps", "noise_rate"}
         if not self.in_use:
             found |= {"kind", "mode", "every"}
         if self.kind != "una":
@@ -264,10 +291,10 @@ class HeadPart(Part):
     """What stands between the pooled vector and the loss (`lib.encoder.heads`).
 
     Attributes:
-        kind: `none`, `linear`, `tanh`, `relu`, `simclr`, `bn_mlp` or `simsiam`, with sizes as in
-            simclr:600:512.
-        init: weights of a single-layer head: `bert` N(0, initializer_range) and no bias, `torch` as
-            `nn.Linear`.
+        kind: `none`, `linear`, `tanh`, `relu`, `simclr`, `bn_mlp`, `simsiam` or `scd`, with sizes
+            as in simclr:600:512.
+        init: weights of a single-layer head, or of `scd`: `bert` N(0, initializer_range) and no
+            bias, `torch` as `nn.Linear`.
         per_view: its batch norm takes the statistics of each view by itself, not of both together.
     """
 
@@ -285,6 +312,11 @@ class HeadPart(Part):
         return self.kind.partition(":")[0]
 
     @property
+    def out(self) -> int:
+        """The last of its sizes, 0 where it names none."""
+        return int(self.kind.rpartition(":")[2]) if ":" in self.kind else 0
+
+    @property
     def normalises(self) -> bool:
         """Whether it has a batch norm, which sees the batch and not a row."""
         return self.name in BATCH_NORM_HEADS
@@ -292,7 +324,7 @@ class HeadPart(Part):
     def idle(self) -> set[str]:
         """What the head is not made of."""
         found = set()
-        if self.name not in SINGLE_LAYER_HEADS:
+        if self.name not in DRAWN_HEADS:
             found.add("init")
         if not self.normalises:
             found.add("per_view")
@@ -304,8 +336,12 @@ class ObjectivePart(Part):
     """What is minimised (`lib.objective`).
 
     Attributes:
-        loss: `info_nce` (one direction), `nt_xent` (both; `nt_xent_sum` adds them) or `simsiam`.
+        loss: `info_nce` (one direction), `nt_xent` (both; `nt_xent_sum` adds them), `arccon`,
+            `simsiam` or `scd`.
         temperature: τ.
+        margin: degrees that `arccon` adds to the angle of a pair.
+        decorrelation, off_diagonal: of `scd`, the weight of its decorrelation, β, and in it that of
+            the correlations that shall be 0, λ.
         weight: factor of the loss. With AdamW it only moves the gradient against `grad_clip` and
             `adam_eps`. SimSiam's loss is the mean of its two directions; ConSERT's code adds them,
             which is a weight of 2.
@@ -314,6 +350,14 @@ class ObjectivePart(Part):
     loss: str = _one_of("info_nce", LOSSES)
     temperature: float = _number(0.05, "(0, 100]")
     weight: float = _number(1.0, "(0, 1000000]", "loss_weight")
+    margin: float = _number(10.0, "[0, 90]", "angular_margin")
+    decorrelation: float = _number(0.005225, "[0, 1000]")
+    off_diagonal: float = _number(0.012, "[0, 1000]")
+
+    def idle(self) -> set[str]:
+        """What belongs to losses other than this one."""
+        found = set() if self.loss == "arccon" else {"margin"}
+        return found if self.loss == "scd" else found | {"decorrelation", "off_diagonal"}
 
 
 @dataclass(frozen=True)

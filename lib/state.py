@@ -16,6 +16,8 @@ from lib.batches import Feed
 from lib.distributed import Group
 from lib.encoder import Encoder
 from lib.files import sweep
+from lib.memory import Memory
+from lib.recipes import FIELDS
 
 Dev = Callable[[Encoder], float]
 
@@ -49,7 +51,7 @@ class Result:
 
 
 class State:
-    """Encoder, optimiser, random numbers, history and the best weights so far.
+    """Encoder, optimiser, queue, random numbers, history and the best weights so far.
 
     Args:
         encoder, optimizer: of the training; the encoder is on the group's device.
@@ -58,6 +60,7 @@ class State:
         out: folder of the checkpoint and the finished models; None keeps all in memory.
         settings: what else decides the numbers, such as the number of steps and the precision.
         minutes: between checkpoints; 0 writes one at every dev score.
+        memory: queue of earlier batches, if there is one.
     """
 
     def __init__(
@@ -69,7 +72,9 @@ class State:
         out: Path | None,
         settings: Mapping[str, object],
         minutes: float = 0.0,
+        memory: Memory | None = None,
     ):
+        self.memory = memory
         self.encoder, self.optimizer, self.group, self.out = encoder, optimizer, group, out
         self.seed, self.patience = feed.seed, feed.recipe.evaluation.patience
         self.result = Result()
@@ -115,6 +120,8 @@ class State:
             tensors |= {f"best.{k}": v for k, v in result.best_state.items()}
         for index, moments in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{index}.{key}": value for key, value in moments.items()}
+        if self.memory is not None:
+            tensors |= {f"memory.{k}": v for k, v in self.memory.state().items()}
         tensors["random.cpu"] = torch.get_rng_state()
         if self.group.device.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.group.device)
@@ -132,13 +139,16 @@ class State:
         if self.out is None or (found := self._found(self.out)) is None:
             return
         tensors, state = found
-        if different := checkpoint.differences(state.pop("identity"), self.identity):
+        defaults = {name: place.default for name, place in FIELDS.items()}  # of later fields
+        if different := checkpoint.differences(defaults | state.pop("identity"), self.identity):
             raise ValueError(
                 f"{self.out / checkpoint.NAME} is of another training ({'; '.join(different)}): "
                 "use resume=False or another folder"
             )
         self.encoder.load_trained_state(_part(tensors, "model."))
         self._restore_optimizer(_part(tensors, "optimizer."))
+        if self.memory is not None:
+            self.memory.load(_part(tensors, "memory."))
         self.stale = state.pop("stale")
         for key, value in state.items():
             setattr(self.result, key, value)

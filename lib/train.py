@@ -76,17 +76,14 @@ def fit(
     group.check_shares(feed.order.sizes)
     precision = resolve_precision(precision, group.device)
     compile = compiles(compile, group.device, total, recipe, group.size)
-    settings = {
-        "steps": total,
-        "eval_every": eval_every,
-        "precision": precision,
-        "compile": compile,
-    }
+    settings = dict(steps=total, eval_every=eval_every, precision=precision, compile=compile)
     objective = Objective(recipe, feed.seed)
     monitor = Monitor(recipe, total, progress and group.is_main)
     with Forward(encoder, recipe, group, feed.seed, precision, compile, monitor.say) as forward:
         optimizer = make_optimizer(encoder, recipe)
-        state = State(encoder, optimizer, group, feed, out, settings, checkpoint_minutes)
+        state = State(
+            encoder, optimizer, group, feed, out, settings, checkpoint_minutes, forward.memory
+        )
         if resume:
             state.restore()
         encoder.train()

@@ -128,5 +128,5 @@ def test_rate_outside_0_1_is_an_error(rate):
 
 
 def test_unknown_name_lists_the_known_ones():
-    with pytest.raises(ValueError, match=r"'cut'.*crop, delete, mask, repeat"):
+    with pytest.raises(ValueError, match=r"'cut'.*crop, delete, mask, mask_span, repeat"):
         augment("cut", ["a b"], 0.1)

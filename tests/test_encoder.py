@@ -268,6 +268,10 @@ def test_head_is_used_in_training_and_dropped_at_evaluation(folder, head):
                 (normal[:4] if head == "simsiam" else encoder.head)(z), expected, atol=1e-4
             )
             return
+        if head == "scd":  # its features: tests/test_quoted.py
+            assert torch.allclose(trained[:, :32], z, atol=1e-5) and trained.shape[1] == 64
+            assert torch.allclose(evaluated, last[:, 0], atol=1e-5)
+            return
         if head != "none":
             linear = next(m for m in encoder.head.modules() if isinstance(m, nn.Linear))
             z = z @ linear.weight.T + linear.bias

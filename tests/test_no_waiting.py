@@ -81,6 +81,9 @@ KINDS = {
     "PCA jitter": {"representation": "jitter_pca"},
     "interpolation": {"representation": "interpolate"},
     "negatives": {"negative": "una", "every": 1, "radius": 5},
+    "ArcCSE": {"loss": "arccon"},
+    "DCLR": {"noise": 1.5},
+    "SCD": {"loss": "scd", "head": "scd:8:8"},
     "margin": {"negative": "una", "negative_mode": "margin", "every": 1, "radius": 5},
 }
 

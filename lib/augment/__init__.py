@@ -11,6 +11,7 @@ AUGMENTATIONS: dict[str, Callable[..., list[str]]] = {
     "crop": discrete.crop,
     "delete": discrete.delete,
     "mask": discrete.mask,
+    "mask_span": discrete.mask_span,
     "repeat": discrete.repeat,
     "punctuate": discrete.punctuate,
     "swap": eda.swap,
@@ -27,6 +28,7 @@ def augment(
     seed: int = 0,
     synonyms: str = "wordnet",
     numbers: Iterable[int] | None = None,
+    span: int = 5,
 ) -> list[str]:
     """Apply augmentation `name` to every sentence; line i of the result belongs to sentence i.
 
@@ -34,9 +36,10 @@ def augment(
     corpus is cut into batches.
 
     Args:
-        rate: share of the words concerned, in [0, 1].
+        rate: share of the words concerned, in [0, 1]; of the sentences for `mask_span`.
         synonyms: source of `replace_synonyms` and `insert_synonyms`, as `eda.load_synonyms`.
         numbers: number of each sentence in its corpus; None: 0, 1, 2 …
+        span: characters of `mask_span`.
 
     Raises:
         ValueError: unknown name or a rate outside [0, 1].
@@ -50,7 +53,9 @@ def augment(
     if not 0 <= rate <= 1:
         raise ValueError(f"rate must be in [0, 1], got {rate}")
     change = AUGMENTATIONS[name]
-    more = (eda.load_synonyms(synonyms),) if name in NEED_SYNONYMS else ()
+    more: tuple = (eda.load_synonyms(synonyms),) if name in NEED_SYNONYMS else ()
+    if name == "mask_span":
+        more = (span,)
     numbered = zip(range(len(sentences)) if numbers is None else numbers, sentences, strict=True)
     return [
         " ".join(change(s.split(), rate, np.random.default_rng((seed, i)), *more))

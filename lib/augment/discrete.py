@@ -50,12 +50,54 @@ def mask(
     return [token if d < rate else w for w, d in zip(words, drawn, strict=True)]
 
 
+SHORTEST_MASKED = 30
+
+
+def mask_span(
+    words: list[str], rate: float, rng: np.random.Generator, span: int = 5, token: str = MASK_TOKEN
+) -> list[str]:
+    """With probability `rate` replace one span of `span` characters, blanks included, by `token`.
+
+    The span begins at any of the first n − `span` characters; a word that it cuts leaves its rest.
+    Sentences of fewer than 30 characters, or of no more than the span, stay as they are.
+
+    Args:
+        rate: share of the sentences concerned, in [0, 1].
+        span: k, at least 1.
+
+    Raises:
+        ValueError: a span below 1.
+
+    Example:
+        >>> mask_span("a big red dog sleeps near the house".split(), 1.0, np.random.default_rng(1))
+        ['a', 'big', 'red', 'dog', 'sleeps', 'n', '[MASK]', 'he', 'house']
+
+    Source: Liu et al. 2021 (Mirror-BERT), random span masking; their code's `erase_and_mask`, which
+        takes the first place in the sentence that reads like the drawn span, and draws it anew in
+        every epoch.
+    """
+    if span < 1:
+        raise ValueError(f"span must be at least 1, got {span}")
+    text = " ".join(words)
+    drawn = rng.random() < rate
+    if not drawn or len(text) <= span or len(text) < SHORTEST_MASKED:
+        return words
+    start = int(rng.integers(len(text) - span))
+    return f"{text[:start]} {token} {text[start + span :]}".split()
+
+
 def repeat(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
     """Double k random words in place, k uniform in 0 … max(2, int(rate·n)), never more than n.
+
+    ESimCSE draws k by this rule and repeats sub-words; here whole words are. Its code differs from
+    its text, too: k is below min(10, int(rate·t)) of the t tokens, special ones counted but never
+    repeated, and the repeated row may be longer than the cut.
 
     Example:
         >>> repeat("a b c d".split(), 0.3, np.random.default_rng(1))
         ['a', 'b', 'c', 'c', 'd']
+
+    Source: Wu et al. 2022 (ESimCSE), word repetition; train.py lines 498-524 of their code.
     """
     if rate == 0:
         return words

@@ -13,12 +13,14 @@ def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> 
         name: `none`; `linear`; `tanh` or `relu` (linear, then that); `simclr:h:out` (linear to h,
             batch norm, ReLU, linear to out); `bn_mlp:h:out` (the same without biases, and a batch
             norm without weights at its end); `simsiam:h:out` (a `simclr` projection with batch norm
-            at its end, then a predictor of the same shape; both outputs side by side, (n, 2·out)).
+            at its end, then a predictor of the same shape; both outputs side by side, (n, 2·out));
+            `scd:h:out` (the vector itself, and beside it the output of a projector: three linear
+            layers to h, h and out, batch norm and ReLU between them; (n, width + out)).
             Without `:h:out` both are `width`, but h of `bn_mlp` is 2·`width`.
         width: of the sentence vectors.
         std: of the initial weights of a single layer with `init="bert"`.
-        init: of a single layer (`linear`, `tanh`, `relu`): `bert` draws N(0, std) and has no bias
-            at the start, `torch` is `nn.Linear`'s own.
+        init: of a single layer (`linear`, `tanh`, `relu`) and all of `scd`: `bert` draws N(0, std)
+            and has no bias at the start, `torch` is `nn.Linear`'s own.
 
     Batch norm takes its statistics over all rows that the head is called with.
 
@@ -32,7 +34,8 @@ def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> 
     Sources: `tanh` is BERT's pooler and SimCSE's MLP head (Gao et al. 2021, §6.3); Chen et al. 2020
     (SimCLR), §4.2; `bn_mlp` is the head of DiffCSE (Chuang et al. 2022, §4.1 and its code:
     d → 2d → d), which SDA takes over (Zhu et al. 2024, §5.3); Chen & He 2021 (SimSiam), §3, whose
-    projection has three layers and whose predictor a narrower hidden one.
+    projection has three layers and whose predictor a narrower hidden one; Klein & Nabi 2022 (SCD),
+    scd/models.py lines 116-135 of its code, whose last batch norm `lib.losses.scd` computes.
     """
     kind, *sizes = name.split(":")
     if kind not in HEADS:
@@ -54,12 +57,25 @@ def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> 
     if kind == "simsiam":
         projector = nn.Sequential(*_mlp(width, hidden, out), nn.BatchNorm1d(out))
         return Siamese(projector, _mlp(out, hidden, out))
+    if kind == "scd":
+        first = nn.Sequential(nn.Linear(width, hidden), nn.BatchNorm1d(hidden), nn.ReLU())
+        projector = nn.Sequential(*first, *_mlp(hidden, hidden, out, bias=False))
+        return Siamese(nn.Identity(), _drawn(projector, std) if init == "bert" else projector)
     linear = nn.Linear(width, width)
     if init == "bert":
-        nn.init.normal_(linear.weight, std=std)
-        nn.init.zeros_(linear.bias)
+        _drawn(linear, std)
     activation = {"tanh": nn.Tanh, "relu": nn.ReLU}.get(kind)
     return linear if activation is None else nn.Sequential(linear, activation())
+
+
+def _drawn(head: nn.Module, std: float) -> nn.Module:
+    """The head with the weights of its linear layers drawn from N(0, std), their biases 0."""
+    for layer in head.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.normal_(layer.weight, std=std)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+    return head
 
 
 def _mlp(width: int, hidden: int, out: int, bias: bool = True) -> nn.Sequential:
@@ -68,9 +84,10 @@ def _mlp(width: int, hidden: int, out: int, bias: bool = True) -> nn.Sequential:
 
 
 class Siamese(nn.Module):
-    """SimSiam's projection and its prediction of the other view's, side by side.
+    """A projection and what is computed from it, side by side: SimSiam's prediction of the other
+    view's, or SCD's features.
 
-    Shapes: (n, width) → (n, 2·out).
+    Shapes: (n, width) → (n, out of the one + out of the other).
     """
 
     def __init__(self, projector: nn.Module, predictor: nn.Module):
@@ -78,6 +95,6 @@ class Siamese(nn.Module):
         self.projector, self.predictor = projector, predictor
 
     def forward(self, x: Tensor) -> Tensor:
-        """[projection; prediction] of sentence vectors."""
+        """[projection; predictor(projection)] of sentence vectors."""
         z = self.projector(x)
         return torch.cat([z, self.predictor(z)], dim=1)

@@ -1,0 +1,709 @@
+"""The methods that UNA's and SDA's tables quote: their losses, negatives, views, and how a killed
+training goes on."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny import tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences
+from torch import nn
+
+from lib import checkpoint, experiment, grids, paths, plan, train
+from lib.augment import augment, discrete
+from lib.augment.noise import climb, gaussian_negatives
+from lib.batches import Batch, Feed
+from lib.distributed import Group
+from lib.encoder import Encoder
+from lib.encoder.dropout import dropout_of
+from lib.encoder.heads import build_head
+from lib.forward import Forward
+from lib.identity import parameters
+from lib.losses import arccon, cosine_matrix, info_nce, scd
+from lib.memory import Memory
+from lib.objective import Objective
+from lib.optimizer import learning_rate, make_optimizer, set_learning_rate
+from lib.profiles import profile
+from lib.recipes import RECIPES, recipe
+
+SENTENCES = tiny_sentences(64)
+CPU = torch.device("cpu")
+LONG = "the quick brown fox jumps over the lazy dog"
+QUEUE = {"queue": 2.5, "queue_momentum": 0.9, "positive": "repeat", "positive_rate": 0.32}
+NOISE = {"noise": 1.5, "noise_rate": 0.1}
+SCD = {"loss": "scd", "head": "scd:24:16", "dropout": 0.05, "dropout2": 0.3}
+METHODS = {
+    "esimcse": QUEUE,
+    "esimcse with adapters": {**QUEUE, "lora_rank": 2},
+    "arccse": {"loss": "arccon"},
+    "dclr": NOISE,
+    "scd": SCD,
+    "mirror": {"positive": "mask_span", "positive_rate": 1.0, "loss": "nt_xent", "head": "none"},
+}
+NEW = {
+    *("dropout2", "span", "queue", "queue_momentum", "noise", "noise_steps", "noise_rate"),
+    *("angular_margin", "decorrelation", "off_diagonal"),
+}
+each_method = pytest.mark.parametrize("changes", METHODS.values(), ids=METHODS)
+
+
+def draw(*shape: int, seed: int = 0, dtype=torch.float64) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tiny_bert(tmp_path_factory.mktemp("bert"))
+
+
+def load(folder, recipe) -> Encoder:
+    own = recipe.encoder
+    options = {"pooling": own.pooling, "head": recipe.head.kind, "eval_pooling": "mean"}
+    return tiny_encoder(folder, **options, dropout=own.dropout, lora_rank=own.lora_rank)
+
+
+def fit(folder, changes, *, steps=9, seed=42, text=SENTENCES, **options):
+    recipe = tiny_recipe(**changes)
+    encoder = load(folder, recipe)
+    feed = Feed.of(text, recipe, encoder.tokenizer, seed)
+    options = {"device": "cpu", "precision": "fp32", "eval_every": 3, **options}
+    return encoder, train.fit(encoder, feed, max_steps=steps, **options)
+
+
+def same(a: dict, b: dict) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+# --- ArcCSE's angular margin ----------------------------------------------------------------------
+
+
+def slow_arccon(z1, z2, tau, degrees, negatives=()) -> float:
+    def angle(a, b):
+        return math.acos((a @ b / a.norm() / b.norm()).clamp(-1, 1).item())
+
+    total = 0.0
+    for i, anchor in enumerate(z1):
+        own = math.exp(math.cos(angle(anchor, z2[i]) + math.radians(degrees)) / tau)
+        others = [z2[j] for j in range(len(z2)) if j != i] + list(negatives)
+        rest = sum(math.exp(math.cos(angle(anchor, other)) / tau) for other in others)
+        total -= math.log(own / (own + rest))
+    return total / len(z1)
+
+
+@given(
+    n=st.integers(1, 5), m=st.sampled_from((0.0, 2.5, 10.0, 45.0, 90.0)), seed=st.integers(0, 99)
+)
+def test_arccon_is_the_double_loop(n, m, seed):
+    z1, z2, more = draw(n, 4, seed=seed), draw(n, 4, seed=seed + 1), draw(3, 4, seed=seed + 2)
+    assert arccon(z1, z2, 0.2, margin=m).item() == pytest.approx(slow_arccon(z1, z2, 0.2, m))
+    expected = slow_arccon(z1, z2, 0.2, m, more)
+    assert arccon(z1, z2, 0.2, more, m).item() == pytest.approx(expected)
+
+
+def test_arccon_without_a_margin_is_info_nce_and_grows_with_it():
+    z1, more = draw(6, 5), draw(4, 5, seed=2)
+    z2 = z1 + 0.3 * draw(6, 5, seed=1)
+    assert torch.equal(arccon(z1, z2, 0.05, margin=0.0), info_nce(z1, z2, 0.05))
+    assert torch.equal(arccon(z1, z2, 0.05, more, 0.0), info_nce(z1, z2, 0.05, more))
+    values = [arccon(z1, z2, 0.05, margin=m).item() for m in (0, 5, 10, 20)]
+    assert values == sorted(values) and values[0] < values[-1]
+
+
+def test_arccon_has_finite_gradients_even_between_equal_vectors():
+    inputs = [draw(3, 4).requires_grad_(), draw(3, 4, seed=1).requires_grad_()]
+    assert torch.autograd.gradcheck(lambda a, b: arccon(a, b, 0.2), inputs)
+    z = draw(4, 8, dtype=torch.float32).requires_grad_()
+    arccon(z, z.detach().clone(), 0.05).backward()
+    assert torch.isfinite(z.grad).all() and z.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("margin", [-1.0, 90.1, math.nan])
+def test_arccon_refuses_a_margin_outside_its_range(margin):
+    with pytest.raises(ValueError, match="margin must be in"):
+        arccon(draw(2, 3), draw(2, 3), margin=margin)
+
+
+# --- SCD ------------------------------------------------------------------------------------------
+
+
+def slow_scd(z1, z2, tau, f, beta, lam) -> float:
+    n, d = len(z1), z1.shape[1] - f
+    apart = sum(
+        (a @ b / a.norm() / b.norm()).item() for a, b in zip(z1[:, :d], z2[:, :d], strict=True)
+    )
+    p1, p2 = z1[:, d:].tolist(), z2[:, d:].tolist()
+
+    def standard(column):
+        mean = sum(column) / n
+        var = sum((x - mean) ** 2 for x in column) / n
+        return [(x - mean) / math.sqrt(var + 1e-5) for x in column]
+
+    first = [standard([row[a] for row in p1]) for a in range(f)]
+    second = [standard([row[b] for row in p2]) for b in range(f)]
+    total = 0.0
+    for a in range(f):
+        for b in range(f):
+            c = sum(x * y for x, y in zip(first[a], second[b], strict=True)) / n
+            total += (1 - c) ** 2 if a == b else lam * c**2
+    return apart / n / tau + beta * total
+
+
+@given(n=st.integers(2, 6), f=st.integers(1, 4), seed=st.integers(0, 99))
+def test_scd_is_the_double_loop(n, f, seed):
+    z1, z2 = draw(n, 3 + f, seed=seed), draw(n, 3 + f, seed=seed + 1)
+    found = scd(z1, z2, 0.3, f, decorrelation=0.7, off_diagonal=0.2).item()
+    assert found == pytest.approx(slow_scd(z1, z2, 0.3, f, 0.7, 0.2))
+
+
+def test_scd_in_closed_form():
+    h, p = draw(4, 4), torch.tensor([[1.0, 1], [1, -1], [-1, 1], [-1, -1]], dtype=torch.float64)
+    z, opposite = torch.cat([h, p], 1), torch.cat([h, -p], 1)
+    assert scd(z, z, 0.5, 2).item() == pytest.approx(2.0, abs=1e-6)  # cos 1, C = 1
+    assert scd(z, opposite, 0.5, 2, 1.0, 9.0).item() == pytest.approx(2 + 2 * 4, abs=1e-3)
+    twice = torch.cat([h, p[:, :1], p[:, :1]], 1)  # one feature twice: both pairs correlate
+    assert scd(twice, twice, 0.5, 2, 1.0, 3.0).item() == pytest.approx(2 + 2 * 3, abs=1e-3)
+    assert torch.equal(scd(z[:, :4], z[:, :4]), scd(z[:, :4], z[:, :4], features=2))
+
+
+def test_scd_says_what_is_wrong():
+    z = draw(3, 4)
+    for features in (4, 9, -1):
+        with pytest.raises(ValueError, match="features must be below 4"):
+            scd(z, z, features=features)
+    with pytest.raises(ValueError, match="must not be negative"):
+        scd(z, z, decorrelation=-0.1)
+
+
+def test_the_scd_head_is_the_vector_beside_a_projectors_output():
+    head = build_head("scd:24:16", 8, std=0.02).train()
+    x = draw(5, 8, dtype=torch.float32)
+    layers = [m for m in head.modules() if isinstance(m, nn.Linear)]
+    assert [(m.in_features, m.out_features, m.bias is not None) for m in layers] == [
+        (8, 24, True),
+        (24, 24, False),
+        (24, 16, False),
+    ]
+    assert not layers[0].bias.any() and layers[1].weight.std().item() == pytest.approx(
+        0.02, rel=0.2
+    )
+    y = x
+    for m in layers[:2]:
+        y = m(y)
+        y = ((y - y.mean(0)) / (y.var(0, correction=0) + 1e-5).sqrt()).relu()
+    assert torch.equal(head(x)[:, :8], x)
+    assert torch.allclose(head(x)[:, 8:], layers[2](y), atol=1e-5)
+    assert build_head("scd", 8)(x).shape == (5, 16)
+
+
+def test_a_dropout_holds_while_it_is_open_and_whatever_happens(folder):
+    encoder = tiny_encoder(folder, dropout=0.3).train()
+    batch = encoder.tokenizer(SENTENCES[:4], return_tensors="pt", padding=True)
+    ids, mask = batch["input_ids"], batch["attention_mask"]
+    rates = [m.p for m in encoder.modules() if isinstance(m, nn.Dropout)]
+    with dropout_of(encoder.backbone, 0.0):
+        assert torch.equal(encoder(ids, mask), encoder(ids, mask))
+    assert not torch.equal(encoder(ids, mask), encoder(ids, mask))
+    with pytest.raises(ZeroDivisionError), dropout_of(encoder.backbone, 0.5):
+        _ = 1 / 0
+    assert [m.p for m in encoder.modules() if isinstance(m, nn.Dropout)] == rates and set(
+        rates
+    ) == {0.3}
+    with pytest.raises(ValueError, match="dropout must be in"), dropout_of(encoder.backbone, 1.0):
+        pass
+
+
+class Calls(nn.Module):
+    """A module that calls dropout as a function, and one that has it as `nn.Dropout`."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention_dropout, self.training_steps, self.inner = 0.1, 3, nn.Dropout(0.2)
+
+
+def test_a_dropout_reaches_modules_that_hold_a_number():
+    module = Calls()
+    with dropout_of(module, 0.5):
+        assert (module.attention_dropout, module.training_steps, module.inner.p) == (0.5, 3, 0.5)
+    assert (module.attention_dropout, module.inner.p) == (0.1, 0.2)
+
+
+def test_each_view_has_its_own_dropout(folder):
+    """At rates next to 0 and far from it, the anchors hardly vary and the positives do."""
+    recipe = tiny_recipe(dropout=1e-5, dropout2=0.5)
+    encoder = load(folder, recipe)
+    feed = Feed.of(SENTENCES, recipe, encoder.tokenizer)
+    with Forward(encoder, recipe, Group(CPU)) as forward:
+        encoder.train()
+        first, second = forward(feed.batch(0), 0), forward(feed.batch(0), 0)
+    assert first.keys() == {"anchor", "positive"}
+    assert torch.allclose(first["anchor"], second["anchor"], atol=1e-2)
+    assert (first["positive"] - second["positive"]).abs().mean() > 0.05
+    assert {m.p for m in encoder.backbone.modules() if isinstance(m, nn.Dropout)} == {1e-5}
+
+
+def test_hard_negatives_are_encoded_with_the_anchors(folder):
+    changes = {"dropout": 0.1, "dropout2": 0.2, "negative": "una", "radius": 5, "every": 1}
+    _, result = fit(folder, changes, steps=2)
+    assert all(np.isfinite(row["loss"]) for row in result.history)
+
+
+# --- DCLR's noise ---------------------------------------------------------------------------------
+
+
+def test_noise_goes_up_the_gradient_step_by_step():
+    z1, z2, noise = draw(4, 5), draw(4, 5, seed=1), draw(6, 5, seed=2)
+    slow = noise.clone()
+    for _ in range(3):
+        moved = slow.clone()
+        for row in range(len(slow)):
+            gradient = torch.zeros(5, dtype=torch.float64)
+            for column in range(5):
+                values = []
+                for step in (1e-6, -1e-6):
+                    changed = slow.clone()
+                    changed[row, column] += step
+                    values.append(info_nce(z1, z2, 0.2, changed))
+                gradient[column] = (values[0] - values[1]) / 2e-6
+            moved[row] += 0.05 * gradient / gradient.norm()
+        slow = moved
+    found = climb(noise, lambda x: info_nce(z1, z2, 0.2, x), steps=3, rate=0.05)
+    assert torch.allclose(found, slow, atol=1e-6) and not found.requires_grad
+    assert info_nce(z1, z2, 0.2, found) > info_nce(z1, z2, 0.2, noise)
+
+
+def test_noise_without_steps_or_gradient_stays():
+    noise = draw(2, 3)
+    assert torch.equal(climb(noise, lambda x: x.sum(), steps=0), noise)
+    assert torch.equal(climb(noise, lambda x: 0 * x.sum(), steps=2), noise)
+
+
+def test_each_step_has_its_length_even_where_the_gradient_is_tiny():
+    noise = draw(3, 4, dtype=torch.float32)
+    moved = climb(noise, lambda x: 1e-20 * (x**2).sum(), steps=1, rate=0.5) - noise
+    assert moved.norm(dim=1).tolist() == pytest.approx([0.5] * 3, rel=1e-5)
+
+
+def test_there_are_k_n_vectors_of_a_normal_distribution():
+    sizes = [
+        len(gaussian_negatives(torch.zeros(n, 2), k))
+        for n, k in ((4, 1), (4, 2.5), (5, 0.5), (2, 0.1))
+    ]
+    assert sizes == [4, 10, 2, 1]
+    x = gaussian_negatives(torch.zeros(200, 50), 2, torch.Generator().manual_seed(1))
+    assert x.mean().item() == pytest.approx(0, abs=0.03) and x.std().item() == pytest.approx(
+        1, abs=0.03
+    )
+
+
+def test_noise_is_a_negative_of_every_anchor_and_drawn_by_seed_and_step():
+    z = {"anchor": draw(4, 5), "positive": draw(4, 5, seed=1)}
+    values = {}
+    for seed, step in ((1, 0), (1, 0), (1, 1), (2, 0)):
+        values.setdefault((seed, step), []).append(Objective(recipe("mini_dclr"), seed)(z, step))
+    assert torch.equal(*values[1, 0]) and len({v[0].item() for v in values.values()}) == 3
+    assert values[1, 0][0] > Objective(recipe("mini_simcse"), 1)(z, 0)
+    still = Objective(recipe("mini_dclr", noise_steps=0), 1)
+    by_hand = gaussian_negatives(z["anchor"], 1.0, still._generator(0, CPU))
+    assert torch.equal(still(z, 0), info_nce(z["anchor"], z["positive"], 0.05, by_hand))
+
+
+def test_noise_has_no_gradient_and_leaves_the_others_theirs():
+    z = draw(4, 5).requires_grad_()
+    Objective(recipe("mini_dclr"), 1)({"anchor": z, "positive": draw(4, 5, seed=1)}).backward()
+    assert torch.isfinite(z.grad).all() and z.grad.abs().sum() > 0
+
+
+# --- ESimCSE's queue ------------------------------------------------------------------------------
+
+
+def ids_of(encoder, sentences) -> tuple[torch.Tensor, torch.Tensor]:
+    batch = encoder.tokenizer(sentences, return_tensors="pt", padding=True)
+    return batch["input_ids"], batch["attention_mask"]
+
+
+def scale(encoder, factor: float) -> None:
+    with torch.no_grad():
+        for p in encoder.backbone.parameters():
+            p.mul_(factor)
+
+
+def test_the_copy_follows_in_closed_form(folder):
+    encoder = tiny_encoder(folder, head="tanh", dropout=0.3).train()
+    start = {k: v.clone() for k, v in encoder.backbone.named_parameters()}
+    memory, batch = Memory(encoder, 4, momentum=0.9), ids_of(encoder, SENTENCES[:2])
+    for factor in (1.0, 2.0, 3.0):  # θ, 2θ, 6θ
+        scale(encoder, factor)
+        memory(*batch)
+    expected = 0.9**2 * 1 + 0.9 * 0.1 * 2 + 0.1 * 6
+    for name, weight in memory.slow.backbone.named_parameters():
+        assert torch.allclose(weight, expected * start[name], rtol=1e-5), name
+        assert not weight.requires_grad
+    assert memory.slow.head is encoder.head and all(p.requires_grad for p in encoder.parameters())
+
+
+def test_the_queue_is_the_slow_reference(folder):
+    """First in, first out; without dropout; the batch joins after it has been answered."""
+    encoder = tiny_encoder(folder, head="tanh", pooling="mean", eval_pooling="cls", dropout=0.3)
+    memory, kept = Memory(encoder.train(), 5, momentum=0.0), []
+    for start in range(0, 16, 4):
+        scale(encoder, 1.01)
+        batch = ids_of(encoder, SENTENCES[start : start + 4])
+        found = memory(*batch)
+        assert found.shape == (min(len(kept), 5), 32) and not found.requires_grad
+        if kept:
+            assert torch.allclose(found, torch.stack(kept[-5:]), atol=1e-5)
+        encoder.backbone.eval()
+        kept += list(encoder(*batch).detach())
+        encoder.train()
+
+
+def test_the_queue_draws_no_random_number(folder):
+    encoder = tiny_encoder(folder, head="tanh", dropout=0.3).train()
+    memory, state = Memory(encoder, 5), torch.get_rng_state()
+    memory(*ids_of(encoder, SENTENCES[:4]))
+    assert torch.equal(torch.get_rng_state(), state) and encoder.backbone.training
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.7])
+def test_a_training_with_a_queue_by_hand(folder, momentum):
+    changes = {"queue": 1.5, "queue_momentum": momentum, "dropout": 0.0, "temperature": 0.3}
+    trained, result = fit(folder, changes, steps=4)
+    recipe = tiny_recipe(**changes)
+    encoder, slow = load(folder, recipe).train(), load(folder, recipe)
+    feed = Feed.of(SENTENCES, recipe, encoder.tokenizer, 42)
+    optimizer, queue = make_optimizer(encoder, recipe), torch.zeros(0, 32)
+    for step in range(4):
+        batch = feed.batch(step)
+        set_learning_rate(optimizer, learning_rate(recipe, step, 4))
+        z1, z2 = encoder(batch.ids, batch.mask).split(8)
+        loss = info_nce(z1, z2, 0.3, queue if len(queue) else None)
+        assert result.history[step]["loss"] == pytest.approx(loss.item(), abs=1e-5), step
+        with torch.no_grad():
+            for p, q in zip(slow.backbone.parameters(), encoder.backbone.parameters(), strict=True):
+                p.copy_(momentum * p + (1 - momentum) * q)
+            states = slow.backbone(batch.ids[:8], attention_mask=batch.mask[:8]).last_hidden_state
+            queue = torch.cat([queue, encoder.head(states[:, 0])])[-12:]
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(encoder.parameters(), recipe.optimiser.grad_clip)
+        optimizer.step()
+        optimizer.zero_grad()
+    for name, weight in encoder.state_dict().items():  # a key's bias has no gradient but rounding
+        if not name.endswith("key.bias"):
+            assert torch.allclose(trained.state_dict()[name], weight, atol=1e-4), name
+
+
+@pytest.mark.parametrize(
+    ("rows", "momentum"), [(0, 0.9), (-1, 0.9), (3, 1.1), (3, -0.1), (3, math.nan)]
+)
+def test_a_memory_refuses_what_makes_no_sense(folder, rows, momentum):
+    with pytest.raises(ValueError, match="must be"):
+        Memory(tiny_encoder(folder), rows, momentum)
+
+
+def test_a_queue_under_bf16_and_views(folder):
+    changes = {"queue": 1, "view1": "token_cutoff", "rate1": 0.2, "view2": "shuffle"}
+    _, result = fit(folder, changes, steps=3, precision="bf16")
+    assert all(np.isfinite(row["loss"]) for row in result.history)
+
+
+def test_hard_negatives_and_the_queue_are_both_candidates():
+    z = {name: draw(4, 5, seed=i) for i, name in enumerate(("anchor", "positive", "negative"))}
+    z |= {"queue": draw(7, 5, seed=5)}
+    both = recipe("mini_una", negative_mode="extra", queue=2)
+    expected = info_nce(z["anchor"], z["positive"], 0.05, torch.cat([z["queue"], z["negative"]]))
+    assert torch.equal(Objective(both)(z), expected)
+
+
+@pytest.mark.parametrize("name", ["queue", "dropout2"])
+def test_several_processes_are_refused(folder, name, monkeypatch):
+    group = Group(CPU)
+    monkeypatch.setattr(group, "size", 2)
+    with pytest.raises(ValueError, match=f"{name} works in one process only: set {name}=0"):
+        Forward(tiny_encoder(folder), tiny_recipe(**{name: 0.5}), group)
+
+
+# --- Mirror-BERT's mask and ESimCSE's repetition --------------------------------------------------
+
+
+@given(span=st.integers(1, 12), seed=st.integers(0, 200))
+def test_one_span_of_characters_becomes_a_mask(span, seed):
+    left, right = (
+        part.strip()
+        for part in " ".join(
+            discrete.mask_span(LONG.split(), 1.0, np.random.default_rng(seed), span)
+        ).split("[MASK]")
+    )
+    cut = len(LONG) - span
+    places = [
+        s for s in range(cut) if (LONG[:s].strip(), LONG[s + span :].strip()) == (left, right)
+    ]
+    assert places
+
+
+def test_a_mask_begins_everywhere_but_where_the_last_characters_are_a_span():
+    found = {
+        tuple(discrete.mask_span(LONG.split(), 1.0, np.random.default_rng(s))) for s in range(3000)
+    }
+    every = {tuple(f"{LONG[:s]} [MASK] {LONG[s + 5 :]}".split()) for s in range(len(LONG) - 5)}
+    assert found == every
+
+
+@pytest.mark.parametrize("text", ["", "a", "of less than thirty signs"])
+def test_short_sentences_have_no_mask(text):
+    assert augment("mask_span", [text], 1.0) == [text]
+
+
+def test_a_span_as_long_as_the_sentence_leaves_it():
+    assert augment("mask_span", [LONG], 1.0, span=len(LONG)) == [LONG]
+    assert "[MASK]" in augment("mask_span", [LONG], 1.0, span=len(LONG) - 1)[0]
+    with pytest.raises(ValueError, match="span must be at least 1"):
+        augment("mask_span", [LONG], 1.0, span=0)
+
+
+def test_the_rate_of_a_span_is_a_share_of_the_sentences():
+    changed = augment("mask_span", [LONG] * 2000, 0.3, seed=1)
+    assert sum("[MASK]" in s for s in changed) / 2000 == pytest.approx(0.3, abs=0.03)
+
+
+def test_the_span_reaches_the_tokens(folder):
+    tokens = {}
+    for span in (3, 20):
+        recipe = tiny_recipe(positive="mask_span", positive_rate=1.0, span=span, max_length=32)
+        text = [" ".join(["house"] * 12)] * 16
+        feed = Feed.of(text, recipe, tiny_encoder(folder).tokenizer)
+        ids = feed.views[1].ids
+        assert (ids == 4).sum() == 16  # [MASK]
+        tokens[span] = len(ids)
+    assert tokens[3] > tokens[20]
+
+
+# --- trained, interrupted, killed -----------------------------------------------------------------
+
+
+@each_method
+def test_the_seed_decides_everything(folder, changes):
+    (one, first), (two, second), (three, _) = (fit(folder, changes, seed=s) for s in (3, 3, 4))
+    assert first.history == second.history and same(one.state_dict(), two.state_dict())
+    assert not same(one.state_dict(), three.state_dict())
+
+
+class Unplugged(Exception):
+    pass
+
+
+@each_method
+@pytest.mark.parametrize("after", [1, 2])
+def test_an_interrupted_training_goes_on_bit_for_bit(folder, tmp_path, changes, after):
+    def dev(encoder, calls=None):
+        if calls is not None and len(calls) == after:
+            raise Unplugged
+        if calls is not None:
+            calls.append(0)
+        return float(encoder.encode(SENTENCES[:6]).std())
+
+    whole, expected = fit(folder, changes, dev=dev, out=tmp_path / "whole")
+    calls: list[int] = []
+    with pytest.raises(Unplugged):
+        fit(folder, changes, dev=lambda e: dev(e, calls), out=tmp_path / "cut")
+    assert (tmp_path / "cut" / "checkpoint.safetensors").exists()
+    again, result = fit(folder, changes, dev=dev, out=tmp_path / "cut")
+    assert result.history == expected.history and len(result.history) == 9
+    assert same(again.state_dict(), whole.state_dict()) and same(
+        result.best_state, expected.best_state
+    )
+
+
+KILLED = """
+import json, os, signal, sys
+from pathlib import Path
+import torch
+from lib import train
+from lib.batches import Feed
+from tiny import tiny_encoder, tiny_recipe, tiny_sentences
+
+torch.set_num_threads(1)
+base, changes = Path(sys.argv[1]), json.loads(sys.argv[2])
+recipe, sentences = tiny_recipe(**changes), tiny_sentences(64)
+
+def run(out, last=99):
+    calls = []
+    def dev(encoder):
+        if len(calls) == last:
+            os.kill(os.getpid(), signal.SIGKILL)
+        calls.append(0)
+        return float(encoder.encode(sentences[:6], precision="fp32").std())
+    encoder = tiny_encoder(base / "bert", head=recipe.head.kind, dropout=recipe.encoder.dropout)
+    feed = Feed.of(sentences, recipe, encoder.tokenizer)
+    result = train.fit(encoder, feed, max_steps=9, dev=dev, out=out, device="cpu", precision="fp32")
+    return json.dumps(result.history), {k: v.clone() for k, v in encoder.state_dict().items()}
+
+expected = run(base / "whole")
+pid = os.fork()
+if pid == 0:
+    run(base / "cut", last=2)
+assert os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+history, weights = run(base / "cut")
+assert history == expected[0]
+assert all(torch.equal(weights[k], v) for k, v in expected[1].items())
+print("same bits")
+"""
+
+
+@pytest.mark.parametrize("name", ["esimcse", "scd"])
+def test_a_killed_training_goes_on_bit_for_bit(tmp_path, name):
+    tiny_bert(tmp_path / "bert")
+    here = Path(__file__).parent
+    script = f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n" + KILLED
+    command = [sys.executable, "-c", script, str(tmp_path), json.dumps(METHODS[name])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "same bits" in done.stdout
+
+
+def test_a_queue_of_another_momentum_is_another_training(folder, tmp_path):
+    fit(folder, QUEUE, steps=3, out=tmp_path)
+    with pytest.raises(ValueError, match=r"queue_momentum: 0\.9 there, 0\.5 here"):
+        fit(folder, {**QUEUE, "queue_momentum": 0.5}, steps=3, out=tmp_path)
+
+
+def test_a_checkpoint_from_before_a_field_was_there_is_continued(folder, tmp_path):
+    """What it does not name is taken to have had its default."""
+    options = {"steps": 6, "dev": lambda e: float(e.encode(SENTENCES[:6]).std())}
+    _, expected = fit(folder, {}, **options)
+
+    def dev(encoder):
+        if (tmp_path / checkpoint.NAME).exists():
+            raise Unplugged
+        return options["dev"](encoder)
+
+    with pytest.raises(Unplugged):
+        fit(folder, {}, steps=6, dev=dev, out=tmp_path)
+    tensors, state = checkpoint.load(tmp_path)
+    for name in NEW:
+        del state["identity"][name]
+    checkpoint.save(tmp_path, tensors, state)
+    with pytest.raises(ValueError, match=r"queue: 0\.0 there, 2\.0 here"):
+        fit(folder, {"queue": 2}, **options, out=tmp_path)
+    assert fit(folder, {}, **options, out=tmp_path)[1].history == expected.history
+
+
+@each_method
+def test_short_sentences_and_empty_ones_train(folder, changes):
+    text = ["", "dog", ".", " ", *tiny_sentences(12, shortest=1, longest=3)]
+    _, result = fit(folder, {**changes, "batch_size": 4}, steps=4, text=text)
+    assert all(np.isfinite(row["loss"]) for row in result.history)
+
+
+def test_chunks_and_a_queue_are_the_whole_batch(folder):
+    plain = {**QUEUE, "dropout": 0.0}
+    whole, parts = (fit(folder, {**plain, "chunk_size": n}, steps=4)[1] for n in (0, 3))
+    losses = [[row["loss"] for row in result.history] for result in (whole, parts)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-4)
+
+
+# --- recipes and the grid -------------------------------------------------------------------------
+
+CONTRADICTIONS = [
+    ({"head": "scd"}, "need each other"),
+    ({"loss": "scd"}, "need each other"),
+    ({**SCD, "queue": 1}, "has no negatives"),
+    ({**SCD, "noise": 1}, "has no negatives"),
+    ({**SCD, "negative": "una"}, "has no negatives"),
+    ({"negative": "sda", "negative_mode": "margin", "queue": 1}, "no further negatives"),
+    ({"negative": "sda", "negative_mode": "margin", "noise": 1}, "no further negatives"),
+    ({"dropout2": 0.2, "positive": "identical"}, "encodes once"),
+    ({"dropout2": 0.2, "view1": "shuffle"}, "dropout2 works without"),
+    ({"dropout2": 0.2, "chunk_size": 4}, "dropout2 works without"),
+    ({"queue": 1, "head": "bn_mlp"}, "would see the queue"),
+    ({"queue": -1}, "queue must be"),
+    ({"queue_momentum": 1.1}, "queue_momentum must be"),
+    ({"noise": -0.1}, "noise must be"),
+    ({"noise_steps": -1}, "noise_steps must be"),
+    ({"noise_rate": -1}, "noise_rate must be"),
+    ({"angular_margin": 91}, "angular_margin must be"),
+    ({"dropout2": 1.0}, "dropout2 must be"),
+    ({"decorrelation": -1}, "decorrelation must be"),
+    ({"off_diagonal": -1}, "off_diagonal must be"),
+    ({"span": 0}, "span must be"),
+    ({"positive": "mask_span"}, "positive_rate=0 changes nothing"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"), CONTRADICTIONS, ids=[str(c) for c, _ in CONTRADICTIONS]
+)
+def test_wrong_values_and_contradictions_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        recipe("mini_simcse", **changes)
+
+
+OWN = {
+    "esimcse": {"queue", "queue_momentum"},
+    "arccse": {"angular_margin"},
+    "dclr": {"noise", "noise_steps", "noise_rate"},
+    "scd": {"dropout2", "decorrelation", "off_diagonal"},
+    "mirror": {"span"},
+}
+
+
+def test_a_run_is_recorded_by_what_its_method_uses_and_others_by_nothing_new():
+    for name, found in RECIPES.items():
+        method = name.removeprefix("mini_").removeprefix("paper_").removesuffix("_bert")
+        assert NEW & parameters(found).keys() == OWN.get(method, set()), name
+
+
+def test_a_queues_copy_is_counted_in_what_a_run_takes():
+    mini = profile("mini")
+    plain, queued = (plan.cost(mini, recipe("mini_simcse", queue=n), 9) for n in (0, 2.5))
+    assert queued.gib - plain.gib == pytest.approx(4 * plain.parameters / 2**30)
+    training = plan.cost(mini, recipe("mini_simcse"), 18).flops - plain.flops
+    assert queued.flops - plain.flops == pytest.approx(training / 6)  # 2 of 12 passes
+
+
+def test_batch_of_roles():
+    parts = {name: (torch.full((2, 3), i), torch.ones(2, 3)) for i, name in enumerate("abc")}
+    batch = Batch.of(parts, pad_id=0).of_roles({"c", "a"})
+    assert batch.ids[:, 0].tolist() == [0, 0, 2, 2] and batch.sizes == {"a": 2, "c": 2}
+
+
+GRID = grids.read("quoted_small")
+
+
+@pytest.fixture
+def little(tmp_path, monkeypatch):
+    """The mini profile on 60 sentences and 60 pairs."""
+    folder = tmp_path / "mini"
+    folder.mkdir()
+    for name in ("corpus.txt", "sts_dev.tsv", "sts_test.tsv", "thesaurus.tsv"):
+        lines = (paths.MINI / name).read_text(encoding="utf-8").splitlines()[:61]
+        (folder / name).write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setattr(paths, "MINI", folder)
+    return tmp_path / "outputs"
+
+
+@pytest.mark.parametrize("cell", GRID.cells, ids=lambda cell: cell.row)
+def test_every_row_of_the_grid_runs_at_mini(little, cell):
+    options = {"max_steps": 3, "eval_every": 2, "batch_size": 16, "output_dir": str(little)}
+    record = experiment.run(GRID.notebook, profile_name="mini", seed=7, **{**cell.set, **options})
+    score = record.metrics["mini_test_spearman_last"]
+    assert record.metrics["steps"] == 3 and -100 <= score <= 100 and math.isfinite(score)
+    assert math.isfinite(record.metrics["loss_last"])
+
+
+def test_the_grid_has_every_quoted_method_and_all_train_on_as_much():
+    methods = {cell.set["method"] for cell in GRID.cells}
+    assert methods == {"simcse", "esimcse", "arccse", "dclr", "scd", "mirror"}
+    assert {cell.set["max_steps"] for cell in GRID.cells} == {160} and len(GRID.seeds) == 5
+    assert len({tuple(sorted(cell.set.items())) for cell in GRID.cells}) == len(GRID.cells)
+
+
+def test_cosines_of_noise_and_sentences_are_small_in_many_dimensions():
+    """Why k·n random vectors are negatives that cost nothing to tell apart at first."""
+    z = draw(32, 256)
+    assert cosine_matrix(z, draw(32, 256, seed=1)).abs().mean() < 0.1
