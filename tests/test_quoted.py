@@ -654,7 +654,7 @@ OWN = {
 
 def test_a_run_is_recorded_by_what_its_method_uses_and_others_by_nothing_new():
     for name, found in RECIPES.items():
-        method = name.removeprefix("mini_").removeprefix("paper_").removesuffix("_bert")
+        method = name.partition("_")[2].removesuffix("_bert")
         assert NEW & parameters(found).keys() == OWN.get(method, set()), name
 
 
@@ -699,7 +699,7 @@ def test_every_row_of_the_grid_runs_at_mini(little, cell):
 def test_the_grid_has_every_quoted_method_and_all_train_on_as_much():
     methods = {cell.set["method"] for cell in GRID.cells}
     assert methods == {"simcse", "esimcse", "arccse", "dclr", "scd", "mirror"}
-    assert {cell.set["max_steps"] for cell in GRID.cells} == {160} and len(GRID.seeds) == 5
+    assert not any("max_steps" in cell.set for cell in GRID.cells) and len(GRID.seeds) == 5
     assert len({tuple(sorted(cell.set.items())) for cell in GRID.cells}) == len(GRID.cells)
 
 
