@@ -1,9 +1,5 @@
 """A run's folder: parameters, metrics and environment, written atomically; and the table of all
-runs.
-
-Command line: `python -m lib runs collect NOTEBOOK` appends finished runs on real data to
-    `results/`.
-"""
+runs."""
 
 import ast
 import hashlib
@@ -14,7 +10,7 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -340,44 +336,3 @@ def collect(folder: Path | None = None) -> pd.DataFrame:
         row["torch"] = (env.get("versions") or {}).get("torch")
         rows.append(row | ({"rules": int(hashes["rules"])} if "rules" in hashes else {}))
     return pd.DataFrame(rows)
-
-
-def save_results(
-    notebook: str,
-    folder: Path | None = None,
-    results: Path = paths.RESULTS,
-    only: Collection[str] | None = None,
-) -> Path:
-    """Merge the finished runs of `notebook` on real data into `results/<notebook>.csv`, one row a
-    run.
-
-    Runs of the mini profile stay out, those of an older `RESULTS_VERSION`, and all but the run ids
-    of `only` if it is given. A row whose run id is there already is replaced; the others stay.
-    Processes that do so at once wait for each other.
-
-    Raises:
-        FileNotFoundError: there is no such run.
-        ValueError: as `collect`.
-    """
-    table = collect(folder)
-    if len(table):
-        current = table["results_version"] == RESULTS_VERSION
-        table = table[current & (table["notebook"] == notebook) & (table["profile"] != "mini")]
-        table = (table if only is None else table[table["run_id"].isin(only)]).dropna(
-            axis=1, how="all"
-        )
-    if not len(table):
-        raise FileNotFoundError(
-            f"no finished run of {notebook} on real data under {folder or paths.outputs()}: "
-            "run a grid of `workflow/grids/` first, `python -m lib grid NAME`"
-        )
-    path = results / f"{notebook}.csv"
-    with files.locked(path):
-        if path.exists():
-            old = pd.read_csv(path)
-            table = pd.concat([old[~old["run_id"].isin(table["run_id"])], table])
-        table = table.sort_values(
-            ["recipe", "profile", "max_steps", "seed", "run_id"], kind="stable"
-        )
-        write_text(path, table.to_csv(index=False, float_format="%.8g"))
-    return path

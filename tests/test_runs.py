@@ -15,6 +15,7 @@ from filelock import FileLock, Timeout
 from nbformat.v4 import new_code_cell, new_notebook
 
 from lib import files, paths, runs
+from lib import results as committed
 from lib.files import write_json, write_text
 from lib.runs import Run, collect, environment, parameters, peak_rss_gib, run_id
 from tools import markers, table
@@ -304,12 +305,12 @@ def finished(
 def test_results_hold_runs_on_real_data_once(tmp_path: Path) -> None:
     finished(tmp_path / "a", "02_simcse", "mini_simcse", 1, "mini", 50.0)
     with pytest.raises(FileNotFoundError, match="no finished run of 02_simcse"):
-        runs.save_results("02_simcse", tmp_path / "a", tmp_path)
+        committed.save("02_simcse", tmp_path / "a", tmp_path)
     first = finished(tmp_path / "a", "02_simcse", "mini_simcse", 1, "small", 60.0)
-    path = runs.save_results("02_simcse", tmp_path / "a", tmp_path)
+    path = committed.save("02_simcse", tmp_path / "a", tmp_path)
     second = finished(tmp_path / "b", "02_simcse", "mini_simcse", 2, "small", 70.0)
-    runs.save_results("02_simcse", tmp_path / "b", tmp_path)
-    runs.save_results("02_simcse", tmp_path / "a", tmp_path)
+    committed.save("02_simcse", tmp_path / "b", tmp_path)
+    committed.save("02_simcse", tmp_path / "a", tmp_path)
     table = pd.read_csv(path)
     assert table["run_id"].tolist() == [first.id, second.id]
     assert table["stsb_dev_spearman_last"].tolist() == [60.0, 70.0]
@@ -330,7 +331,7 @@ def test_the_table_of_results_is_sorted_by_seed_within_a_recipe(tmp_path: Path) 
             record.start()
             record.finish({"stsb_dev_spearman_last": 1.0})
     assert (
-        pd.read_csv(runs.save_results("n", tmp_path / "a", tmp_path))["seed"].tolist()
+        pd.read_csv(committed.save("n", tmp_path / "a", tmp_path))["seed"].tolist()
         == [1] * 3 + [2] * 3 + [11] * 3
     )
 
@@ -340,7 +341,7 @@ def test_rows_of_an_older_version_are_not_added(tmp_path: Path, monkeypatch) -> 
     finished(tmp_path / "a", "02_simcse", "mini_simcse", 1, "small", 60.0)
     monkeypatch.undo()
     with pytest.raises(FileNotFoundError, match="no finished run"):
-        runs.save_results("02_simcse", tmp_path / "a", tmp_path)
+        committed.save("02_simcse", tmp_path / "a", tmp_path)
 
 
 def test_two_outputs_folders_share_the_lock_of_one_table(tmp_path: Path, monkeypatch) -> None:
@@ -351,9 +352,9 @@ def test_two_outputs_folders_share_the_lock_of_one_table(tmp_path: Path, monkeyp
     for outputs in ("one", "two"):
         monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path / outputs))
         with FileLock(results / ".02_simcse.csv.lock"), pytest.raises(Timeout):
-            runs.save_results("02_simcse", tmp_path / "a", results)
+            committed.save("02_simcse", tmp_path / "a", results)
         assert not (results / "02_simcse.csv").exists()
-    assert len(pd.read_csv(runs.save_results("02_simcse", tmp_path / "a", results))) == 1
+    assert len(pd.read_csv(committed.save("02_simcse", tmp_path / "a", results))) == 1
 
 
 def test_fill_replaces_between_the_markers_only(tmp_path: Path) -> None:

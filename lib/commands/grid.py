@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from lib import grids, plan, runs
+from lib import grids, plan, results
 from lib.commands import reporting
 from lib.distributed import is_main_process
 from lib.files import write_text
@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tqdm(total=len(list(grid.runs())), unit="run", disable=options.jobs == 1) as bar:
         done, failed = grids.train(grid, machine, partial(_say, bar), options.jobs)
     if done and grid.profile != "mini" and options.max_steps is None and is_main_process():
-        print(f"wrote {runs.save_results(grid.notebook, only=done)}")
+        print(f"wrote {results.save(grid.notebook, only=done)}")
+        results.write_page()
     if failed:
         print(f"{len(failed)} of {len(done) + len(failed)} runs failed", file=sys.stderr)
     return int(bool(failed))

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lib import intake, paths, runs
+from lib import intake, paths, results
 from lib.commands import reporting
 
 
@@ -24,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.verb == "import":
         return _print_arrivals(intake.take(options.archive, data_dir=options.data_dir))
-    print(f"wrote {runs.save_results(options.notebook)}")
+    print(f"wrote {results.save(options.notebook)}")
+    results.write_page()
     return 0
 
 

@@ -1,0 +1,168 @@
+"""The committed results: `results/NOTEBOOK.csv`, one row a run on real data; their histories, one
+row a step; and a page that says what is there.
+
+Command line: `python -m lib runs collect NOTEBOOK` appends finished runs to all three.
+"""
+
+import lzma
+from collections.abc import Collection
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+
+from lib import files, grids, paths, runs
+from lib.files import write_bytes, write_text
+from lib.grids import Grid
+
+OF_A_STEP = (
+    "loss",
+    "in_batch_accuracy",
+    "positive_cosine",
+    "other_cosine",
+    "own_negative_cosine",
+    "dev_score",
+)
+
+
+def save(
+    notebook: str,
+    folder: Path | None = None,
+    results: Path = paths.RESULTS,
+    only: Collection[str] | None = None,
+) -> Path:
+    """Merge the finished runs of `notebook` on real data into `results/<notebook>.csv`, one row a
+    run, and their histories into `results/histories/<notebook>.csv.xz`.
+
+    Runs of the mini profile stay out, those of an older `RESULTS_VERSION`, and all but the run ids
+    of `only` if it is given. A row whose run id is there already is replaced; the others stay.
+    Processes that do so at once wait for each other.
+
+    Raises:
+        FileNotFoundError: there is no such run.
+        ValueError: as `runs.collect`.
+    """
+    table = runs.collect(folder)
+    if len(table):
+        current = table["results_version"] == runs.RESULTS_VERSION
+        table = table[current & (table["notebook"] == notebook) & (table["profile"] != "mini")]
+        table = (table if only is None else table[table["run_id"].isin(only)]).dropna(
+            axis=1, how="all"
+        )
+    if not len(table):
+        raise FileNotFoundError(
+            f"no finished run of {notebook} on real data under {folder or paths.outputs()}: "
+            "run a grid of `workflow/grids/` first, `python -m lib grid NAME`"
+        )
+    path = results / f"{notebook}.csv"
+    with files.locked(path):
+        place = Path(folder or paths.outputs()) / notebook
+        _save_histories([place / run_id for run_id in table["run_id"]], notebook, results)
+        if path.exists():
+            old = pd.read_csv(path)
+            table = pd.concat([old[~old["run_id"].isin(table["run_id"])], table])
+        table = table.sort_values(
+            ["recipe", "profile", "max_steps", "seed", "run_id"], kind="stable"
+        )
+        write_text(path, table.to_csv(index=False, float_format="%.8g"))
+    return path
+
+
+def histories(notebook: str, results: Path = paths.RESULTS) -> pd.DataFrame:
+    """The steps of the committed runs of a notebook: `run_id`, `step`, `OF_A_STEP`; empty where
+    none were kept.
+
+    `dev_score` stands in the steps that were scored alone; a cosine that a run did not measure is
+    NaN.
+    """
+    path = _history_path(notebook, results)
+    if not path.exists():
+        return pd.DataFrame(columns=["run_id", "step", *OF_A_STEP])
+    return pd.read_csv(StringIO(lzma.decompress(path.read_bytes()).decode()))
+
+
+def _history_path(notebook: str, results: Path) -> Path:
+    return results / "histories" / f"{notebook}.csv.xz"
+
+
+def _save_histories(folders: list[Path], notebook: str, results: Path) -> None:
+    """Merge the histories of trainings among these runs into the notebook's file."""
+    steps = []
+    for folder in folders:
+        if (folder / "history.csv").exists():
+            history = pd.read_csv(folder / "history.csv")
+            if len(history) > 1:
+                steps.append(history.assign(run_id=folder.name))
+    if not steps:
+        return
+    new = pd.concat(steps).reindex(columns=["run_id", "step", *OF_A_STEP])
+    old = histories(notebook, results)
+    old = old[~old["run_id"].isin(new["run_id"])]
+    table = (pd.concat([old, new]) if len(old) else new).sort_values(["run_id", "step"])
+    text = table.to_csv(index=False, float_format="%.5g")
+    path = _history_path(notebook, results)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, lzma.compress(text.encode(), preset=9))
+
+
+def write_page(results: Path = paths.RESULTS) -> Path:
+    """`results/README.md`: what has been run of each grid, on which machines, in how many hours."""
+    path = results / "README.md"
+    write_text(path, page(results))
+    return path
+
+
+def page(results: Path = paths.RESULTS) -> str:
+    """The text of `results/README.md`."""
+    tables = {path.stem: pd.read_csv(path) for path in sorted(results.glob("*.csv"))}
+    kept = {name: histories(name, results)["run_id"].nunique() for name in tables}
+    lines = [
+        "# Results",
+        "",
+        "One row a run on real data in `NOTEBOOK.csv`, one row a step in `histories/`; both and"
+        " this page are written by `python -m lib runs collect NOTEBOOK` and by `python -m lib"
+        " grid`, from the folders of finished runs. A run's id follows from its parameters and the"
+        " hashes of its data; a test computes every id anew.",
+        "",
+        "| file | runs | with history | profiles | machines | hours |",
+        "|---|--:|--:|---|---|--:|",
+    ]
+    for name, table in tables.items():
+        cells = [str(len(table)), str(kept[name]), _names(table["profile"])]
+        cells += [_names(table["machine"]), f"{_hours(table):.1f}"]
+        lines.append(f"| [{name}]({name}.csv) | " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        "Hours are those of trainings and their dev scores, each on its share of a machine.",
+        "",
+        "## Grids",
+        "",
+        "| grid | rows with runs | runs | seeds a row | asks |",
+        "|---|--:|--:|--:|---|",
+        *(
+            _line(path.stem, grid, tables[grid.notebook])
+            for path in sorted(paths.GRIDS.glob("*.yaml"))
+            if (grid := grids.read(path)).notebook in tables
+        ),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _line(name: str, grid: Grid, table: pd.DataFrame) -> str:
+    """A row of the page's second table: a run that several rows share counts once."""
+    found = grids.collect(grid, table)
+    done, rows = found["row"].nunique(), len({cell.row for cell in grid.cells})
+    seeds = sorted(set(found.groupby("row")["seed"].nunique()))
+    shown = "–" if not seeds else str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]}–{seeds[-1]}"
+    return f"| {name} | {done} of {rows} | {found['run_id'].nunique()} | {shown} | {grid.source} |"
+
+
+def _names(column: pd.Series) -> str:
+    return ", ".join(sorted(set(column.dropna().astype(str))))
+
+
+def _hours(table: pd.DataFrame) -> float:
+    """Seconds of trainings and dev scores, as far as they were recorded."""
+    known = table.reindex(columns=["train_seconds", "dev_seconds"])
+    return float(known.sum().sum()) / 3600

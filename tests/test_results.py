@@ -1,0 +1,83 @@
+"""The committed results: histories beside the rows, and the page that says what is there."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lib import grids, paths, results, runs
+
+STEPS = [
+    {"step": 1, "loss": 4.75, "in_batch_accuracy": 0.25, "lr": 1e-4, "positive_cosine": 0.91},
+    {"step": 2, "loss": 3.123456789, "in_batch_accuracy": 0.5, "lr": 0.0, "dev_score": 71.25},
+]
+
+
+def trained(folder: Path, seed: int, history: list[dict] | None = STEPS) -> runs.Run:
+    """A finished run with a history."""
+    record = runs.Run(
+        "02_simcse", "small_simcse", seed, {"profile": "small", "max_steps": 2}, {}, folder
+    )
+    record.start()
+    record.finish(
+        {"sts7_test_avg_best": 60.0, "train_seconds": 3600.0, "dev_seconds": 1.0}, history
+    )
+    return record
+
+
+def test_histories_are_kept_once_each(tmp_path):
+    first, second = trained(tmp_path / "runs", 1), trained(tmp_path / "runs", 2)
+    trained(tmp_path / "runs", 3, STEPS[:1])
+    trained(tmp_path / "runs", 4, None)
+    for _ in range(2):
+        results.save("02_simcse", tmp_path / "runs", tmp_path)
+    table = results.histories("02_simcse", tmp_path)
+    assert table["run_id"].tolist() == sorted([first.id] * 2 + [second.id] * 2)
+    assert table["loss"].tolist() == [4.75, 3.1235] * 2 and table["step"].tolist() == [1, 2] * 2
+    assert table["dev_score"].isna().tolist() == [True, False] * 2
+    assert table["positive_cosine"].isna().tolist() == [False, True] * 2
+    assert list(table) == ["run_id", "step", *results.OF_A_STEP]
+    trained(tmp_path / "runs", 2, [{**step, "loss": 1.0} for step in STEPS])
+    results.save("02_simcse", tmp_path / "runs", tmp_path)
+    again = results.histories("02_simcse", tmp_path).set_index("run_id")["loss"]
+    assert (again[first.id] == [4.75, 3.1235]).all() and (again[second.id] == 1.0).all()
+
+
+def test_the_same_histories_are_the_same_bytes(tmp_path):
+    for place in ("a", "b"):
+        trained(tmp_path / "runs", 1)
+        results.save("02_simcse", tmp_path / "runs", tmp_path / place)
+    a, b = (tmp_path / place / "histories" / "02_simcse.csv.xz" for place in ("a", "b"))
+    assert a.read_bytes() == b.read_bytes()
+
+
+def test_no_histories_are_an_empty_table(tmp_path):
+    assert len(results.histories("02_simcse", tmp_path)) == 0
+
+
+@pytest.mark.parametrize("path", sorted(paths.RESULTS.glob("*.csv")), ids=lambda path: path.stem)
+def test_committed_histories_are_of_committed_runs(path):
+    table, steps = pd.read_csv(path), results.histories(path.stem)
+    last = steps.groupby("run_id")["step"].agg(["size", "max"])
+    assert set(last.index) <= set(table["run_id"]) and (last["size"] == last["max"]).all()
+    taken = table.set_index("run_id")["steps"] if "steps" in table else pd.Series(dtype=float)
+    assert (taken.reindex(last.index) == last["max"]).all()
+
+
+def test_the_page_counts_what_is_there(tmp_path):
+    grid = grids.read("simcse_small")
+    rows = [{"profile": "small", "recipe": "small_tfidf", "seed": 0, "run_id": "a"}]
+    rows[0] |= {"machine": "a processor", "train_seconds": 1800.0, "dev_seconds": 1800.0}
+    pd.DataFrame(rows).to_csv(tmp_path / "02_simcse.csv", index=False)
+    page = results.write_page(tmp_path).read_text()
+    assert "| [02_simcse](02_simcse.csv) | 1 | 0 | small | a processor | 1.0 |" in page
+    assert f"| simcse_small | 1 of {len(grid.cells)} | 1 | 1 | {grid.source} |" in page
+
+
+def test_the_committed_page_is_that_of_the_committed_rows():
+    assert (paths.RESULTS / "README.md").read_text() == results.page()
+    runs_of = re.findall(r"\]\(\w+\.csv\) \| (\d+) \|", results.page())
+    assert sum(map(int, runs_of)) == sum(
+        len(pd.read_csv(path)) for path in paths.RESULTS.glob("*.csv")
+    )
