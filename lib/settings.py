@@ -27,6 +27,8 @@ EDITS = (
     "mask_span",
     "repeat",
     "punctuate",
+    "edit",
+    "prefix",
     "swap",
     "replace_synonyms",
     "insert_synonyms",

@@ -231,6 +231,8 @@ METHODS = (
     "mask",
     "repeat",
     "punctuate",
+    "edit",
+    "prefix",
     "swap",
     "eda",
     "replace_synonyms",
@@ -249,6 +251,7 @@ def test_every_method_on_the_command_line(method, tmp_path):
     )
     options += ["--radius", "30"] if method == "una" else []
     options += ["--rate", "0.4"] if method in ("mask", "delete", "crop") else []
+    options += ["--rate", "0.8"] if method == "prefix" else []
     for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
         arguments = [
             method,

@@ -1,5 +1,6 @@
 """EDA's operations, AEDA's punctuation and the sources of synonyms."""
 
+import nltk
 import numpy as np
 import pytest
 from hypothesis import given
@@ -85,6 +86,38 @@ def test_punctuation_only_adds_marks(given_words, rate, seed):
     assert (1 if rate and given_words else 0) <= added <= max(1, int(rate * len(given_words)))
     rest = iter(result)
     assert all(w in rest for w in given_words)
+
+
+@given(words, rates, st.integers(0, 1000))
+def test_random_edits_are_as_many_as_asked_for(given_words, rate, seed):
+    result = discrete.edit(given_words, rate, rng(seed))
+    n = len(given_words)
+    asked = min(n, max(1, round(rate * n))) if rate and n else 0
+    assert discrete.edit_distance(given_words, result) <= asked
+    assert set(result) <= set(given_words) and bool(result) == bool(n)
+
+
+def test_random_edits_of_different_words_are_exactly_as_many():
+    for seed in range(50):
+        result = discrete.edit(SENTENCE, 0.25, rng(seed))
+        assert discrete.edit_distance(SENTENCE, result) in (2, 3)
+    lengths = [len(discrete.edit(SENTENCE, 0.25, rng(seed))) - 12 for seed in range(2000)]
+    assert set(lengths) == {-3, -1, 1, 3} and abs(np.mean(lengths)) < 0.15
+
+
+@given(words, words)
+def test_the_edit_distance_is_that_of_nltk(a, b):
+    assert discrete.edit_distance(a, b) == nltk.edit_distance(a, b)
+
+
+def test_a_prefix_changes_no_word_of_the_sentence():
+    assert discrete.prefix(["The", "dog", "runs"], 1.0, rng())[4:] == ["the", "dog", "runs"]
+    for first in ("I", "NASA", "McDonald", "3", '"The'):
+        assert discrete.prefix([first, "runs"], 1.0, rng())[4:] == [first, "runs"]
+    assert discrete.prefix([], 1.0, rng()) == []
+    assert discrete.prefix(SENTENCE, 0.0, rng()) == SENTENCE
+    share = np.mean([len(discrete.prefix(SENTENCE, 0.3, rng(s))) > 12 for s in range(2000)])
+    assert abs(share - 0.3) < 0.04
 
 
 def test_punctuation_counts_are_uniform():

@@ -14,6 +14,8 @@ AUGMENTATIONS: dict[str, Callable[..., list[str]]] = {
     "mask_span": discrete.mask_span,
     "repeat": discrete.repeat,
     "punctuate": discrete.punctuate,
+    "edit": discrete.edit,
+    "prefix": discrete.prefix,
     "swap": eda.swap,
     "replace_synonyms": eda.replace_synonyms,
     "insert_synonyms": eda.insert_synonyms,

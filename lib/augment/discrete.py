@@ -1,10 +1,12 @@
 """Discrete augmentations on words: functions `(words, rate, generator) → words`.
 
 Source: the discrete baselines of Zhu et al. 2024 (SDA), Table 8, after Gao et al. 2021 (SimCSE),
-Table 1; word repetition after Wu et al. 2022 (ESimCSE).
+Table 1; word repetition after Wu et al. 2022 (ESimCSE). `edit` and `prefix` are controls of this
+course: changes of a rule's size without its grammar.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -128,3 +130,57 @@ def punctuate(words: list[str], rate: float, rng: np.random.Generator) -> list[s
     ):
         result.insert(int(rng.integers(len(result) + 1)), MARKS[int(rng.integers(len(MARKS)))])
     return result
+
+
+def edit(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
+    """Make k edits of one word each, k = max(1, round(rate·n)), at different random places: the
+    word is left out or doubled, by a coin; one word always stays.
+
+    Example:
+        >>> edit("a b c d".split(), 0.5, np.random.default_rng(0))
+        ['a', 'b', 'b', 'c', 'd', 'd']
+    """
+    if rate == 0 or not words:
+        return words
+    k = min(len(words), max(1, round(rate * len(words))))
+    copies = np.ones(len(words), int)
+    copies[rng.choice(len(words), k, replace=False)] = rng.choice([0, 2], k)
+    if not copies.any():
+        copies[rng.integers(len(words))] = 1
+    return [word for word, count in zip(words, copies, strict=True) for _ in range(count)]
+
+
+NEUTRAL = ("It", "is", "said", "that")
+
+
+def prefix(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
+    """Put "It is said that" before the words, with probability `rate`: as long as an opener of
+    double negation, and it denies nothing. The first word gets a small letter, a name too.
+
+    Example:
+        >>> prefix("Dogs bark .".split(), 1.0, np.random.default_rng(0))
+        ['It', 'is', 'said', 'that', 'dogs', 'bark', '.']
+    """
+    if not words or rng.random() >= rate:
+        return words
+    first = words[0]
+    lower = first.lower() if first[1:].islower() or len(first) == 1 else first
+    return [*NEUTRAL, "I" if lower == "i" else lower, *words[1:]]
+
+
+def edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
+    """Fewest words that are put in, left out or replaced on the way from `a` to `b`.
+
+    Example:
+        >>> edit_distance("he runs fast".split(), "he must run fast".split())
+        2
+
+    Source: Levenshtein 1966.
+    """
+    row = list(range(len(b) + 1))
+    for i, word in enumerate(a, 1):
+        diagonal, row[0] = row[0], i
+        for j, other in enumerate(b, 1):
+            cheapest = min(row[j] + 1, row[j - 1] + 1, diagonal + (word != other))
+            diagonal, row[j] = row[j], cheapest
+    return row[-1]
