@@ -19,6 +19,7 @@ from lib.distributed import Group, is_main_process
 from lib.encoder import Encoder
 from lib.encoder.pretrained import fitting_pooling
 from lib.evaluate import transfer
+from lib.evaluate.sts import unit
 from lib.forward import compiles
 from lib.identity import dev_pairs, model_hash, model_path, portable, text_hash
 from lib.profiles import Profile
@@ -422,7 +423,7 @@ def _compiled(asked: bool | None, device, steps: int | None, recipe: Recipe, lin
 
 def _train_and_score(record, profile, recipe, steps, sentences, data_dir, scoring, machine) -> None:
     """The run itself; with `steps=0` there is no training. The main process writes."""
-    encoder = _new_encoder(recipe, record.seed)
+    encoder, cosines = _new_encoder(recipe, record.seed), {}
     dev = DevScore(
         profile, recipe, data_dir, scoring, resumed=(record.folder / checkpoint.NAME).exists()
     )
@@ -439,11 +440,42 @@ def _train_and_score(record, profile, recipe, steps, sentences, data_dir, scorin
             recipe, profile, sentences, encoder, record.seed, data_dir, machine["progress"]
         )
         result = train.fit(encoder, feed, max_steps=steps, dev=dev, out=record.folder, **machine)
+        if recipe.negative.kind == "sda" and is_main_process():
+            negated = rewritten(recipe, sentences, record.seed)["negation"]
+            cosines = negation_cosines(encoder, sentences, negated, scoring)
     if is_main_process():
-        record.finish(
-            _metrics(encoder, result, recipe, profile, data_dir, scoring, dev), result.history
-        )
+        metrics = _metrics(encoder, result, recipe, profile, data_dir, scoring, dev)
+        record.finish(metrics | cosines, result.history)
         train.discard_checkpoint(record.folder)
+
+
+def negation_cosines(
+    encoder: Encoder,
+    sentences: Sequence[str],
+    negated: Sequence[str],
+    precision: str = "fp32",
+    n: int = 1000,
+) -> dict[str, float]:
+    """Where a negation stands in the space of the loss, without dropout: mean cosines of a training
+    sentence with its own negation and with other sentences.
+
+    Args:
+        sentences, negated: the training text and the hard negatives; the first `n` are taken.
+
+    Returns:
+        `own_negation_cosine_last` and `other_sentence_cosine_last`, in [-1, 1].
+    """
+    with encoder.as_trained():
+        z, z_negated = (
+            unit(encoder.encode(list(text[:n]), precision=precision))
+            for text in (sentences, negated)
+        )
+    own, others = np.sum(z * z_negated), z.sum(axis=0)
+    total = len(z)
+    return {
+        "own_negation_cosine_last": float(own / total),
+        "other_sentence_cosine_last": float((others @ others - total) / (total * (total - 1))),
+    }
 
 
 @contextmanager

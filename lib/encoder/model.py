@@ -306,6 +306,26 @@ class Encoder(nn.Module):
         ).shape[1]
 
     @contextmanager
+    def as_trained(self) -> Iterator["Encoder"]:
+        """While open, `encode` gives what the loss sees, but without dropout: the pooling and the
+        head of the training.
+
+        Example:
+            >>> from lib import paths
+            >>> encoder = Encoder.load(paths.MINI_BERT, head="tanh", eval_pooling="mean")
+            >>> with encoder.as_trained():
+            ...     bool(abs(encoder.encode(["A dog barks."])).max() <= 1)
+            True
+        """
+        usual = self.settings
+        trained = {"eval_pooling": usual["pooling"], "eval_head": True}
+        self.settings = {**usual, **trained}
+        try:
+            yield self
+        finally:
+            self.settings = usual
+
+    @contextmanager
     def _evaluating(self) -> Iterator[None]:
         was_training = self.training
         self.eval()
