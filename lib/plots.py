@@ -307,16 +307,15 @@ def margins(
     axis.axvline(0, color="0.4", ls=":", lw=1, zorder=0)
     apart = (np.arange(len(tables)) - (len(tables) - 1) / 2) * 0.6 / len(tables)
     for i, (name, table) in enumerate(tables.items()):
-        place = [kinds.index(kind) + apart[i] for kind in table.index]
-        style: Any = {"color": colour(i), "lw": 2}
-        axis.hlines(place, table["low"], table["high"], ls=line(i), **style)
-        axis.plot(table["mean_margin"], place, marker(i), color=colour(i), ms=6, label=name)
+        mean, place = table["mean_margin"], [kinds.index(kind) + apart[i] for kind in table.index]
+        ends = (mean - table["low"], table["high"] - mean)
+        style: Any = {"color": colour(i), "ms": 4.5, "lw": 1.5, "capsize": 3.5, "label": name}
+        axis.errorbar(mean, place, xerr=ends, fmt=marker(i), **style)
     axis.set_yticks(range(len(kinds)), kinds)
-    axis.set(xlabel=xlabel, title=title)
-    axis.text(0, 1, " paraphrase nearer →", transform=axis.get_xaxis_transform(), va="bottom")
-    axis.text(
-        0, 1, "← changed nearer ", transform=axis.get_xaxis_transform(), va="bottom", ha="right"
-    )
+    axis.set(xlabel=xlabel)
+    axis.set_title(title, pad=18)
+    for x, side, text in ((0, "left", "← changed nearer"), (1, "right", "paraphrase nearer →")):
+        axis.text(x, 1.01, text, color="0.3", ha=side, va="bottom", transform=axis.transAxes)
     axis.invert_yaxis()
     axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
     return figure
