@@ -15,7 +15,7 @@ from lib import paths
 from tools.mini_data import lexicon as lx
 from tools.mini_data.lexicon import Noun, Text, Value, Verb
 from tools.mini_data.patterns import Family, realise
-from tools.mini_data.scenes import Scene
+from tools.mini_data.scenes import Scene, texts
 from tools.mini_data.triplet_patterns import TRIPLET_FAMILIES
 
 SEED = 2026
@@ -102,21 +102,22 @@ def sample(rng: random.Random, family: Family, topic: TripletTopic) -> Scene:
     frame = family.name
     if family.source in ("act", "thing"):
         item = rng.choice(topic.items["do" if family.source == "act" else "thing"])
-        values["O"] = replace(rng.choice(item.nouns), adj=rng.choice(item.adjectives))
-        options["O"] = dressings(item)
-        frame = f"{item.verb or 'thing'}.{values['O'].noun}"
+        noun = replace(rng.choice(item.nouns), adj=rng.choice(item.adjectives))
+        values["O"], options["O"] = noun, dressings(item)
+        frame = f"{item.verb or 'thing'}.{noun.noun}"
         if item.verb:
             values["V"] = Verb(item.verb)
     if family.source == "state":
         item = rng.choice(topic.items["state"])
         values |= {"X": item.nouns[0], "J": Text(rng.choice(item.adjectives))}
-        options["J"] = [Text(adjective) for adjective in item.adjectives]
+        options["J"] = texts(item.adjectives)
         frame = f"state.{item.nouns[0].noun}"
     if family.source == "count" or "N" in family.slots:
-        values["N"], options["N"] = Text(rng.choice(NUMBERS)), [Text(n) for n in NUMBERS]
+        values["N"], options["N"] = Text(rng.choice(NUMBERS)), texts(NUMBERS)
     if "S" in family.slots:
-        values["S"], options["S"] = Text(rng.choice(topic.stock)), [Text(s) for s in topic.stock]
-        frame = f"stock.{values['S'].text()}"
+        stock = rng.choice(topic.stock)
+        values["S"], options["S"] = Text(stock), texts(topic.stock)
+        frame = f"stock.{stock}"
     if "P" in family.slots:
         values["P"] = Text(rng.choice(topic.places))
     return Scene(family, topic.name, f"{topic.name}.{frame}", values, options)
@@ -128,6 +129,7 @@ def dressings(item: Item) -> list[Value]:
 
 
 def words(text: str) -> list[str]:
+    """The words of a text, in lower case."""
     return re.findall(r"[\w'-]+", text.lower())
 
 
@@ -173,7 +175,12 @@ def another_scene(rng: random.Random, scene: Scene, same_topic: bool) -> Scene:
 
 
 def persons(scene: Scene) -> set[str]:
-    return {scene.values[slot].text() for slot in "AB"}
+    """The two people of a scene."""
+    return {
+        value.text()
+        for slot, value in scene.values.items()
+        if slot in ("A", "B") and isinstance(value, Noun)
+    }
 
 
 @cache
