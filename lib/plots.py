@@ -14,6 +14,7 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
@@ -284,6 +285,37 @@ def kinds(
     axis.axvline(0.5, color="0.4", ls=":", lw=1)
     axis.set_yticks(place, names)
     axis.set(xlabel=xlabel, title=title)
+    axis.invert_yaxis()
+    axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def margins(
+    tables: Mapping[str, pd.DataFrame],
+    xlabel: str = "margin: cosine of the paraphrase − cosine of the changed sentence",
+    title: str = "",
+) -> Figure:
+    """One row a kind, a dot and its interval a condition; the zero line is where paraphrase and
+    changed sentence are equally near.
+
+    Args:
+        tables: condition, e.g. before and after → as `lib.evaluate.margin_table`.
+    """
+    kinds = list(dict.fromkeys(kind for table in tables.values() for kind in table.index))
+    figure, (axis,) = new_figure(width=6.4, height=1.0 + 0.14 * len(kinds) * (1 + len(tables)))
+    axis.axvline(0, color="0.4", ls=":", lw=1, zorder=0)
+    apart = (np.arange(len(tables)) - (len(tables) - 1) / 2) * 0.6 / len(tables)
+    for i, (name, table) in enumerate(tables.items()):
+        mean, place = table["mean_margin"], [kinds.index(kind) + apart[i] for kind in table.index]
+        ends = (mean - table["low"], table["high"] - mean)
+        style: Any = {"color": colour(i), "ms": 4.5, "lw": 1.5, "capsize": 3.5, "label": name}
+        axis.errorbar(mean, place, xerr=ends, fmt=marker(i), **style)
+    axis.set_yticks(range(len(kinds)), kinds)
+    axis.set(xlabel=xlabel)
+    axis.set_title(title, pad=18)
+    for x, side, text in ((0, "left", "← changed nearer"), (1, "right", "paraphrase nearer →")):
+        axis.text(x, 1.01, text, color="0.3", ha=side, va="bottom", transform=axis.transAxes)
     axis.invert_yaxis()
     axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
     return figure

@@ -7,9 +7,19 @@ from collections import Counter
 import pytest
 
 from lib.paths import MINI
-from tools.mini_data import build, validate
+from tools.mini_data import build, triplets, validate
+from tools.mini_data import lexicon as lx
+from tools.mini_data.patterns import FAMILIES
+from tools.mini_data.triplet_patterns import TRIPLET_FAMILIES
 
-FILES = ("corpus.txt", "paraphrase.txt", "sts_dev.tsv", "sts_test.tsv", "thesaurus.tsv")
+FILES = (
+    "corpus.txt",
+    "paraphrase.txt",
+    "sts_dev.tsv",
+    "sts_test.tsv",
+    "thesaurus.tsv",
+    "triplets.tsv",
+)
 
 
 def lines(name):
@@ -104,7 +114,7 @@ def test_thesaurus_covers_the_corpus():
 
 
 def test_sentences_are_neat():
-    for sentence in every_sentence():
+    for sentence in [*every_sentence(), *triplet_sentences()]:
         assert re.match(r'"?[A-Z0-9]', sentence), sentence
         assert re.search(r'[.?!]"?$', sentence), sentence
         assert "  " not in sentence and not re.search(r" [.,?!;]|[{}\[\]_]", sentence), sentence
@@ -116,7 +126,7 @@ def test_sentences_are_neat():
 def test_articles_fit_the_next_sound():
     vowel = re.compile(r"\b[Aa] [aeio]\w+")
     consonant = re.compile(r"\b[Aa]n (?!hour|honest|heir|honour|X-ray)[^aeiouAEIOU\W]\w*")
-    for sentence in every_sentence():
+    for sentence in [*every_sentence(), *triplet_sentences()]:
         wrong = [m for m in vowel.findall(sentence) if not re.match(r"[Aa] (one|eu|once)", m)]
         assert not wrong and not consonant.search(sentence), sentence
 
@@ -138,3 +148,81 @@ def test_readme_names_the_counts():
     readme = (MINI / "README.md").read_text(encoding="utf-8")
     assert f"{len(lines('corpus.txt')):,} sentences" in readme
     assert f"{len(build.PATTERNS)} patterns" in readme
+
+
+# --- triplets
+# ----------------------------------------------------------------------------------------------
+
+
+def triplet_rows():
+    return [line.split("\t") for line in lines("triplets.tsv")[1:]]
+
+
+def triplet_sentences():
+    return {sentence for row in triplet_rows() for sentence in (row[1], row[3])}
+
+
+def bag(sentence):
+    """The words in order of the alphabet, without genitives and pronouns."""
+    found = triplets.words(sentence.replace("'s", ""))
+    return sorted(word for word in found if word not in ("he", "she", "his", "her"))
+
+
+def test_triplets_are_rebuilt_byte_for_byte():
+    shipped = (MINI / "triplets.tsv").read_text(encoding="utf-8")
+    assert shipped == "\n".join(triplets.lines()) + "\n"
+
+
+def test_every_anchor_has_every_kind_once():
+    kinds = {}
+    for number, anchor, kind, _ in triplet_rows():
+        kinds.setdefault((int(number), anchor), []).append(kind)
+    assert len(kinds) >= 150 and [number for number, _ in kinds] == [*range(1, len(kinds) + 1)]
+    assert len({anchor for _, anchor in kinds}) == len(kinds)
+    assert {tuple(found) for found in kinds.values()} == {triplets.KINDS}
+
+
+def test_what_was_done_to_the_anchor_is_what_the_kind_says():
+    for found in triplets.anchors():
+        anchor, scene, partners = found.sentence, found.scene, found.partners
+        assert len({anchor, *partners.values()}) == 7
+        assert triplets.differing_words(anchor, partners["word changed"]) == 1
+        assert bag(partners["role swapped"]) == bag(anchor) != bag(partners["negated"])
+        assert [other.topic == scene.topic for other in found.others] == [True, False]
+        for other in found.others:
+            assert other.frame != scene.frame
+            assert not triplets.persons(other) & triplets.persons(scene)
+
+
+def test_triplets_share_no_sentence_with_the_other_files():
+    assert not triplet_sentences() & set(every_sentence())
+
+
+def test_triplets_share_no_run_of_six_words_with_the_corpus():
+    def runs(sentences):
+        split = map(triplets.words, sentences)
+        return {tuple(w[i : i + 6]) for w in split for i in range(len(w) - 5)}
+
+    assert not runs(triplet_sentences()) & runs(lines("corpus.txt") + lines("paraphrase.txt"))
+
+
+def test_triplets_have_families_patterns_and_frames_of_their_own():
+    assert not set(TRIPLET_FAMILIES) & set(FAMILIES)
+    theirs = {p.template for family in FAMILIES.values() for p in family.patterns}
+    assert not {p.template for f in TRIPLET_FAMILIES.values() for p in f.patterns} & theirs
+    events = [event for topic in lx.topics() for event in topic.events]
+    corpus = {f"{event.verb.lemma} {noun.noun}" for event in events for noun in event.objects}
+    items = [
+        item for t in triplets.triplet_topics() for found in t.items.values() for item in found
+    ]
+    assert not {f"{i.verb} {noun.noun}" for i in items for noun in i.nouns} & corpus
+    assert not {t.name for t in triplets.triplet_topics()} & {t.name for t in lx.topics()}
+    states = {item.nouns[0].noun for t in triplets.triplet_topics() for item in t.items["state"]}
+    assert not states & {row[0] for row in lx.tables()["state"]}
+
+
+def test_nobody_in_the_triplets_is_in_the_text_to_train_on():
+    text = "\n".join(lines("corpus.txt") + lines("paraphrase.txt")).lower()
+    people = {p for topic in triplets.triplet_topics() for p in topic.people}
+    names = {name.lower() for name in triplets.WOMEN + triplets.MEN}
+    assert not [p for p in people | names if re.search(rf"\b{p}s?\b", text)]

@@ -15,7 +15,7 @@ from lib.data.corpora import (
     sts_unlabelled,
 )
 from lib.data.folders import FETCH, TAR, WIKI1M
-from lib.data.readers import TREC_CLASSES, Pairs, TransferTask, read_aligned, read_lines
+from lib.data.readers import TREC_CLASSES, Pairs, TransferTask, Triplets, read_aligned, read_lines
 from lib.data.sets import (
     SIZES,
     STS_SUBSETS,
@@ -23,6 +23,7 @@ from lib.data.sets import (
     TRANSFER_TASKS,
     cnsd,
     mini_pairs,
+    mini_triplets,
     sick,
     sts_tasks,
     stsb,
@@ -41,12 +42,14 @@ __all__ = [
     "WIKI1M",
     "Pairs",
     "TransferTask",
+    "Triplets",
     "aligned_corpus",
     "at_hand",
     "cnsd",
     "corpus",
     "corpus_files",
     "mini_pairs",
+    "mini_triplets",
     "pretrain_corpus",
     "read_aligned",
     "read_lines",

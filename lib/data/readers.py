@@ -19,6 +19,7 @@ import numpy as np
 import yaml
 
 TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+TRIPLET_COLUMNS = ("number", "anchor", "kind", "sentence")
 LONGEST_LINE = 2**24
 _LABELS = {"0": 0, "1": 1}
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -51,6 +52,34 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self.sentence1)
+
+
+@dataclass(frozen=True)
+class Triplets:
+    """Sentences set against the anchor that they share, a row a sentence: `sentences[i]` stands in
+    the relation `kinds[i]` to `anchors[i]`.
+
+    Raises:
+        ValueError: columns of different lengths; an anchor with two sentences of a kind.
+    """
+
+    name: str
+    anchors: list[str]
+    kinds: list[str]
+    sentences: list[str]
+
+    def __post_init__(self) -> None:
+        lengths = [len(column) for column in (self.anchors, self.kinds, self.sentences)]
+        if len(set(lengths)) != 1:
+            raise ValueError(f"{self.name}: columns of lengths {lengths} are no triplets")
+        seen: set[tuple[str, str]] = set()
+        for anchor, kind in zip(self.anchors, self.kinds, strict=True):
+            if (anchor, kind) in seen:
+                raise ValueError(f"{self.name}: two sentences of kind {kind!r} for {anchor!r}")
+            seen.add((anchor, kind))
+
+    def __len__(self) -> int:
+        return len(self.sentences)
 
 
 @dataclass(frozen=True)
@@ -324,6 +353,24 @@ def kinds_file(path: Path, name: str) -> Pairs:
         rows.append(_row(path, number, a, b, score))
         kinds.append(kind)
     return _pairs(path, name, rows, kinds)
+
+
+def triplets_file(path: Path, name: str) -> Triplets:
+    """Triplets: header `number anchor kind sentence`, tab-separated without quoting; anchor and
+    number name each other."""
+    rows: list[tuple[str, str, str]] = []
+    anchor_of: dict[str, str] = {}
+    number_of: dict[str, str] = {}
+    for line, (number, anchor, kind, other) in _table(path, TRIPLET_COLUMNS):
+        rows.append((_sentence(path, line, anchor), kind, _sentence(path, line, other)))
+        if (anchor_of.setdefault(number, anchor), number_of.setdefault(anchor, number)) != (
+            anchor,
+            number,
+        ):
+            raise ValueError(f"{path}, line {line}: number {number} and anchor do not match")
+    if not rows:
+        raise ValueError(f"{path}: 0 triplets")
+    return Triplets(name, *(list(column) for column in zip(*rows, strict=True)))
 
 
 def cnsd_file(path: Path, name: str) -> Pairs:

@@ -6,7 +6,7 @@ from pathlib import Path
 from lib import paths
 from lib.data import readers
 from lib.data.folders import FETCH, find, find_senteval
-from lib.data.readers import Pairs, TransferTask
+from lib.data.readers import Pairs, TransferTask, Triplets
 
 STS_SUBSETS: dict[
     str, dict[str, tuple[int, int]]
@@ -191,6 +191,20 @@ def mini_pairs(split: str) -> Pairs:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: `python -m tools.mini_data` writes it")
     return readers.kinds_file(path, f"mini {split}")
+
+
+def mini_triplets() -> Triplets:
+    """The shipped triplets: 232 anchors, each with a sentence of six kinds.
+
+    Example:
+        >>> triplets = mini_triplets()
+        >>> len(triplets), len(set(triplets.anchors)), triplets.kinds[:2]
+        (1392, 232, ['paraphrase', 'role swapped'])
+    """
+    path = paths.MINI / "triplets.tsv"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing: `python -m tools.mini_data` writes it")
+    return readers.triplets_file(path, "mini triplets")
 
 
 def cnsd(split: str, data_dir: str | Path | None = None, check: bool = True) -> Pairs:

@@ -13,6 +13,7 @@ from lib.evaluate.geometry import (
     singular_values,
     uniformity,
 )
+from lib.evaluate.margins import margin_table, margins
 from lib.evaluate.sts import (
     AGGREGATIONS,
     TASKS,
@@ -36,6 +37,8 @@ __all__ = [
     "by_kind",
     "effective_rank",
     "geometry",
+    "margin_table",
+    "margins",
     "mean_cosine",
     "pairs_spearman",
     "remember",

@@ -1,4 +1,5 @@
-"""Write the mini data set: corpus.txt, paraphrase.txt, sts_dev.tsv, sts_test.tsv, thesaurus.tsv.
+"""Write the mini data set: corpus.txt, paraphrase.txt, sts_dev.tsv, sts_test.tsv, triplets.tsv,
+thesaurus.tsv.
 
     python -m tools.mini_data [--out DIR]
 
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from lib import files, paths
 from tools.mini_data import lexicon as lx
+from tools.mini_data import triplets
 from tools.mini_data.lexicon import Noun, Text, Value, Verb
 from tools.mini_data.patterns import FAMILIES, PATTERNS, Pattern, realise
 from tools.mini_data.scenes import Scene, sample
@@ -357,7 +359,7 @@ def write(path: Path, lines: list[str]) -> None:
 
 
 def build(out: Path) -> None:
-    """Write the five files into `out`."""
+    """Write the six files into `out`."""
     out.mkdir(parents=True, exist_ok=True)
     for split in SPLITS:
         rows = [f"{p.score:.1f}\t{p.kind}\t{p.sentence1}\t{p.sentence2}" for p in pairs(split)]
@@ -365,6 +367,7 @@ def build(out: Path) -> None:
     write(out / "corpus.txt", [row[0] for row in corpus()])
     write(out / "paraphrase.txt", [row[1] for row in corpus()])
     write(out / "thesaurus.tsv", thesaurus())
+    write(out / "triplets.tsv", triplets.lines())
 
 
 def pattern_counts() -> Counter[str]:

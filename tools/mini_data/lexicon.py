@@ -22,9 +22,11 @@ IRREGULAR = {
     beat beat beaten
     become became become
     begin began begun
+    bind bound bound
     bite bit bitten
     blow blew blown
     break broke broken
+    broadcast broadcast broadcast
     bring brought brought
     build built built
     burn burnt burnt
@@ -72,6 +74,8 @@ IRREGULAR = {
     put put put
     read read read
     rerun reran rerun
+    reset reset reset
+    rewrite rewrote rewritten
     ride rode ridden
     ring rang rung
     rise rose risen
@@ -92,6 +96,7 @@ IRREGULAR = {
     sow sowed sown
     speak spoke spoken
     spend spent spent
+    split split split
     steal stole stolen
     stick stuck stuck
     strike struck struck
@@ -109,6 +114,7 @@ IRREGULAR = {
     wake woke woken
     weep wept wept
     win won won
+    wind wound wound
     withdraw withdrew withdrawn
     write wrote written
     """.strip().splitlines()
@@ -120,7 +126,8 @@ DOUBLING = set(
     nod pat plan plug ram rap rip rob rub run scan scrub ship shop shut skip slip sip snap spot stir stop swim tap
     throb tip trap trim tug win wrap put set get cut hit sit begin forbid admit commit compel control equip expel
     occur patrol prefer refer regret permit submit transfer travel cancel label model quarrel signal tunnel kidnap
-    unwrap unplug level rebel fulfil
+    unwrap unplug level rebel fulfil prop distil reset split
+    flag
     """.split()
 )
 PLURALS = {

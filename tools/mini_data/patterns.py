@@ -124,13 +124,18 @@ class Family:
 FAMILIES: dict[str, Family] = {}
 
 
-def family(name: str, source: str, lines: str, **options: object) -> None:
-    """Register a family; one pattern a line."""
+def patterns_of(name: str, lines: str) -> tuple[Pattern, ...]:
+    """The patterns of a family; one a line."""
     patterns = []
     for number, line in enumerate(filter(None, (line.strip() for line in lines.splitlines())), 1):
         template, _, negative = line.partition(" => ")
         patterns.append(Pattern(f"{name}/{number}", template, negative))
-    FAMILIES[name] = Family(name, source, tuple(patterns), **options)  # type: ignore[arg-type]
+    return tuple(patterns)
+
+
+def family(name: str, source: str, lines: str, **options: object) -> None:
+    """Register a family of the corpus and the graded pairs."""
+    FAMILIES[name] = Family(name, source, patterns_of(name, lines), **options)  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------ events of topics.txt: one agent

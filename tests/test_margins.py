@@ -1,0 +1,174 @@
+"""Margins of triplets: closed forms, a slow version, and what is refused."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+
+from lib import data, evaluate
+from lib.data import Triplets, readers
+from lib.evaluate.statistics import mean_interval
+
+HEADER = "number\tanchor\tkind\tsentence\n"
+KINDS = ["paraphrase", "negated", "unrelated"]
+DEGREES = {"a": 0.0, "b": 0.0, "near": 10.0, "mid": 60.0, "far": 90.0}
+
+
+def turned(sentences):
+    """Unit vectors at the angles of DEGREES."""
+    angles = np.radians([DEGREES[sentence] for sentence in sentences])
+    return np.stack([np.cos(angles), np.sin(angles)], 1)
+
+
+def hashed(sentences):
+    return np.array([np.random.default_rng(list(s.encode())).normal(size=4) for s in sentences])
+
+
+def triplets(*rows):
+    return Triplets("toy", *(list(column) for column in zip(*rows, strict=True)))
+
+
+TOY = triplets(
+    ("b", "paraphrase", "mid"),
+    ("b", "negated", "near"),
+    ("a", "paraphrase", "near"),
+    ("a", "negated", "mid"),
+    ("a", "unrelated", "far"),
+)
+
+
+def test_margins_of_known_angles():
+    found = evaluate.margins(turned, TOY)
+    near = math.cos(math.radians(10))
+    assert list(found.index) == ["b", "a"] and list(found.columns) == ["negated", "unrelated"]
+    expected = [[0.5 - near, math.nan], [near - 0.5, near]]
+    np.testing.assert_allclose(found.to_numpy(), expected, atol=1e-12)
+
+
+def test_each_distinct_sentence_is_encoded_once():
+    calls = []
+    evaluate.margins(lambda sentences: calls.append(sentences) or turned(sentences), TOY)
+    assert [sorted(call) for call in calls] == [sorted(DEGREES)]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("uvwxyz"), min_size=3, max_size=3), min_size=1, max_size=5)
+)
+def test_margins_as_one_by_one(partners):
+    rows = [
+        (f"anchor {i}", k, s) for i, p in enumerate(partners) for k, s in zip(KINDS, p, strict=True)
+    ]
+    found = evaluate.margins(hashed, triplets(*rows))
+    cosine = {}
+    for anchor, kind, sentence in rows:
+        u, v = hashed([anchor, sentence])
+        cosine[anchor, kind] = u @ v / np.linalg.norm(u) / np.linalg.norm(v)
+    for anchor, kind, _ in rows:
+        if kind != "paraphrase":
+            slow = cosine[anchor, "paraphrase"] - cosine[anchor, kind]
+            assert found.loc[anchor, kind] == pytest.approx(slow)
+
+
+def test_sparse_rows_give_the_same():
+    shipped = data.mini_triplets()
+    counts = CountVectorizer().fit(shipped.anchors)
+    thin = evaluate.margins(evaluate.bag_of_words_encode(counts), shipped)
+    thick = evaluate.margins(lambda sentences: counts.transform(sentences).toarray(), shipped)
+    assert sparse.issparse(counts.transform(["a"]))
+    pd.testing.assert_frame_equal(thin, thick)
+
+
+def test_word_counts_see_no_change_of_roles():
+    table = evaluate.margin_table(
+        evaluate.margins(evaluate.bag_of_words_encode(CountVectorizer()), data.mini_triplets())
+    )
+    assert list(table["n"]) == [232] * 5
+    assert table["high"]["role swapped"] < 0 < table["low"]["unrelated"]
+    assert table["share_above_0"]["unrelated"] == 1
+
+
+def test_table_of_known_margins():
+    found = pd.DataFrame({"negated": [0.2, 0.2, math.nan], "unrelated": [0.0, -1.0, 1.0]})
+    table = evaluate.margin_table(found)
+    assert table.loc["negated"].tolist() == pytest.approx([2, 0.2, 0.2, 0.2, 1.0])
+    assert table["share_above_0"]["unrelated"] == pytest.approx(1 / 3)
+    assert table["low"]["unrelated"] < table["mean_margin"]["unrelated"] == 0
+
+
+def test_interval_of_a_mean_is_that_of_drawing_with_replacement():
+    values = np.random.default_rng(1).normal(size=150)
+    mean, low, high = mean_interval(values, resamples=20_000)
+    assert mean == pytest.approx(values.mean())
+    half = 1.96 * values.std() / math.sqrt(len(values))
+    assert (mean - low, high - mean) == pytest.approx((half, half), rel=0.05)
+    assert mean_interval(values) == mean_interval(values) != mean_interval(values, seed=1)
+    rng = np.random.default_rng(2)
+    slow = np.quantile([rng.choice(values, 150).mean() for _ in range(5000)], [0.025, 0.975])
+    assert (low, high) == pytest.approx(tuple(slow), abs=0.01)
+
+
+@pytest.mark.parametrize("values", [[], [[1.0]], [math.nan], [math.inf]])
+def test_no_interval_without_numbers(values):
+    with pytest.raises(ValueError, match="no mean: values of shape"):
+        mean_interval(values)
+
+
+@pytest.mark.parametrize("wrong", [{"resamples": 0}, {"level": 1.0}])
+def test_no_interval_of_nothing(wrong):
+    with pytest.raises(ValueError, match="no interval of"):
+        mean_interval([1.0], **wrong)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("a", "negated", "b")], "no sentence of the kind 'paraphrase'"),
+        ([("a", "paraphrase", "b")], "no kind but 'paraphrase'"),
+        (
+            [("a", "paraphrase", "b"), ("a", "negated", "c"), ("x", "negated", "y")],
+            "no paraphrase of the anchor 'x'",
+        ),
+    ],
+)
+def test_margins_refuse(rows, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate.margins(hashed, triplets(*rows))
+
+
+def test_a_kind_that_nobody_has():
+    with pytest.raises(ValueError, match="no anchor has a sentence of the kind 'negated'"):
+        evaluate.margin_table(pd.DataFrame({"negated": [math.nan]}))
+
+
+def test_triplets_refuse_columns_and_kinds_that_do_not_fit():
+    with pytest.raises(ValueError, match="columns of lengths"):
+        Triplets("toy", ["a"], ["negated"], [])
+    with pytest.raises(ValueError, match="two sentences of kind 'negated' for 'a'"):
+        triplets(("a", "negated", "b"), ("a", "negated", "c"))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("", "0 triplets"),
+        ("1\ta\tnegated\n", "line 2: 3 fields where 4 are expected"),
+        ("1\ta\tnegated\t \n", "line 2: a sentence is empty"),
+        ("1\ta\tnegated\tb\n1\tc\tnegated\td\n", "line 3: number 1 and anchor do not match"),
+        ("1\ta\tnegated\tb\n2\ta\tunrelated\td\n", "line 3: number 2 and anchor do not match"),
+    ],
+)
+def test_a_file_of_triplets_is_checked(tmp_path, body, message):
+    path = tmp_path / "triplets.tsv"
+    path.write_text(HEADER + body)
+    with pytest.raises(ValueError, match=message):
+        readers.triplets_file(path, "toy")
+
+
+def test_shipped_triplets():
+    found = data.mini_triplets()
+    assert len(found) == 232 * 6 and len(set(found.anchors)) == 232
