@@ -233,7 +233,8 @@ def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
                 positions.append(position)
                 rows.append(cell.row.format(seed=seed))
                 columns.append(cell.column)
-    return results.iloc[positions].reset_index(drop=True).assign(row=rows, column=columns)
+    found = results.iloc[positions].reset_index(drop=True).copy()
+    return found.assign(row=rows, column=columns)
 
 
 def note(collected: pd.DataFrame) -> str:
