@@ -57,11 +57,7 @@ def test_the_rows_are_drawn_by_the_date(committed) -> None:
     ids = [[row["run_id"] for _, _, row, _ in drawn] for drawn in (one, same, other)]
     assert ids[0] == ids[1] != ids[2] and len(ids[0]) == 2
     for grid, cell, row, sd in one:
-        (scores,) = (
-            rows[grid.metric]
-            for g, c, rows in committed
-            if g.notebook == grid.notebook and c == cell
-        )
+        (scores,) = (rows[grid.metric] for g, c, rows in committed if g == grid and c == cell)
         assert sd == pytest.approx(statistics.stdev(scores)) and row[grid.metric] in set(scores)
 
 

@@ -90,7 +90,7 @@ def draw(
     over its seeds.
 
     Rows that cannot come out again are left out: those of other rules than today's, and cells in
-    which a seed collapsed.
+    which a seed collapsed. A run that cells of several grids share counts once.
 
     Args:
         seeds: fewest seeds of a cell whose spread is worth comparing with.
@@ -104,7 +104,7 @@ def draw(
         for _, row in rows.iterrows()
         if is_of_today(row)
     ]
-    pairs = [pair for pair in pairs if pair[3] > 0]
+    pairs = list({pair[2]["run_id"]: pair for pair in pairs if pair[3] > 0}.values())
     drawn = np.random.default_rng(day.toordinal()).choice(
         len(pairs), size=min(n, len(pairs)), replace=False
     )
