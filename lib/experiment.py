@@ -423,7 +423,8 @@ def _compiled(asked: bool | None, device, steps: int | None, recipe: Recipe, lin
 
 def _train_and_score(record, profile, recipe, steps, sentences, data_dir, scoring, machine) -> None:
     """The run itself; with `steps=0` there is no training. The main process writes."""
-    encoder, cosines = _new_encoder(recipe, record.seed), {}
+    encoder = _new_encoder(recipe, record.seed)
+    texts = rewritten(recipe, sentences, record.seed) if steps != 0 else {}
     dev = DevScore(
         profile, recipe, data_dir, scoring, resumed=(record.folder / checkpoint.NAME).exists()
     )
@@ -437,15 +438,15 @@ def _train_and_score(record, profile, recipe, steps, sentences, data_dir, scorin
         )
     else:
         feed = _feed(
-            recipe, profile, sentences, encoder, record.seed, data_dir, machine["progress"]
+            recipe, profile, sentences, texts, encoder, record.seed, data_dir, machine["progress"]
         )
         result = train.fit(encoder, feed, max_steps=steps, dev=dev, out=record.folder, **machine)
-        if recipe.negative.kind == "sda" and is_main_process():
-            negated = rewritten(recipe, sentences, record.seed)["negation"]
-            cosines = negation_cosines(encoder, sentences, negated, scoring)
     if is_main_process():
-        metrics = _metrics(encoder, result, recipe, profile, data_dir, scoring, dev)
-        record.finish(metrics | cosines, result.history)
+        metrics: dict[str, object] = {}
+        if recipe.negative.kind == "sda" and texts:
+            metrics |= negation_cosines(encoder, sentences, texts["negation"], scoring)
+        metrics |= _metrics(encoder, result, recipe, profile, data_dir, scoring, dev)
+        record.finish(metrics, result.history)
         train.discard_checkpoint(record.folder)
 
 
@@ -523,10 +524,9 @@ def _is_decoder(recipe: Recipe) -> bool:
     return fitting_pooling(model_path(recipe.encoder.backbone)) == "last_token"
 
 
-def _feed(recipe, profile, sentences, encoder, seed, data_dir, progress) -> Feed:
+def _feed(recipe, profile, sentences, texts, encoder, seed, data_dir, progress) -> Feed:
     """The batches of the run: its text with the positives and hard negatives that the recipe asks
-    for."""
-    texts = rewritten(recipe, sentences, seed)
+    for; `texts` as `rewritten`."""
     aligned = texts[recipe.positive.rule] if recipe.positive.kind == "sda" else None
     if recipe.positive.kind == "file":
         aligned = positives_of(recipe, profile, data_dir)

@@ -361,37 +361,48 @@ def in_batch_accuracy(z1: Tensor, z2: Tensor) -> Tensor:
         1.0
     """
     _check_pair(z1, z2)
-    sim = cosine_matrix(z1, z2)  # (n, n)
-    positive = sim.diagonal().clone()
-    others = sim.masked_fill(torch.eye(len(z1), dtype=torch.bool, device=z1.device), -math.inf)
-    return (positive > others.amax(dim=1)).float().mean()
+    return _own_is_nearest(cosine_matrix(z1, z2))
 
 
 @torch.no_grad()
-def batch_cosines(z1: Tensor, z2: Tensor, own_negatives: Tensor | None = None) -> dict[str, Tensor]:
-    """What a loss sees of a batch, as mean cosines in [-1, 1]: where the forces stand.
+def batch_measures(
+    z1: Tensor, z2: Tensor, own_negatives: Tensor | None = None
+) -> dict[str, Tensor]:
+    """What a loss sees of a batch: `in_batch_accuracy`, and mean cosines in [-1, 1], where the
+    forces stand.
 
     Args:
         z1, z2: anchors and positives (n, d); own_negatives: a hard negative of each anchor (n, d).
 
     Returns:
-        `positive_cosine`, of an anchor with its positive; `other_cosine`, with the positives of
-        others (0 in a batch of one); `own_negative_cosine`, with its own hard negative, where there
-        are any.
+        `in_batch_accuracy`; `positive_cosine`, of an anchor with its positive; `other_cosine`, with
+        the positives of others (0 in a batch of one); `own_negative_cosine`, with its own hard
+        negative, where there are any.
 
     Example:
         >>> z = torch.eye(2)
-        >>> {name: value.item() for name, value in batch_cosines(z, z, -z).items()}
-        {'positive_cosine': 1.0, 'other_cosine': 0.0, 'own_negative_cosine': -1.0}
+        >>> [round(value.item(), 2) for value in batch_measures(z, z, -z).values()]
+        [1.0, 1.0, 0.0, -1.0]
     """
     _check_pair(z1, z2)
     n = len(z1)
     sim = cosine_matrix(z1, z2)  # (n, n)
     own = sim.diagonal().sum()
-    cosines = {"positive_cosine": own / n, "other_cosine": (sim.sum() - own) / max(n * (n - 1), 1)}
+    measures = {
+        "in_batch_accuracy": _own_is_nearest(sim),
+        "positive_cosine": own / n,
+        "other_cosine": (sim.sum() - own) / max(n * (n - 1), 1),
+    }
     if own_negatives is not None:
-        cosines["own_negative_cosine"] = F.cosine_similarity(z1, own_negatives).mean()
-    return cosines
+        measures["own_negative_cosine"] = F.cosine_similarity(z1, own_negatives).mean()
+    return measures
+
+
+def _own_is_nearest(sim: Tensor) -> Tensor:
+    """Share of the rows of a similarity matrix (n, n) whose diagonal is above all else."""
+    own = torch.eye(len(sim), dtype=torch.bool, device=sim.device)
+    others = sim.masked_fill(own, -math.inf)
+    return (sim.diagonal() > others.amax(dim=1)).float().mean()
 
 
 def _negative_logits(

@@ -28,8 +28,7 @@ class Result:
 
     Attributes:
         history: one dict a step: `step`, `loss` (nats, times the recipe's `loss_weight`),
-            `in_batch_accuracy` in [0, 1], the cosines of `losses.batch_cosines`, `lr`, and on
-            evaluated steps `dev_score`.
+            `losses.batch_measures`, `lr`, and on evaluated steps `dev_score`.
         best_step, best_score: where the dev score was highest; None without `dev`.
         best_state: what the training had changed by that step (`Encoder.trained_state`), on the
             training's device; the encoder itself is left at the last step.

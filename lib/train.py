@@ -179,8 +179,7 @@ class Monitor:
     def add(self, step: int, loss: Tensor, z: dict[str, Tensor], lr: float) -> None:
         """A step was taken."""
         pair = z["anchor"], z.get("positive", z["anchor"])
-        measured = {"loss": loss.detach(), "in_batch_accuracy": losses.in_batch_accuracy(*pair)}
-        measured |= losses.batch_cosines(*pair, z.get("negative"))
+        measured = {"loss": loss.detach()} | losses.batch_measures(*pair, z.get("negative"))
         self.pending.append((step, tuple(measured), torch.stack(list(measured.values())), lr))
         self.result.steps = step + 1
         if self.waiting:
@@ -193,10 +192,9 @@ class Monitor:
     def _fetch(self) -> None:
         if not self.pending:
             return
-        rows = torch.cat([values for _, _, values, _ in self.pending]).tolist()
+        numbers = iter(torch.cat([values for _, _, values, _ in self.pending]).tolist())
         for step, names, _, lr in self.pending:
-            measured = dict(zip(names, rows, strict=False))
-            rows = rows[len(names) :]
+            measured = {name: next(numbers) for name in names}
             loss = measured["loss"]
             if not math.isfinite(loss):
                 raise FloatingPointError(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.losses import (
-    batch_cosines,
+    batch_measures,
     chance_loss,
     cosine_matrix,
     in_batch_accuracy,
@@ -287,18 +287,19 @@ def test_in_batch_accuracy_counts_and_ties():
     assert not in_batch_accuracy(z1.requires_grad_(), z2).requires_grad
 
 
-def test_batch_cosines_against_the_loop():
+def test_batch_measures_against_the_loop():
     z1, z2, negatives = draw(4, 3), draw(4, 3, seed=1), draw(4, 3, seed=2)
-    found = batch_cosines(z1.requires_grad_(), z2, negatives)
+    found = batch_measures(z1.requires_grad_(), z2, negatives)
     others = [cosine(z1[i], z2[j]) for i in range(4) for j in range(4) if i != j]
     expected = {
+        "in_batch_accuracy": in_batch_accuracy(z1, z2).item(),
         "positive_cosine": fmean([cosine(*pair) for pair in zip(z1, z2, strict=True)]),
         "other_cosine": fmean(others),
         "own_negative_cosine": fmean([cosine(*pair) for pair in zip(z1, negatives, strict=True)]),
     }
     assert {name: value.item() for name, value in found.items()} == pytest.approx(expected)
     assert not any(value.requires_grad for value in found.values())
-    alone = batch_cosines(z1[:1], z2[:1])
+    alone = batch_measures(z1[:1], z2[:1])
     assert alone["other_cosine"].item() == pytest.approx(0, abs=1e-9)
     assert alone["positive_cosine"].item() == pytest.approx(cosine(z1[0], z2[0]))
 
