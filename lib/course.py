@@ -35,7 +35,7 @@ from papermill.exceptions import PapermillExecutionError
 from lib import files, paths
 from lib.check import MEMORY_GIB
 from lib.data.readers import yaml_value
-from lib.pages import Outcome, index_page, render, results_table, two_decimals
+from lib.pages import Outcome, bring_pictures, index_page, render, results_table, two_decimals
 from lib.workers import at_once
 
 NOTEBOOK_PATTERN = "[0-9][0-9]_*.ipynb"
@@ -396,6 +396,7 @@ def execute(
         final = failed if error else target
         if partial.exists():
             files.replace(partial, final)
+    bring_pictures(node, notebook.parent, target.parent)
     if not error:
         failed.unlink(missing_ok=True)
     return Outcome(notebook.stem, final, time.monotonic() - start, cells, error)

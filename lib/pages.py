@@ -24,6 +24,7 @@ RESULT_COLUMNS = {
     "loss": ("loss_last",),
     "seconds": ("train_seconds",),
 }
+PICTURE = re.compile(r"!\[[^\]]*\]\((pictures/[^)\s]+)\)")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -95,6 +96,26 @@ def render(executed: Path, page: Path, assets: Path | None = None) -> None:
     resources = {"metadata": {"name": executed.stem, "path": str(assets or paths.NOTEBOOKS)}}
     html, _ = OfflinePage().from_notebook_node(node, resources=resources)
     files.write_text(page, html)
+
+
+def pictures(notebook: nbformat.NotebookNode) -> list[str]:
+    """The pictures that a notebook's text shows, relative to its folder."""
+    prose = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    return list(dict.fromkeys(PICTURE.findall("\n".join(prose))))
+
+
+def bring_pictures(notebook: nbformat.NotebookNode, source: Path, target: Path) -> None:
+    """Put the pictures of a notebook beside a copy of it in another folder, so that it shows them.
+
+    Args:
+        source: the notebook's folder; a picture that is missing there is left out.
+        target: the copy's folder.
+    """
+    if source.resolve() == target.resolve():
+        return
+    for name in pictures(notebook):
+        if (source / name).is_file():
+            files.write_bytes(target / name, (source / name).read_bytes())
 
 
 def summary(executed: Path) -> tuple[str, str]:

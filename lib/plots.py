@@ -50,27 +50,32 @@ def new_figure(
 
 
 class NotebookFigure(Figure):
-    """A figure that a notebook stores as a small PNG: 64 colours, a third of the usual size."""
+    """A figure that a notebook stores at twice the resolution at which it is shown."""
 
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        display({"image/png": png(self), "text/plain": repr(self)}, raw=True)
+        width, height = (round(inches * self.dpi) for inches in self.get_size_inches())
+        size = {"image/png": {"width": width, "height": height}}
+        display({"image/png": png(self), "text/plain": repr(self)}, metadata=size, raw=True)
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as a PNG file of 64 colours."""
+    """The figure as a PNG file of twice its size in pixels and 256 colours.
+
+    The palette holds the figure's own colours: lines and areas keep theirs, and a shade between two
+    of them moves by a few of 255 steps.
+    """
     full = io.BytesIO()
-    figure.savefig(full, format="png", dpi=figure.dpi)
-    return with_palette(full.getvalue(), 64)
+    figure.savefig(full, format="png", dpi=2 * figure.dpi)
+    return with_palette(full.getvalue(), 256)
 
 
 def with_palette(picture: bytes, colours: int) -> bytes:
     """A PNG file reduced to so many colours."""
     small = io.BytesIO()
-    reduced = (
-        Image.open(io.BytesIO(picture)).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
-    )
+    how: Any = {"method": Image.Quantize.MAXCOVERAGE, "kmeans": 3, "dither": Image.Dither.NONE}
+    reduced = Image.open(io.BytesIO(picture)).convert("RGB").quantize(colours, **how)
     reduced.save(small, format="png", optimize=True)
     return small.getvalue()
 
@@ -317,6 +322,61 @@ def margins(
     for x, side, text in ((0, "left", "← changed nearer"), (1, "right", "paraphrase nearer →")):
         axis.text(x, 1.01, text, color="0.3", ha=side, va="bottom", transform=axis.transAxes)
     axis.invert_yaxis()
+    axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def forest(
+    differences: pd.DataFrame,
+    xlabel: str,
+    title: str = "",
+    papers: Mapping[str, float] | None = None,
+) -> Figure:
+    """Differences from a baseline: a dot and its interval a row, the zero line where row and
+    baseline are equal, and open diamonds for what a paper printed.
+
+    Args:
+        differences: row → `mean` and `95 % ±`, as `statistics.paired_differences`; a row without an
+            interval has the dot alone.
+        papers: row → the paper's difference; rows that it lacks have no diamond.
+    """
+    figure, (axis,) = new_figure(width=6.8, height=0.9 + 0.26 * len(differences))
+    axis.axvline(0, color="0.4", lw=1)
+    place = np.arange(len(differences))
+    style: Any = {"fmt": "o", "color": colour(0), "ms": 5, "lw": 1.8, "label": "ours"}
+    axis.errorbar(differences["mean"], place, xerr=differences["95 % ±"], **style)
+    if papers:
+        theirs = [papers.get(str(row), np.nan) for row in differences.index]
+        axis.plot(theirs, place, "D", color=colour(1), mfc="none", ms=6, mew=1.5, label="paper")
+        axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+    axis.set_yticks(place, list(differences.index))
+    axis.set(xlabel=xlabel, title=title)
+    axis.invert_yaxis()
+    return figure
+
+
+@mpl.rc_context(STYLE)
+def steps(
+    table: pd.DataFrame, value: str, ylabel: str, title: str = "", log: bool = False
+) -> Figure:
+    """A value over the steps of several trainings: a line a seed, a colour and a line style a
+    row.
+
+    Args:
+        table: `row`, `seed`, `step` and the column `value`, as `lib.results.steps`; steps without a
+            value are left out.
+        log: whether the steps are on a logarithmic axis.
+    """
+    figure, (axis,) = new_figure(width=6.8, height=3.0)
+    found = table.dropna(subset=[value])
+    for i, (row, part) in enumerate(found.groupby("row", sort=False)):
+        for k, (_, one) in enumerate(part.groupby("seed", sort=False)):
+            style: Any = {"color": colour(i), "ls": line(i), "lw": 1.2, "alpha": 0.85}
+            points = marker(i) if len(one) <= 20 else None
+            label = str(row) if k == 0 else None
+            axis.plot(one["step"], one[value], marker=points, ms=4, label=label, **style)
+    axis.set(xlabel="step", ylabel=ylabel, title=title, xscale="log" if log else "linear")
     axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
     return figure
 

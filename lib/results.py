@@ -68,6 +68,32 @@ def save(
     return path
 
 
+def rows(grid: str | Grid, results: Path = paths.RESULTS) -> pd.DataFrame:
+    """The committed runs of a grid: one line a row and seed, as `grids.collect` gives it.
+
+    Args:
+        grid: its name in `workflow/grids/`, or the grid.
+
+    Raises:
+        FileNotFoundError: nothing is committed for the grid's notebook.
+
+    Example:
+        >>> found = rows("una_light")
+        >>> {"UNA, doubled", "SimCSE"} <= set(found["row"])
+        True
+    """
+    grid = grids.read(grid) if isinstance(grid, str) else grid
+    return grids.collect(grid, pd.read_csv(results / f"{grid.notebook}.csv"))
+
+
+def steps(grid: str | Grid, results: Path = paths.RESULTS) -> pd.DataFrame:
+    """The steps of the committed runs of a grid: `row`, `seed` and the columns of `histories`, one
+    line a row, seed and step."""
+    grid = grids.read(grid) if isinstance(grid, str) else grid
+    runs_of = rows(grid, results)[["row", "seed", "run_id"]]
+    return runs_of.merge(histories(grid.notebook, results), on="run_id")
+
+
 def histories(notebook: str, results: Path = paths.RESULTS) -> pd.DataFrame:
     """The steps of the committed runs of a notebook: `run_id`, `step`, `OF_A_STEP`; empty where
     none were kept.

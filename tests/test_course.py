@@ -237,6 +237,21 @@ def test_without_lesson_and_parameters(folder: Path, outputs: Path) -> None:
     assert len({target, *other, course.run_path(notebook, {"temperature": 0.1})}) == 4
 
 
+def test_an_executed_notebook_brings_its_pictures(tmp_path: Path, outputs: Path) -> None:
+    drawing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><title>One</title></svg>'
+    text = "# 01 · A\n\n![one](pictures/one.svg) and ![two](pictures/two.svg)"
+    notebook = write(tmp_path / "01_a.ipynb", markdown(text), code("1"))
+    (tmp_path / "pictures").mkdir()
+    for name in ("one", "other"):
+        (tmp_path / "pictures" / f"{name}.svg").write_text(drawing)
+    outcome = course.execute(notebook, outputs / "01" / "01_a.ipynb")
+    assert outcome.error is None
+    assert [p.name for p in (outputs / "01" / "pictures").iterdir()] == ["one.svg"]
+    pages.render(outcome.path, outputs / "page.html", assets=outcome.path.parent)
+    assert "data:image/svg+xml;base64," in (outputs / "page.html").read_text()
+    assert pages.bring_pictures(nbformat.read(notebook, 4), tmp_path, tmp_path) is None
+
+
 def test_success_replaces_an_earlier_failure(folder: Path, outputs: Path) -> None:
     target = outputs / "again.ipynb"
     failed = course.execute(folder / "02_bad.ipynb", target)

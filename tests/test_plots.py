@@ -30,7 +30,7 @@ HISTORY = [
     {"step": 3, "loss": 2.0, "in_batch_accuracy": 0.7, "dev_score": NAN},
     {"step": 4, "loss": 1.0, "in_batch_accuracy": 0.9, "dev_score": 64.0},
 ]
-AWAITED = {"margins"}  # until the notebooks draw it
+AWAITED = {"margins", "forest", "steps"}  # until the notebooks draw them
 ANGLES = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
 
 
@@ -140,6 +140,12 @@ EACH: dict[str, Callable[[str], Figure]] = {
     "relevance": lambda t: draws("relevance")(np.arange(9.0), 4, 2, "cat", t),
     "histograms": lambda t: draws("histograms")({"a": np.array([1.0])}, [0, 2], "x", t),
     "roles": lambda t: draws("roles")({t: (["a"], ["b"], ["+"])}),
+    "forest": lambda t: plots.forest(
+        pd.DataFrame({"mean": [1.0], "95 % ±": [0.5]}, index=["a"]), "x", t
+    ),
+    "steps": lambda t: plots.steps(
+        pd.DataFrame({"row": ["a"], "seed": [0], "step": [1], "loss": [1.0]}), "loss", "y", t
+    ),
     "dots": lambda t: draws("dots")(["a"], {"g": ([1.0], None)}, "x", t),
 }
 
@@ -187,26 +193,37 @@ def test_a_new_figure_has_so_many_axes_of_its_size():
     )
 
 
-def test_a_stored_picture_is_small_and_complete():
-    figure = plots.curves([1, 2], {"a": [3, 4]}, "x", "y")
-    picture = Image.open(io.BytesIO(plots.png(figure)))
-    assert picture.format == "PNG" and picture.mode == "P" and len(picture.getcolors()) <= 64
-    assert picture.size == pytest.approx(figure.get_size_inches() * figure.dpi, abs=1)
+def test_a_stored_picture_is_twice_as_large_and_keeps_its_colours():
+    lines = {str(i): [i, i + 1] for i in range(len(plots.COLOURS))}
+    figure = plots.curves([1, 2], lines, "x", "y")
+    stored = Image.open(io.BytesIO(plots.png(figure)))
+    assert stored.format == "PNG" and stored.mode == "P"
+    assert stored.size == pytest.approx(2 * figure.get_size_inches() * figure.dpi, abs=1)
+    full = io.BytesIO()
+    figure.savefig(full, format="png", dpi=2 * figure.dpi)
+    drawn, kept = (np.asarray(p.convert("RGB"), dtype=int) for p in (Image.open(full), stored))
+    assert abs(drawn - kept).max() <= 16
+    for colour in plots.COLOURS:
+        rgb = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
+        assert (kept == rgb).all(axis=2).any(), colour
     few = Image.open(io.BytesIO(plots.with_palette(plots.png(figure), 4)))
-    assert few.size == picture.size and len(few.getcolors()) <= 4
+    assert few.size == stored.size and len(few.getcolors()) <= 4
 
 
-def test_a_notebook_stores_the_small_picture(monkeypatch):
+def test_a_notebook_shows_the_picture_at_its_own_size(monkeypatch):
     import IPython.display
 
     shown = []
     monkeypatch.setattr(
-        IPython.display, "display", lambda content, raw: shown.append((content, raw))
+        IPython.display, "display", lambda content, **how: shown.append((content, how))
     )
     figure = draws("sweep")([0.1, 1.0], [5, 6], 4, "x", "y")
     figure._ipython_display_()
-    ((content, raw),) = shown
-    assert raw and content["image/png"] == plots.png(figure)
+    ((content, how),) = shown
+    assert how["raw"] and content["image/png"] == plots.png(figure)
+    size = how["metadata"]["image/png"]
+    stored = Image.open(io.BytesIO(content["image/png"]))
+    assert stored.size == pytest.approx((2 * size["width"], 2 * size["height"]), abs=1)
 
 
 def test_groups_are_told_apart_without_colour_and_beyond_seven():
@@ -653,3 +670,33 @@ def test_roles_are_a_grid_of_letters():
     }
     assert ticks(axis, "x") == {0: "p0", 1: "p1", 2: "n"} and ticks(axis, "y") == {0: "z0", 1: "z1"}
     assert axis.yaxis_inverted()
+
+
+def test_a_forest_has_a_dot_and_its_interval_a_row_and_the_papers_diamonds():
+    table = pd.DataFrame({"mean": [1.0, -2.0], "95 % ±": [0.5, NAN]}, index=["a", "b"])
+    (axis,) = plots.forest(table, "points", papers={"b": -1.5}).axes
+    (bars,) = axis.containers
+    assert data(bars.lines[0]) == ([1.0, -2.0], [0.0, 1.0])
+    assert next(seg.tolist() for seg in bars.lines[2][0].get_segments()) == [[0.5, 0], [1.5, 0]]
+    x, y = data(named(axis)["paper"])
+    assert np.isnan(x[0]) and x[1] == -1.5 and y == [0.0, 1.0]
+    assert list(ticks(axis, "y").values()) == ["a", "b"] and axis.yaxis_inverted()
+    assert plots.forest(table, "points").axes[0].get_legend() is None
+
+
+def test_steps_draw_a_line_a_seed_and_one_entry_a_row():
+    rows = [("a", 0), ("a", 1), ("b", 0)]
+    table = pd.DataFrame(
+        [(row, seed, step, step + seed) for row, seed in rows for step in (1, 2)],
+        columns=["row", "seed", "step", "loss"],
+    )
+    table.loc[0, "loss"] = NAN
+    (axis,) = plots.steps(table, "loss", "nats").axes
+    assert [data(drawn) for drawn in axis.lines] == [
+        ([2.0], [2.0]),
+        ([1.0, 2.0], [2.0, 3.0]),
+        ([1.0, 2.0], [1.0, 2.0]),
+    ]
+    assert legend(axis) == ["a", "b"]
+    assert look(axis.lines[0]) == look(axis.lines[1]) != look(axis.lines[2])
+    assert plots.steps(table, "loss", "nats", log=True).axes[0].get_xscale() == "log"

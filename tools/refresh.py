@@ -2,7 +2,6 @@
 `make notebooks`)."""
 
 import argparse
-import base64
 import os
 import sys
 import tempfile
@@ -14,14 +13,14 @@ from typing import TextIO
 
 import nbformat
 
-from lib import course, files, pages, plots
+from lib import course, files, pages
 
 
 def refresh(notebook: Path, stream: TextIO | None = None) -> course.Outcome:
     """Execute a notebook in place, with the parameters it has, from an empty `outputs/`.
 
-    What a commit should not hold is left out: timings, widget state, messages of libraries;
-    figures get a palette. The notebook is replaced only if every cell succeeded.
+    What a commit should not hold is left out: timings, widget state, messages of libraries.
+    The notebook is replaced only if every cell succeeded.
     """
     with tempfile.TemporaryDirectory() as folder, _outputs_in(folder):
         outcome = course.execute(notebook, Path(folder) / notebook.name, stream=stream)
@@ -48,9 +47,6 @@ def committable(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
                 for out in cell.outputs
                 if out.get("name") != "stderr" and pages.WIDGET not in out.get("data", {})
             ]
-            for out in cell.outputs:
-                if "image/png" in out.get("data", {}):
-                    out.data["image/png"] = _smaller(out.data["image/png"])
     return node
 
 
@@ -64,13 +60,6 @@ def _outputs_in(folder: str) -> Iterator[None]:
         os.environ.pop("CSE_OUTPUTS")
         if before is not None:
             os.environ["CSE_OUTPUTS"] = before
-
-
-def _smaller(png: str) -> str:
-    """A base64 PNG with 128 colours, if that is smaller."""
-    return min(
-        png, base64.b64encode(plots.with_palette(base64.b64decode(png), 128)).decode(), key=len
-    )
 
 
 def main(argv: list[str] | None = None) -> int:
