@@ -1,7 +1,7 @@
 """The notebooks as committed: their form, their outputs, and their behaviour under papermill.
 
-Once each, by `make test`: nbval executes every cell and compares those marked
-    `# NBVAL_CHECK_OUTPUT` with the committed
+Once each, by `make test`: nbval executes every cell and compares those with
+    the tag `nbval-check-output` with the committed
 output (`test_nbval`). That a run needs no lesson cell is read from the syntax trees, that a
 misspelt parameter stops a notebook is tried on one of them (all call the same function, in the cell
 that a test asks for).
@@ -43,7 +43,7 @@ MACHINE_PATH = re.compile(
     r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]|[A-Z]:\\\\Users"
 )
 FORBIDDEN = ("in this cell we will", "in this cell, we will")
-CHECKED = "NBVAL_CHECK_OUTPUT"
+CHECKED = "nbval-check-output"
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 _LONGEST_FIRST = sorted(NOTEBOOKS, key=lambda path: (path.stem not in course.LONGEST, path.stem))
@@ -206,7 +206,7 @@ def test_was_executed_in_order_without_errors(path: Path) -> None:
 
 @each
 def test_compared_cells_have_outputs(path: Path) -> None:
-    compared = [cell for cell in code_cells(path) if CHECKED in cell.source]
+    compared = [cell for cell in code_cells(path) if CHECKED in tags(cell)]
     assert compared, "no cell is compared with its committed output"
     assert [cell.source for cell in compared if not cell.outputs] == []
 
