@@ -1,13 +1,11 @@
 """What an encoder tells apart: how much nearer an anchor's paraphrase is than a sentence that says
 something else."""
 
-import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from lib.data import Triplets
 from lib.evaluate.statistics import mean_interval
-from lib.evaluate.sts import Encode, remember
+from lib.evaluate.sts import Encode, cosines_of, remember
 
 
 def margins(encode: Encode, triplets: Triplets, reference: str = "paraphrase") -> pd.DataFrame:
@@ -56,9 +54,7 @@ def margins(encode: Encode, triplets: Triplets, reference: str = "paraphrase") -
 def _cosines(encode: Encode, triplets: Triplets) -> pd.DataFrame:
     """Cosine of each anchor with its sentence of each kind, anchors × kinds."""
     known = remember(encode, [*triplets.anchors, *triplets.sentences])
-    u, v = known(triplets.anchors), known(triplets.sentences)
-    product = u.multiply(v) if sparse.issparse(u) else u * v
-    cosine = np.clip(np.asarray(product.sum(1)).ravel(), -1, 1)
+    cosine = cosines_of(known, triplets.anchors, triplets.sentences)
     long = pd.DataFrame({"anchor": triplets.anchors, "kind": triplets.kinds, "cosine": cosine})
     wide = long.pivot(index="anchor", columns="kind", values="cosine")
     return wide.loc[list(dict.fromkeys(triplets.anchors)), list(dict.fromkeys(triplets.kinds))]
@@ -84,7 +80,7 @@ def margin_table(
         ValueError: a kind that no anchor has; as `mean_interval`.
 
     Example:
-        >>> found = pd.DataFrame({"negated": [0.1, 0.1, -0.05, np.nan]})
+        >>> found = pd.DataFrame({"negated": [0.1, 0.1, -0.05, float("nan")]})
         >>> margin_table(found).round(2).loc["negated"].tolist()
         [3.0, 0.05, -0.05, 0.1, 0.67]
 

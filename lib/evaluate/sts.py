@@ -71,11 +71,13 @@ def similarities(encode: Encode, pairs: Pairs) -> np.ndarray:
         ValueError: `encode` returned another shape than (n, d), NaN or infinity.
     """
     known = remember(encode, [*pairs.sentence1, *pairs.sentence2])
-    return _cosines(known, pairs)
+    return cosines_of(known, pairs.sentence1, pairs.sentence2)
 
 
-def _cosines(known: Encode, pairs: Pairs) -> np.ndarray:
-    u, v = known(pairs.sentence1), known(pairs.sentence2)
+def cosines_of(known: Encode, first: list[str], second: list[str]) -> np.ndarray:
+    """Cosine of each first sentence with its second, (n,), in [-1, 1]; `known` gives unit rows, as
+    `remember` returns it."""
+    u, v = known(first), known(second)
     product = u.multiply(v) if sparse.issparse(u) else u * v
     return np.clip(np.asarray(product.sum(1)).ravel(), -1, 1)
 
@@ -134,7 +136,9 @@ def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
     for pairs in subsets.values():
         _check_rankable(pairs)
     known = remember(encode, sentences_of(subsets.values()))
-    cosines = {name: _cosines(known, pairs) for name, pairs in subsets.items()}
+    cosines = {
+        name: cosines_of(known, pairs.sentence1, pairs.sentence2) for name, pairs in subsets.items()
+    }
     single = {name: spearman(cosines[name], pairs.scores) for name, pairs in subsets.items()}
     gold = np.concatenate([pairs.scores for pairs in subsets.values()])
     sizes = [len(pairs) for pairs in subsets.values()]
