@@ -187,6 +187,18 @@ def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The mini profile on 60 sentences and 60 pairs; gives an outputs folder."""
+    folder = tmp_path / "mini"
+    folder.mkdir()
+    for name in ("corpus.txt", "sts_dev.tsv", "sts_test.tsv", "thesaurus.tsv"):
+        lines = (paths.MINI / name).read_text(encoding="utf-8").splitlines()[:61]
+        (folder / name).write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setattr(paths, "MINI", folder)
+    return tmp_path / "outputs"
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator:
     """Chromium, through Playwright."""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tiny import tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences
 from torch import nn
 
-from lib import checkpoint, experiment, grids, paths, plan, train
+from lib import checkpoint, experiment, grids, plan, train
 from lib.augment import augment, discrete
 from lib.augment.noise import climb, gaussian_negatives
 from lib.batches import Batch, Feed
@@ -673,18 +673,6 @@ def test_batch_of_roles():
 
 
 GRID = grids.read("quoted_small")
-
-
-@pytest.fixture
-def little(tmp_path, monkeypatch):
-    """The mini profile on 60 sentences and 60 pairs."""
-    folder = tmp_path / "mini"
-    folder.mkdir()
-    for name in ("corpus.txt", "sts_dev.tsv", "sts_test.tsv", "thesaurus.tsv"):
-        lines = (paths.MINI / name).read_text(encoding="utf-8").splitlines()[:61]
-        (folder / name).write_text("\n".join(lines), encoding="utf-8")
-    monkeypatch.setattr(paths, "MINI", folder)
-    return tmp_path / "outputs"
 
 
 @pytest.mark.parametrize("cell", GRID.cells, ids=lambda cell: cell.row)

@@ -10,18 +10,6 @@ NAMES = sorted(path.stem for path in paths.GRIDS.glob("*_small*.yaml"))
 LITTLE = {"max_steps": 2, "eval_every": 1, "batch_size": 16}
 
 
-@pytest.fixture
-def little(tmp_path, monkeypatch):
-    """The mini profile on 60 sentences and 60 pairs."""
-    folder = tmp_path / "mini"
-    folder.mkdir()
-    for name in ("corpus.txt", "sts_dev.tsv", "sts_test.tsv", "thesaurus.tsv"):
-        lines = (paths.MINI / name).read_text(encoding="utf-8").splitlines()[:61]
-        (folder / name).write_text("\n".join(lines), encoding="utf-8")
-    monkeypatch.setattr(paths, "MINI", folder)
-    return tmp_path / "outputs"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_cell_runs_from_text_to_score(little, name):
