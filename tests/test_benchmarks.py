@@ -21,6 +21,7 @@ from lib import data, experiment, grids, paths, recipes
 from lib.augment import embeddings
 from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA
+from lib.data import corpora
 from lib.encoder.speedups import SPEEDUPS
 from lib.negatives import UnaNegatives
 from lib.tokens import tokenise
@@ -130,6 +131,26 @@ def test_no_two_of_many_runs_are_the_same(module, tmp_path):
     assert "una" in {recipe.negative.kind for _, recipe, _ in resolved}
     written = many_runs.write_grid(grid, grid.cells, tmp_path / "grid.yaml")
     assert [cell.set for cell in grids.read(written).cells] == [cell.set for cell in grid.cells]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ((data.WIKI1M,), True),
+        (("corpus/wiki_slice.txt",), True),
+        ([f"corpus/pretrain/{name}" for name in corpora.WIKIPEDIA_FILES], False),
+        ((), False),
+    ],
+    ids=["wiki1m", "its beginning", "Wikipedia dumps", "nothing"],
+)
+def test_many_runs_looks_for_the_text_of_small(module, tmp_path, monkeypatch, text, found):
+    many_runs = module("many_runs")
+    for scored in ("stsb", "sts_tasks"):
+        monkeypatch.setattr(data, scored, lambda *_: None)
+    for name in text:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert many_runs.has_real_data(str(tmp_path)) is found
 
 
 def test_every_shape_is_met_before_the_clock_starts(module, tmp_path):
