@@ -9,6 +9,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -224,6 +225,38 @@ def no_compiler() -> str | None:
     if not any(map(shutil.which, ("cc", "gcc", "clang"))):
         return "there is no C compiler, which Triton needs"
     return None
+
+
+def leave_out_compilation(options: argparse.Namespace) -> list[str]:
+    """Switch `options.compile` off where there is nothing to compile with; notes that say so."""
+    if not options.compile or (reason := no_compiler()) is None:
+        return []
+    options.compile = False
+    return [f"Compilation: left out, as {reason}."]
+
+
+def run_on_gpu(
+    name: str,
+    options: argparse.Namespace,
+    measure: Callable[[argparse.Namespace, torch.device], dict],
+    failures: tuple[type[Exception], ...] = (),
+) -> int:
+    """Measure, print and write the table of the benchmark `name`; exit status 1, and in a sentence
+    why, if there is no GPU, nothing was measured, or one of `failures` was raised."""
+    device = find_gpu(name, options.smoke)
+    if device is None:
+        return 1
+    environment = machine(device)
+    try:
+        content = measure(options, device)
+    except failures as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    if not content["rows"]:
+        print("\n".join(content.get("notes", [])), file=sys.stderr)
+        return 1
+    write(content, environment, options.results, device)
+    return 0
 
 
 def synchronise(device: torch.device) -> None:

@@ -175,25 +175,26 @@ def sides(task: Task, device: torch.device, compile: bool) -> dict[str, Side]:
     }
 
 
-def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """Command line."""
-    p = common.parser(__doc__)
+def parser(description: str | None, compiled: str) -> argparse.ArgumentParser:
+    """Arguments of every benchmark at BERT-base size; `compiled` says what `--compile` does."""
+    p = common.parser(description)
     p.add_argument(
         "--vocabulary",
         help=f"folder with config.json and vocab.txt (default: {VOCABULARY} of the data)",
     )
+    p.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True, help=compiled)
+    return p
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """Command line."""
+    p = parser(__doc__, compiled="time torch.compile too")
     p.add_argument("--steps", type=int, default=300, help="timed steps")
     p.add_argument(
         "--warmup",
         type=int,
         default=60,
         help="steps before the clock starts, an even number; compilation falls into them",
-    )
-    p.add_argument(
-        "--compile",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="time torch.compile too",
     )
     options = p.parse_args(argv)
     if options.smoke:
@@ -242,10 +243,7 @@ def build(options: argparse.Namespace, folder: Path) -> tuple[BertConfig, str, T
 
 def measure(options: argparse.Namespace, device: torch.device) -> dict:
     """Time all sides and collect the report."""
-    notes = []
-    if options.compile and (reason := common.no_compiler()):
-        notes.append(f"Compilation: left out, as {reason}.")
-        options.compile = False
+    notes = common.leave_out_compilation(options)
     with tempfile.TemporaryDirectory() as name:
         config, what, task, origin = build(options, Path(name) / "model")
         tokenizer = AutoTokenizer.from_pretrained(task.model)
@@ -276,18 +274,7 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table."""
-    options = arguments(argv)
-    device = common.find_gpu("gpu", options.smoke)
-    if device is None:
-        return 1
-    environment = common.machine(device)
-    try:
-        content = measure(options, device)
-    except FileNotFoundError as error:
-        print(f"gpu: {error}", file=sys.stderr)
-        return 1
-    common.write(content, environment, options.results, device)
-    return 0
+    return common.run_on_gpu("gpu", arguments(argv), measure, failures=(FileNotFoundError,))
 
 
 if __name__ == "__main__":

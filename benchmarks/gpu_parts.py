@@ -360,21 +360,11 @@ PARTS: dict[str, Callable[[argparse.Namespace, torch.device], Part]] = {
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """Command line."""
-    p = common.parser(__doc__)
+    p = gpu.parser(__doc__, compiled="compile the training and time a compiled pre-training")
     p.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="only these")
-    p.add_argument(
-        "--vocabulary",
-        help=f"folder with config.json and vocab.txt (default: {gpu.VOCABULARY} of the data)",
-    )
     p.add_argument("--between", type=int, default=125, help="steps between two dev scores")
     p.add_argument("--warmup", type=int, default=60, help="steps before those, an even number")
     p.add_argument("--pretraining-steps", type=int, default=100, help="timed ones")
-    p.add_argument(
-        "--compile",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="compile the training and time a compiled pre-training",
-    )
     options = p.parse_args(argv)
     if options.smoke:
         options.between, options.warmup, options.pretraining_steps = 3, 2, 3
@@ -385,10 +375,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 
 def measure(options: argparse.Namespace, device: torch.device) -> dict:
     """All parts one after the other; what a machine lacks is said in a note."""
-    notes: list[str] = []
-    if options.compile and (reason := common.no_compiler()):
-        notes.append(f"Compilation: left out, as {reason}.")
-        options.compile = False
+    notes = common.leave_out_compilation(options)
     parts: dict[str, Part] = {}
     for name in options.parts:
         try:
@@ -416,17 +403,7 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict:
 
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table; exit status 1 if nothing could be measured."""
-    options = arguments(argv)
-    device = common.find_gpu("gpu_parts", options.smoke)
-    if device is None:
-        return 1
-    environment = common.machine(device)
-    content = measure(options, device)
-    if not content["rows"]:
-        print("\n".join(content["notes"]), file=sys.stderr)
-        return 1
-    common.write(content, environment, options.results, device)
-    return 0
+    return common.run_on_gpu("gpu_parts", arguments(argv), measure)
 
 
 if __name__ == "__main__":

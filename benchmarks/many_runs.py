@@ -208,24 +208,20 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict:
     )
 
 
+def measure_or_try(options: argparse.Namespace, device: torch.device) -> dict:
+    """`measure`, in a smoke run with a tiny model."""
+    if not options.smoke:
+        return measure(options, device)
+    with tempfile.TemporaryDirectory() as folder:
+        options.model = Path(folder) / "tiny"
+        common.tiny_model(options.model)
+        return measure(options, device)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Measure, print and write the table; exit status 1 if a run failed."""
-    options = arguments(argv)
-    device = common.find_gpu("many_runs", options.smoke)
-    if device is None:
-        return 1
-    environment = common.machine(device)
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            if options.smoke:
-                common.tiny_model(Path(folder) / "tiny")
-                options.model = Path(folder) / "tiny"
-            content = measure(options, device)
-    except (OSError, RuntimeError) as error:
-        print(f"many_runs: {error}", file=sys.stderr)
-        return 1
-    common.write(content, environment, options.results, device)
-    return 0
+    failures = (OSError, RuntimeError)
+    return common.run_on_gpu("many_runs", arguments(argv), measure_or_try, failures)
 
 
 if __name__ == "__main__":

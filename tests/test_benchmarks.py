@@ -5,6 +5,7 @@ The scripts themselves are started by `make test-slow`; what they compare with, 
 by `make test`.
 """
 
+import argparse
 import importlib
 import json
 from pathlib import Path
@@ -275,6 +276,34 @@ def test_the_timed_negatives_are_those_of_training(module, tmp_path):
 def test_gpu_says_that_there_is_none(module, tmp_path, capsys, name):
     assert module(name).main(["--results", str(tmp_path)]) == 1
     assert "sees no GPU" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("reason", ["Triton is not installed", None])
+@pytest.mark.parametrize("asked", [True, False])
+def test_compilation_is_left_out_where_nothing_compiles(module, monkeypatch, asked, reason):
+    common, options = module("common"), argparse.Namespace(compile=asked)
+    monkeypatch.setattr(common, "no_compiler", lambda: reason)
+    left_out = asked and reason is not None
+    notes = ["Compilation: left out, as Triton is not installed."] if left_out else []
+    assert common.leave_out_compilation(options) == notes
+    assert options.compile is (asked and not left_out)
+
+
+def test_a_benchmark_that_measures_nothing_says_why(module, tmp_path, capsys):
+    run_on_gpu = module("common").run_on_gpu
+    options = argparse.Namespace(smoke=True, results=tmp_path)
+
+    def fail(*_):
+        raise FileNotFoundError("no such folder")
+
+    assert run_on_gpu("gpu", options, fail, failures=(FileNotFoundError,)) == 1
+    assert capsys.readouterr().err == "gpu: no such folder\n"
+    with pytest.raises(FileNotFoundError):
+        run_on_gpu("gpu", options, fail)
+    empty = {"rows": [], "notes": ["encode: left out", "best: left out"]}
+    assert run_on_gpu("gpu_parts", options, lambda *_: empty) == 1
+    assert capsys.readouterr().err == "encode: left out\nbest: left out\n"
     assert not list(tmp_path.iterdir())
 
 
