@@ -293,8 +293,7 @@ def mean_interval(
 
     Source: B. Efron, R. Tibshirani, *An Introduction to the Bootstrap* (1993), section 13.3.
     """
-    if resamples < 1 or not 0 < level < 1:
-        raise ValueError(f"no interval of {resamples} resamples at level {level}")
+    _check_resampling(resamples, level)
     x = np.asarray(values, float)
     if x.ndim != 1 or len(x) == 0 or not np.isfinite(x).all():
         raise ValueError(f"no mean: values of shape {x.shape}, empty or with NaN or infinity")
@@ -303,6 +302,11 @@ def mean_interval(
     )
     low, high = np.quantile(counts @ x / len(x), [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(x.mean()), float(low), float(high))
+
+
+def _check_resampling(resamples: int, level: float) -> None:
+    if resamples < 1 or not 0 < level < 1:
+        raise ValueError(f"no interval of {resamples} resamples at level {level}")
 
 
 def bootstrap_interval(
@@ -346,8 +350,7 @@ def bootstrap_interval(
         for two systems: P. Koehn, *Statistical Significance Tests for Machine Translation
         Evaluation*, EMNLP 2004.
     """
-    if resamples < 1 or not 0 < level < 1:
-        raise ValueError(f"no interval of {resamples} resamples at level {level}")
+    _check_resampling(resamples, level)
     rng = np.random.default_rng(seed)
     values, drawn = [], np.zeros(resamples)
     for grades, *encoders in _tasks(gold, cosines, *([] if minus is None else [minus])):
