@@ -61,11 +61,14 @@ def save(
         if path.exists():
             old = pd.read_csv(path)
             table = pd.concat([old[~old["run_id"].isin(table["run_id"])], table])
-        table = table.sort_values(
-            ["recipe", "profile", "max_steps", "seed", "run_id"], kind="stable"
-        )
-        write_text(path, table.to_csv(index=False, float_format="%.8g"))
+        write_table(path, table)
     return path
+
+
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Write the rows of a notebook, sorted by recipe, profile, steps and seed."""
+    table = table.sort_values(["recipe", "profile", "max_steps", "seed", "run_id"], kind="stable")
+    write_text(path, table.to_csv(index=False, float_format="%.8g"))
 
 
 def rows(grid: str | Grid, results: Path = paths.RESULTS) -> pd.DataFrame:

@@ -11,8 +11,7 @@ import sys
 
 import pandas as pd
 
-from lib import paths, runs
-from lib.files import write_text
+from lib import paths, results, runs
 from lib.grids import Cell, Grid
 from lib.untrained import METHODS
 from tools import verify
@@ -33,7 +32,7 @@ def main() -> int:
     """Prove all rows, then write all files."""
     tables = {path: pd.read_csv(path) for path in sorted(paths.RESULTS.glob("*.csv"))}
     ids: dict[str, str] = {}
-    for grid, cell, rows in verify.committed(lambda table: renamed(table)):
+    for grid, cell, rows in verify.committed(renamed):
         for _, row in rows.iterrows():
             if former_id(grid, cell, row) != row["run_id"]:
                 raise SystemExit(f"{grid.notebook}: {row['run_id']} is not the id of its row")
@@ -43,10 +42,7 @@ def main() -> int:
         if lost := set(table.loc[table["profile"] == TODAY, "run_id"]) - set(ids):
             raise SystemExit(f"{path}: no grid has {', '.join(sorted(lost))}")
         table["run_id"] = table["run_id"].map(lambda name: ids.get(name, name))
-        table = table.sort_values(
-            ["recipe", "profile", "max_steps", "seed", "run_id"], kind="stable"
-        )
-        write_text(path, table.to_csv(index=False, float_format="%.8g"))
+        results.write_table(path, table)
     print(f"{len(ids)} rows")
     return 0
 
