@@ -841,7 +841,7 @@ def test_parameters_of_strange_types_are_compared_with_nothing(
 
 MEMBERS = {
     "outside": ({"name": "../evil.json"}, "points outside"),
-    "absolute": ({"name": "/tmp/evil.json"}, "points outside"),
+    "absolute": ({"name": "/evil.json"}, "points outside"),
     "a link": ({"name": "02_simcse/x", "type": tarfile.SYMTYPE, "linkname": "/etc"}, "is a link"),
     "a device": ({"name": "02_simcse/x", "type": tarfile.CHRTYPE}, "is a link or a device"),
 }
