@@ -1,85 +1,69 @@
 """`make table`: fill the tables between markers in the README, the model card and `data/README.md`
 from `results/`."""
 
-import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
-from lib import files, grids, paths, plots
+from lib import files, paths, plots, results
+from lib.evaluate import TASKS
 from lib.evaluate.statistics import mean_sd
 from lib.files import write_bytes
 from tools.markers import fill
 
-TRAINED = {
-    "mini_simcse": "+ SimCSE, trained through cls and a head",
-    "mini_simcse_mean": "+ SimCSE, trained through the mean",
+SMALL = {
+    "TF-IDF": "TF-IDF",
+    "input embeddings, SIF": "midi-BERT's input embeddings, SIF",
+    "as pre-trained": "midi-BERT as pre-trained",
+    "SimCSE": "midi-BERT + SimCSE",
+    "one mask for both": "… with one dropout mask for both views",
+}
+LIGHT = {
+    "word counts": "word counts",
+    "TF-IDF": "TF-IDF",
+    "input embeddings": "mini-BERT's input embeddings, mean",
+    "input embeddings, SIF": "mini-BERT's input embeddings, SIF",
+    "as pre-trained": "mini-BERT as pre-trained",
+    "SimCSE": "mini-BERT + SimCSE, trained through cls and a head",
+    "SimCSE, trained through the mean": "mini-BERT + SimCSE, trained through the mean",
 }
 
 
-def of_the_grid(table: pd.DataFrame) -> pd.DataFrame:
-    """The runs of the grid `simcse_light` among all rows: a run with another temperature is no run
-    of its recipe."""
-    return grids.collect(grids.read("simcse_light"), table)
+def headline(grid: str, names: Mapping[str, str]) -> str:
+    """Markdown table of a grid's committed rows: STS-B dev and the mean of the seven tasks, at the
+    checkpoint that was best on STS-B dev (of what was not trained: as it is).
 
-
-def headline(table: pd.DataFrame) -> str:
-    """Markdown of the README: STS-B dev and seven-task average of baselines, raw and trained
-    encoders."""
-    table = of_the_grid(table)
-    names = {
-        "light_bag_of_words": "word counts",
-        "light_tfidf": "TF-IDF",
-        "light_word_vectors": "mini-BERT's input embeddings, mean",
-        "light_sif": "mini-BERT's input embeddings, SIF",
-    }
-    lines = [
-        "| encoder | runs | checkpoint | STS-B dev | seven STS tasks, mean |",
-        "|---|--:|---|--:|--:|",
-    ]
-
-    def row(name: str, rows: pd.DataFrame, which: str) -> str:
-        columns = (f"stsb_dev_spearman_{which}", f"sts7_test_avg_{which}")
-        cells = [mean_sd(rows.get(column, pd.Series(dtype=float))) for column in columns]
-        return (
-            f"| {name} | {len(rows)} | {which if len(rows) > 1 else '–'} | {cells[0]} |"
-            f" {cells[1]} |"
-        )
-
-    for recipe, name in names.items():
-        lines.append(row(name, table[table["recipe"] == recipe], "last"))
-    raw = (table["recipe"] == "mini_simcse") & (table["max_steps"] == 0)
-    lines.append(row("mini-BERT as pre-trained, mean of the last layer", table[raw], "last"))
-    for recipe, name in TRAINED.items():
-        rows = table[(table["recipe"] == recipe) & (table["max_steps"] > 0)]
-        lines += [row(f"mini-BERT {name}", rows, which) for which in ("last", "best") if len(rows)]
+    Args:
+        grid: its name in `workflow/grids/`.
+        names: row of the grid → what the table calls it; rows without a run are left out.
+    """
+    found = results.rows(grid)
+    lines = ["| encoder | seeds | STS-B dev | seven STS tasks, mean |", "|---|--:|--:|--:|"]
+    for row, name in names.items():
+        runs_of = found[found["row"] == row]
+        if len(runs_of):
+            trained = (runs_of["max_steps"] > 0).all()
+            point = "best" if trained else "last"
+            metrics = (f"stsb_dev_spearman_{point}", f"sts7_test_avg_{point}")
+            dev, test = (mean_sd(runs_of[metric]) for metric in metrics)
+            seeds = len(runs_of) if trained else "–"
+            lines.append(f"| {name} | {seeds} | {dev} | {test} |")
     return "\n".join(lines)
 
 
-def task_figure(table: pd.DataFrame) -> Figure:
-    """The README's figure: the seven tasks for TF-IDF, the raw encoder and every trained run."""
-    table = of_the_grid(table)
-    raw = table[(table["recipe"] == "mini_simcse") & (table["max_steps"] == 0)]
-    names = [
-        c.removesuffix("_test_spearman_last")
-        for c in table.columns
-        if c.endswith("_test_spearman_last")
-    ]
-
-    def scores(rows: pd.DataFrame, which: str) -> np.ndarray:
-        return rows[[f"{name}_test_spearman_{which}" for name in names]].to_numpy(float)
-
+def task_figure(grid: str, names: Mapping[str, str]) -> Figure:
+    """The README's figure: the seven tasks for every committed run of these rows of a grid, after
+    the last step."""
+    found = results.rows(grid)
+    columns = [f"{task}_test_spearman_last" for task in TASKS]
     methods = {
-        "TF-IDF": scores(table[table["recipe"] == "light_tfidf"], "last"),
-        "mini-BERT, mean": scores(raw, "last"),
+        name: found.loc[found["row"] == row, columns].to_numpy(float)
+        for row, name in names.items()
+        if (found["row"] == row).any()
     }
-    for recipe, name in TRAINED.items():
-        rows = table[(table["recipe"] == recipe) & (table["max_steps"] > 0)]
-        if len(rows):
-            methods[f"{name}, best checkpoint, {len(rows)} seeds"] = scores(rows, "best")
-    return tasks(names, methods, "Spearman × 100")
+    return tasks(TASKS, methods, "Spearman × 100")
 
 
 def tasks(
@@ -105,14 +89,18 @@ def tasks(
     return figure
 
 
+def headlines() -> dict[Path, str]:
+    """The files that have a headline table, each with its content."""
+    return {
+        paths.ROOT / "README.md": headline("simcse_small", SMALL),
+        paths.MINI_BERT / "README.md": headline("simcse_light", LIGHT),
+    }
+
+
 def main() -> None:
     """Write the README's figure and fill every table."""
-    path = paths.RESULTS / "02_simcse.csv"
-    if not path.exists():
-        sys.exit(f"error: {path} is missing: `python -m lib runs collect 02_simcse` writes it")
-    table = pd.read_csv(path)
-    content = headline(table)
-    write_bytes(path.with_suffix(".png"), plots.png(task_figure(table)))
+    picture = paths.RESULTS / "02_simcse.png"
+    write_bytes(picture, plots.png(task_figure("simcse_small", SMALL)))
     shipped = [
         p
         for folder in ("mini", "mini-bert")
@@ -137,7 +125,7 @@ def main() -> None:
         "checksums",
         "\n".join(["| file | bytes | sha256 |", "|---|--:|---|", *digests]),
     )
-    for text in (paths.ROOT / "README.md", paths.MINI_BERT / "README.md"):
+    for text, content in headlines().items():
         fill(text, "headline", content)
         print(f"filled {text}")
 
