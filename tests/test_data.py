@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from lib import archives, data, files, paths
 from lib.__main__ import main as cli
-from lib.data import Pairs, corpora, fetch, sets
+from lib.data import Pairs, corpora, fetch, readers, sets
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
 
@@ -50,6 +50,81 @@ def own_sets(tmp_path):
 
 
 own = pytest.mark.usefixtures("own_sets")
+
+
+# --- sentences to look at
+# ----------------------------------------------------------------------------------------
+
+
+def test_handwritten_lines_have_a_paraphrase_or_none(tmp_path):
+    path = write(tmp_path / "a.txt", "# head\n## snow\none | eins\n\n two \nthree |drei\n")
+    assert readers.handwritten_file(path) == [("one", "eins"), ("two", ""), ("three", "drei")]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a | b | c", "line 2: 3 fields, at most 2 expected"),
+        ("a |", "line 2: a sentence is empty"),
+        (" | b", "line 2: a sentence is empty"),
+    ],
+)
+def test_handwritten_lines_are_checked(tmp_path, line, message):
+    with pytest.raises(ValueError, match=message):
+        readers.handwritten_file(write(tmp_path / "a.txt", f"one\n{line}\n"))
+
+
+LINES = [f"sentence number {i} of some" for i in range(30)]
+TOO_SHORT, TOO_LONG = "too short here", "long " * 41
+
+
+def test_own_sentences_are_searched_where_no_real_text_is(tmp_path):
+    own = data.handwritten()
+    assert data.searchable(tmp_path) == (
+        own,
+        f"{len(own):,} sentences written by hand for this course",
+    )
+    few, what = data.searchable(tmp_path, n=5)
+    assert len(set(few)) == 5 and set(few) < set(own)
+    assert what == f"5 of the {len(own):,} sentences written by hand for this course"
+    assert data.searchable(tmp_path, n=5)[0] == few
+
+
+@own
+@pytest.mark.parametrize(
+    ("file", "what"),
+    [
+        (data.WIKI1M, "30 of the 33 sentences of wiki1m (English Wikipedia)"),
+        ("corpus/drawn/wiki1m.txt.xz", "30 of the 33 sentences of wiki1m (English Wikipedia)"),
+        (
+            "corpus/wiki_slice.txt",
+            "30 of the 33 sentences at the beginning of wiki1m (English Wikipedia)",
+        ),
+    ],
+)
+def test_real_sentences_are_searched_where_they_are(tmp_path, monkeypatch, file, what):
+    raw = "\n".join([TOO_SHORT, *LINES, TOO_LONG, LINES[0]]).encode()
+    write(tmp_path / file, lzma.compress(raw) if file.endswith(".xz") else raw)
+    monkeypatch.setattr(corpora, "HEAD", 33)
+    assert data.searchable(tmp_path) == (LINES, what)
+    drawn, _ = data.searchable(tmp_path, n=7)
+    assert len(set(drawn)) == 7 and set(drawn) < set(LINES)
+    assert data.searchable(tmp_path, n=3)[0] == drawn[:3]
+
+
+@own
+def test_the_whole_corpus_is_searched_before_its_beginning(tmp_path):
+    write(tmp_path / data.WIKI1M, "here are all of them\n")
+    write(tmp_path / "corpus/wiki_slice.txt", "this is only the beginning\n")
+    assert data.searchable(tmp_path)[0] == ["here are all of them"]
+
+
+def test_searchable_refuses(tmp_path):
+    with pytest.raises(ValueError, match="n must be at least 1, got 0"):
+        data.searchable(n=0)
+    write(tmp_path / data.WIKI1M, "a part of a published corpus\n")
+    with pytest.raises(ValueError, match="1 where wiki1m has 1,000,000"):
+        data.searchable(tmp_path)
 
 
 # --- sentence files

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from lib import data, paths
 from lib.paths import MINI
 from tools.mini_data import build, triplets, validate
 from tools.mini_data import lexicon as lx
@@ -51,10 +52,34 @@ def test_corpus_is_large_distinct_and_rich():
     assert all(3 <= len(s.split()) <= 25 for s in corpus)
 
 
-def test_handwritten_sentences_are_in_the_corpus():
-    rows = build.handwritten()
-    assert len(rows) >= 400
-    assert {sentence for sentence, _ in rows} <= set(lines("corpus.txt"))
+def test_handwritten_sentences_with_a_paraphrase_are_in_the_corpus_and_no_others():
+    paired = {sentence for sentence, _ in build.handwritten()}
+    assert len(paired) >= 400 and paired <= set(lines("corpus.txt"))
+    assert not (set(data.handwritten()) - paired) & set(every_sentence())
+
+
+def test_a_handwritten_line_without_a_paraphrase_leaves_the_corpus_alone(tmp_path, monkeypatch):
+    before = build.handwritten()
+    more = "\n## music\nThe organ was out of tune.\n"
+    text = (MINI / "handwritten.txt").read_text(encoding="utf-8") + more
+    (tmp_path / "handwritten.txt").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(paths, "MINI", tmp_path)
+    assert build.handwritten() == before
+    assert data.handwritten()[-1] == "The organ was out of tune."
+
+
+def test_handwritten_sentences_are_distinct_and_can_be_searched():
+    sentences = data.handwritten()
+    assert len(sentences) == len(set(sentences))
+    assert all(4 <= len(sentence.split()) <= 40 for sentence in sentences)
+    assert not [s for s in sentences if "|" in s or s != " ".join(s.split())]
+
+
+def test_no_query_stands_in_another_file():
+    queries = data.queries()
+    assert len(queries) == len(set(queries)) == 12
+    others = {*every_sentence(), *triplet_sentences(), *data.handwritten()}
+    assert not set(queries) & others
 
 
 def test_paraphrases_are_aligned_and_differ():

@@ -1,7 +1,8 @@
 """Corpora and evaluation sets: files in, sentences, graded pairs and labelled tasks out.
 
 `readers` knows the formats, `folders` where files are looked for, `corpora` the training texts,
-`sets` what is scored, and `fetch`, which alone downloads, brings both from the Hugging Face Hub.
+`sets` what is scored, `examples` what is looked at; `fetch`, which alone downloads, brings texts
+and sets from the Hugging Face Hub.
 """
 
 from lib.data.corpora import (
@@ -14,6 +15,7 @@ from lib.data.corpora import (
     sample,
     sts_unlabelled,
 )
+from lib.data.examples import handwritten, queries, searchable
 from lib.data.folders import FETCH, TAR, WIKI1M
 from lib.data.readers import TREC_CLASSES, Pairs, TransferTask, Triplets, read_aligned, read_lines
 from lib.data.sets import (
@@ -48,12 +50,15 @@ __all__ = [
     "cnsd",
     "corpus",
     "corpus_files",
+    "handwritten",
     "mini_pairs",
     "mini_triplets",
     "pretrain_corpus",
+    "queries",
     "read_aligned",
     "read_lines",
     "sample",
+    "searchable",
     "sick",
     "sts_tasks",
     "sts_unlabelled",

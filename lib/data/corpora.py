@@ -112,7 +112,7 @@ def _whole_files(name: str | Path, data_dir: str | Path | None) -> list[Path]:
     if name == "wikipedia":
         names = [f"corpus/pretrain/{file}" for file in WIKIPEDIA_FILES]
         return [find(file, data_dir, fetched=False) for file in names]
-    if name == "wiki1m_head" and _is_here("wiki_slice", data_dir):
+    if name == "wiki1m_head" and is_here("wiki_slice", data_dir):
         name = "wiki_slice"
     if name in ("wiki1m", "wiki1m_head"):
         return [find(WIKI1M, data_dir, WIKI1M_ROOTS)]
@@ -140,12 +140,13 @@ def at_hand(name: str | Path, data_dir: str | Path | None = None) -> str:
         >>> at_hand("mini")
         'mini'
     """
-    if name != "wikipedia" or _is_here("wikipedia", data_dir) or not _is_here("wiki1m", data_dir):
+    if name != "wikipedia" or is_here("wikipedia", data_dir) or not is_here("wiki1m", data_dir):
         return str(name)
     return "wiki1m"
 
 
-def _is_here(name: str, data_dir: str | Path | None) -> bool:
+def is_here(name: str, data_dir: str | Path | None = None) -> bool:
+    """Whether a corpus can be read, from its own files or from a sample of it."""
     try:
         corpus_files(name, data_dir)
     except FileNotFoundError:
@@ -243,6 +244,16 @@ def corpus(
     if not sentences:
         raise ValueError(f"{corpus_files(name, data_dir)[0]}: 0 sentences")
     return [sentences[row] for row in sample(len(sentences), n, seed)]
+
+
+def whole_or_sample(name: str | Path, data_dir: str | Path | None = None) -> list[str]:
+    """Every sentence of a corpus, or of the sample of it that is here in its place.
+
+    Raises:
+        FileNotFoundError, ValueError: as `corpus`.
+    """
+    drawn = _drawn_file(name, data_dir)
+    return read_lines(drawn) if drawn else corpus(name, data_dir)
 
 
 def aligned_corpus(

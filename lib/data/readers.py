@@ -296,6 +296,25 @@ def sentence_lines(path: str | Path, column: str | None = None) -> list[str]:
     return [line.strip() for line in lines]
 
 
+def handwritten_file(path: Path) -> list[tuple[str, str]]:
+    """(sentence, paraphrase) of a file with a line `sentence | paraphrase` or `sentence` each; the
+    paraphrase is empty where there is none. Blank lines and those that start with `#` are skipped.
+
+    Raises:
+        ValueError: an empty sentence or paraphrase, or more than one `|` (with file and line
+            number).
+    """
+    rows = []
+    for number, line in numbered(path):
+        if line.strip() and not line.startswith("#"):
+            cells = line.split("|")
+            if len(cells) > 2:
+                raise ValueError(f"{path}, line {number}: {len(cells)} fields, at most 2 expected")
+            sentence, *other = (_sentence(path, number, cell) for cell in cells)
+            rows.append((sentence, other[0] if other else ""))
+    return rows
+
+
 # --- graded pairs
 # ------------------------------------------------------------------------------------------
 

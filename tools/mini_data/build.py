@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from lib import files, paths
+from lib.data import readers
 from tools.mini_data import lexicon as lx
 from tools.mini_data import triplets
 from tools.mini_data.lexicon import Noun, Text, Value, Verb
@@ -91,10 +92,9 @@ def stutters(sentence: str) -> bool:
 
 
 def handwritten() -> list[tuple[str, str]]:
-    """(sentence, paraphrase) of `handwritten.txt`."""
-    lines = (paths.MINI / "handwritten.txt").read_text(encoding="utf-8").splitlines()
-    rows = [line.split(" | ") for line in lines if line and not line.startswith("#")]
-    return [(sentence.strip(), other.strip()) for sentence, other in rows]
+    """(sentence, paraphrase) of the lines of `handwritten.txt` that have a paraphrase."""
+    rows = readers.handwritten_file(paths.MINI / "handwritten.txt")
+    return [(sentence, other) for sentence, other in rows if other]
 
 
 # ------------------------------------------------------------------ graded pairs
