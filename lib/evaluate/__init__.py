@@ -1,5 +1,5 @@
-"""Scores: STS, transfer tasks, geometry, sentence vectors without training, and the statistics of
-seeds.
+"""Scores: STS, transfer tasks, geometry, nearest neighbours, sentence vectors without training, and
+the statistics of seeds.
 
 `encode` is any function from a list of sentences to one row a sentence.
 """
@@ -14,6 +14,7 @@ from lib.evaluate.geometry import (
     uniformity,
 )
 from lib.evaluate.margins import margin_table, margins
+from lib.evaluate.neighbours import nearest, neighbour_table
 from lib.evaluate.sts import (
     AGGREGATIONS,
     TASKS,
@@ -40,6 +41,8 @@ __all__ = [
     "margin_table",
     "margins",
     "mean_cosine",
+    "nearest",
+    "neighbour_table",
     "pairs_spearman",
     "remember",
     "similarities",

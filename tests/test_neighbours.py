@@ -1,0 +1,175 @@
+"""Nearest neighbours: a slow version, ties, zero vectors, sparse rows, and what is refused."""
+
+import math
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+
+from lib import data, evaluate
+from lib.evaluate import neighbours
+from lib.evaluate.inspection import shared_words
+
+DEGREES = {"right": 0, "near": 10, "mid": 60, "up": 90, "left": 180}
+
+
+def turned(texts):
+    """Vectors at the angles of DEGREES, each of another length."""
+    angles = np.radians([DEGREES[text] for text in texts])
+    return np.stack([np.cos(angles), np.sin(angles)], 1) * (1 + angles[:, None])
+
+
+def hashed(texts):
+    return np.array([np.random.default_rng(list(t.encode())).normal(size=8) for t in texts])
+
+
+def vectors(n):
+    """`n` vectors of small integers, so that zero vectors and ties are frequent."""
+    return st.lists(st.lists(st.integers(-1, 1), min_size=3, max_size=3), min_size=n, max_size=9)
+
+
+def slow(queries, rows, k, left_out):
+    """Every cosine one by one, sorted."""
+    found = []
+    for query, own in zip(queries, left_out, strict=True):
+        cosines = []
+        for i, row in enumerate(rows):
+            product = sum(a * b for a, b in zip(query, row, strict=True))
+            lengths = math.hypot(*query) * math.hypot(*row)
+            cosine = product / lengths if lengths else 0.0
+            if i != own:
+                cosines.append((-round(cosine, 12), i))
+        found.append([(i, -cosine) for cosine, i in sorted(cosines)[:k]])
+    return found
+
+
+def test_neighbours_of_known_angles():
+    found = evaluate.nearest(turned, ["up", "near"], list(DEGREES), k=2)
+    assert list(found.columns) == ["query", "rank", "sentence", "cosine"]
+    assert found["query"].tolist() == ["up", "up", "near", "near"]
+    assert found["rank"].tolist() == [1, 2, 1, 2]
+    assert found["sentence"].tolist() == ["mid", "near", "right", "mid"]
+    expected = np.cos(np.radians([30, 80, 10, 50]))
+    np.testing.assert_allclose(found["cosine"], expected, atol=1e-12)
+
+
+def test_a_query_finds_itself_only_where_that_is_asked_for():
+    found = evaluate.nearest(turned, ["up"], list(DEGREES), k=5, own=True)
+    assert found["sentence"].tolist() == ["up", "mid", "near", "right", "left"]
+    assert found["cosine"].iloc[0] == 1 and found["cosine"].iloc[-1] == 0
+    assert evaluate.nearest(turned, ["up"], list(DEGREES), k=4)["sentence"].iloc[0] == "mid"
+
+
+@given(queries=vectors(0), rows=vectors(2), block=st.integers(1, 30), data=st.data())
+def test_as_one_by_one_in_blocks_of_any_size(queries, rows, block, data):
+    number = st.integers(-1, len(rows) - 1)
+    left_out = data.draw(st.lists(number, min_size=len(queries), max_size=len(queries)))
+    k = data.draw(st.integers(1, len(rows) - 1))
+    u, v = np.array(queries, float).reshape(-1, 3), np.array(rows, float)
+    expected = slow(queries, rows, k, left_out)
+    for as_is in (np.asarray, sparse.csr_matrix):
+        with patch.object(neighbours, "BLOCK", block):
+            found, cosines = neighbours.top_k(as_is(u), as_is(v), k, left_out)
+        assert found.shape == cosines.shape == (len(queries), k)
+        assert found.tolist() == [[i for i, _ in row] for row in expected]
+        np.testing.assert_allclose(
+            cosines, np.reshape([c for row in expected for _, c in row], (-1, k)), atol=1e-11
+        )
+
+
+def test_equal_vectors_stand_in_their_order_in_every_block():
+    rows = np.tile(np.random.default_rng(0).normal(size=(1, 64)), (20_000, 1))
+    rows *= np.random.default_rng(1).uniform(0.1, 9, size=(20_000, 1))
+    found, cosines = neighbours.top_k(rows[:3], rows, 4)
+    assert found.tolist() == [[0, 1, 2, 3]] * 3 and (cosines == 1).all()
+
+
+def test_a_zero_vector_is_as_near_to_all():
+    zero = {"nothing": [0.0, 0.0], "right": [1.0, 0.0], "left": [-1.0, 0.0], "void": [0.0, 0.0]}
+    encode = lambda texts: [zero[text] for text in texts]  # noqa: E731
+    found = evaluate.nearest(encode, ["nothing", "left"], list(zero), k=3)
+    assert found["sentence"].tolist() == ["right", "left", "void", "nothing", "void", "right"]
+    assert found["cosine"].tolist() == [0, 0, 0, 0, 0, -1]
+    assert not np.signbit(found["cosine"][:5]).any()
+
+
+def test_one_call_for_all_texts_and_none_twice():
+    calls = []
+    encode = lambda texts: calls.append(texts) or turned(texts)  # noqa: E731
+    found = evaluate.nearest(encode, ["up", "up"], ["mid", "near", "mid"], k=2)
+    assert calls == [["mid", "near", "up"]]
+    assert found["sentence"].tolist() == ["mid", "near"] * 2
+
+
+def test_sparse_rows_and_single_precision_give_the_same():
+    counts = CountVectorizer()
+    sentences, queries = data.handwritten(), data.queries()
+    thin = evaluate.nearest(evaluate.bag_of_words_encode(counts), queries, sentences)
+    counts.fit([*sentences, *queries])
+    thick = evaluate.nearest(
+        lambda texts: counts.transform(texts).toarray().astype("float32"), queries, sentences
+    )
+    pd.testing.assert_frame_equal(thin, thick)
+
+
+def test_no_query_has_no_neighbour():
+    assert evaluate.nearest(turned, [], ["up"], k=1).empty
+    assert list(evaluate.neighbour_table({"a": turned}, [], ["up"]).columns) == ["query", "a"]
+
+
+def test_table_has_the_nearest_of_each_encoder():
+    reverse = lambda texts: 1 / turned(texts)  # noqa: E731
+    table = evaluate.neighbour_table({"before": turned, "after": hashed}, ["up"], list(DEGREES))
+    assert table.columns.tolist() == ["query", "before", "after"]
+    first = evaluate.nearest(hashed, ["up"], list(DEGREES), k=1)["sentence"][0]
+    assert table.loc[0].tolist() == ["up", "mid", first]
+    assert len(evaluate.neighbour_table({"a": turned, "b": reverse}, ["up", "up"], ["mid"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("queries", "sentences", "k", "message"),
+    [
+        (["up"], ["mid", "near"], 3, "k=3 neighbours asked for, the collection has 2$"),
+        (["up"], ["mid", "up"], 2, "k=2 neighbours asked for, the collection has 1 beside the"),
+        (["up"], ["up"], 1, "k=1 neighbours asked for, the collection has 0 beside the"),
+        (["up"], ["mid", "mid"], 2, "the collection has 1$"),
+        (["up"], [], 1, "the collection has 0$"),
+        (["up"], ["mid"], 0, "k=0 neighbours asked for"),
+    ],
+)
+def test_more_neighbours_than_there_are(queries, sentences, k, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate.nearest(turned, queries, sentences, k)
+
+
+@pytest.mark.parametrize(
+    ("encode", "message"),
+    [
+        (lambda texts: np.zeros(len(texts)), r"shape \(2,\) where \(2, d\)"),
+        (lambda texts: np.zeros((1, 2)), r"shape \(1, 2\) where \(2, d\)"),
+        (lambda texts: np.full((len(texts), 2), np.nan), "NaN or infinity"),
+    ],
+)
+def test_embeddings_are_checked(encode, message):
+    with pytest.raises(ValueError, match=message):
+        evaluate.nearest(encode, ["up"], ["mid"], k=1)
+
+
+@pytest.mark.parametrize("texts", [("up", ["mid"]), (["up"], "mid")])
+def test_one_string_is_no_list(texts):
+    with pytest.raises(TypeError, match="not one string"):
+        evaluate.nearest(turned, *texts)
+
+
+def test_word_counts_find_shared_words():
+    sentences, queries = data.handwritten(), data.queries()
+    counted = evaluate.nearest(evaluate.bag_of_words_encode(CountVectorizer()), queries, sentences)
+    at_random = evaluate.nearest(hashed, queries, sentences)
+    assert shared_words(counted) > 2 * shared_words(at_random)
+    with pytest.raises(ValueError, match="no neighbours"):
+        shared_words(counted[:0])
