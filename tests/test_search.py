@@ -1,0 +1,129 @@
+"""The search box: what is found, what is escaped, and which encoders cannot be searched with."""
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+
+from lib import data, evaluate, paths, search
+from lib.encoder import Encoder
+from tests.tiny import tiny_encoder, tiny_sentences
+
+SENTENCES = ["The cat sleeps.", "A dog barks.", "It rains & <b>pours</b>.", "A dog barks."]
+COUNTS = evaluate.bag_of_words_encode(CountVectorizer().fit(SENTENCES))
+
+
+def ask(box, query):
+    """The table that a query brings."""
+    field, table = box.children
+    field.value = query
+    return table.value
+
+
+def test_the_nearest_come_first_with_their_cosines():
+    table = ask(search.search_box({"counts": COUNTS}, SENTENCES, k=2), "the dog barks")
+    assert table.index("0.82 A dog barks.") < table.index("0.33 The cat sleeps.")
+    assert "rains" not in table and table.count("A dog barks.") == 1
+
+
+def test_a_query_of_the_collection_finds_itself():
+    box = search.search_box({"counts": COUNTS}, SENTENCES, k=1)
+    assert "1.00 A dog barks." in ask(box, "A dog barks.")
+
+
+def test_an_encoder_a_column(tmp_path):
+    trained, words = tiny_encoder(tmp_path).encode, tiny_sentences(30)
+    counts = evaluate.bag_of_words_encode(CountVectorizer().fit(words))
+    encoders = {"before": counts, "after": trained}
+    table = ask(search.search_box(encoders, words, k=3), words[4] + " cat")
+    assert table.index(">before</th>") < table.index(">after</th>")
+    assert table.count("<tr>") == 4 and table.count("<td") == 6
+    for encode in encoders.values():
+        expected = evaluate.nearest(encode, [words[4] + " cat"], words, k=3)
+        for row in expected.itertuples():
+            assert f"{row.cosine:.2f} {row.sentence}" in table
+
+
+def test_sentences_are_encoded_once_when_the_box_is_made():
+    calls = []
+    encode = lambda texts: calls.append(list(texts)) or COUNTS(texts)  # noqa: E731
+    box = search.search_box({"counts": encode}, SENTENCES, k=1)
+    made = len(calls)
+    assert sorted(map(len, calls)) == [1, 3]
+    ask(box, " dog ")
+    ask(box, "rain")
+    assert calls[made:] == [["dog"], ["rain"]]
+
+
+def test_html_in_names_and_sentences_is_text():
+    table = ask(search.search_box({"<i>a</i>": COUNTS}, SENTENCES, k=1), "it rains <script>")
+    assert "It rains &amp; &lt;b&gt;pours&lt;/b&gt;." in table and "&lt;i&gt;a&lt;/i&gt;" in table
+    assert not [tag for tag in ("<b>", "<i>", "<script") if tag in table]
+
+
+@pytest.mark.parametrize("query", ["", "   "])
+def test_an_empty_query_empties_the_table(query):
+    box = search.search_box({"counts": COUNTS}, SENTENCES, k=1)
+    assert box.children[1].value == "" and ask(box, "dog")
+    assert ask(box, query) == ""
+
+
+def test_a_query_of_unknown_words_says_so(tmp_path):
+    encoders = {"counts": COUNTS, "letters": lambda texts: [[len(t), 1.0] for t in texts]}
+    table = ask(search.search_box(encoders, SENTENCES, k=2), "Zugzwang")
+    assert search.NO_VECTOR in table and table.count("<td") == 4
+    assert "1.00 A dog barks." in table
+
+
+def test_the_field_says_what_to_do_and_waits_for_enter():
+    field = search.search_box({"counts": COUNTS}, SENTENCES, k=1, placeholder="type").children[0]
+    assert field.placeholder == "type" and field.continuous_update is False
+
+
+def sif(texts):
+    encoder = Encoder.load(paths.MINI_BERT)
+    vectors = encoder.backbone.get_input_embeddings().weight.detach().numpy()
+    counts = evaluate.token_counts(texts, encoder.tokenizer)
+    return evaluate.word_vectors_encode(vectors, encoder.tokenizer, counts)(texts)
+
+
+@pytest.mark.parametrize(
+    "encode",
+    [
+        evaluate.bag_of_words_encode(CountVectorizer()),
+        evaluate.bag_of_words_encode(TfidfVectorizer()),
+        evaluate.whitened_encode(lambda texts: COUNTS(texts).toarray()),
+        sif,
+    ],
+)
+def test_an_encoder_that_needs_its_neighbours_is_refused(encode):
+    with pytest.raises(ValueError, match="counts: a sentence has another vector alone"):
+        search.search_box({"counts": encode}, SENTENCES, k=1)
+
+
+@pytest.mark.parametrize(
+    ("encoders", "sentences", "k", "message"),
+    [
+        ({}, SENTENCES, 1, "no encoder"),
+        ({"counts": COUNTS}, SENTENCES, 4, "k=4 neighbours asked for, the collection has 3"),
+        ({"counts": COUNTS}, SENTENCES, 0, "k=0 neighbours asked for"),
+        ({"counts": COUNTS}, [], 1, "the collection has 0"),
+        ({"counts": COUNTS}, ["Zugzwang"], 1, "counts: the vectors of all sentences are zero"),
+        ({"a": lambda texts: np.full((len(texts), 2), np.nan)}, SENTENCES, 1, "NaN or infinity"),
+        ({"a": lambda texts: np.zeros((1, 2))}, SENTENCES, 1, r"shape \(1, 2\) where \(3, d\)"),
+    ],
+)
+def test_a_box_that_cannot_be_made(encoders, sentences, k, message):
+    with pytest.raises(ValueError, match=message):
+        search.search_box(encoders, sentences, k)
+
+
+def test_one_string_is_no_collection():
+    with pytest.raises(TypeError, match="not one string"):
+        search.search_box({"counts": COUNTS}, "A dog barks.")
+
+
+def test_own_sentences_with_mini_bert():
+    sentences = data.handwritten()[:40]
+    encode = Encoder.load(paths.MINI_BERT, eval_pooling="mean").encode
+    table = ask(search.search_box({"mini-BERT": encode}, sentences), sentences[7])
+    assert f"1.00 {sentences[7]}" in table and table.count("<tr>") == 6
