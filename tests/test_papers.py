@@ -66,6 +66,7 @@ def average_rows() -> list[tuple[str, str]]:
 def test_every_table_is_there_and_listed():
     files = {path.name for path in PAPERS.glob("*.csv")} - {
         "index.csv",
+        "claims.csv",
         "columns.csv",
         "settings.csv",
     }

@@ -1,0 +1,144 @@
+"""What the papers claim, what their tables print for it, and what our committed runs say.
+
+`data/papers/claims.csv` has one claim a line: where it stands, the two printed cells whose
+difference it is about, and the two rows of our grids that measure the same.
+"""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from lib import paths, results
+from lib.evaluate.statistics import paired_differences, verdict
+
+OUTCOME = {
+    "supported": "holds",
+    "contradicted": "fails",
+    "smaller than claimed": "smaller",
+    "not distinguishable": "undecided",
+    "not tested": "not tested",
+}
+SIZES = ("small", "light")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A difference that a paper prints.
+
+    Attributes:
+        paper, where: short name of the text, and its table.
+        claim: in our words, such that the difference times `sign` is above zero where it holds.
+        table: file of `data/papers/`; row, baseline: `row_id` of its two cells, after a colon their
+            column if it is not `column` (`avg`: the mean of all columns of tasks).
+        sign: −1 where the claim says "harms".
+        rows: our grids, `una` for `una_small` or `una_light`; row_ours, baseline_ours: two rows;
+            metric: what is compared, without the checkpoint.
+        full: grid that tests the claim in the paper's own setting.
+        untested: what a test would need that we lack; empty where there are rows.
+    """
+
+    paper: str
+    where: str
+    claim: str
+    table: str
+    row: str
+    baseline: str
+    column: str
+    sign: int
+    rows: str
+    row_ours: str
+    baseline_ours: str
+    metric: str
+    full: str
+    untested: str
+
+
+def read(path: Path = paths.PAPERS / "claims.csv") -> list[Claim]:
+    """The claims in the order of the file."""
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return [
+        Claim(**{str(name): text for name, text in line.items()} | {"sign": int(line["sign"])})
+        for line in table.to_dict("records")
+    ]
+
+
+def printed(claim: Claim) -> float:
+    """The paper's difference in points (Spearman or accuracy × 100), times the claim's sign.
+
+    Raises:
+        KeyError: the table has no such row or column.
+
+    Example:
+        >>> round(printed(read()[0]), 2)  # UNA − SimCSE, BERT-base
+        0.82
+    """
+    index = pd.read_csv(paths.PAPERS / "index.csv").set_index("file")
+    factor = float(index.loc[f"{claim.table}.csv", "factor"])
+    table = pd.read_csv(paths.PAPERS / f"{claim.table}.csv", dtype=str).set_index("row_id")
+    above = _cell(table, claim.row, claim.column)
+    below = _cell(table, claim.baseline, claim.column)
+    return claim.sign * factor * (above - below)
+
+
+def _cell(table: pd.DataFrame, name: str, column: str) -> float:
+    row, _, own = name.partition(":")
+    if own == "avg":
+        tasks = [c for c in table.columns if f"{c}_sd" in table.columns]
+        return float(table.loc[row, tasks].astype(float).mean())
+    return float(table.loc[row, own or column])
+
+
+def grid_of(claim: Claim) -> str | None:
+    """The grid whose committed rows answer the claim: `small` if both its rows have two seeds,
+    else `light`; None where neither has them."""
+    for size in SIZES if claim.rows else ():
+        name = f"{claim.rows}_{size}"
+        if (paths.GRIDS / f"{name}.yaml").exists():
+            seeds = results.rows(name).groupby("row")["seed"].nunique()
+            if min(seeds.get(row, 0) for row in (claim.row_ours, claim.baseline_ours)) >= 2:
+                return name
+    return None
+
+
+def judged(claims: list[Claim], checkpoint: str = "best") -> pd.DataFrame:
+    """One line a claim: the paper's difference, ours, and the verdict.
+
+    The intervals hold together for all claims of a paper that have runs (`paired_differences` with
+    so many comparisons). The verdict is `statistics.verdict` with the paper's difference as the
+    size claimed, in other words (`OUTCOME`): a claim *holds* where all of the interval is above
+    zero, *fails* where all of it is below zero, is *smaller* here where the interval has zero and
+    not the paper's difference, and *undecided* where it has both.
+
+    Args:
+        checkpoint: best (on STS-B dev) or last.
+
+    Returns:
+        Columns paper, where, claim, printed, ours, half_width, seeds, grid, verdict, full,
+        untested. A claim without runs has NaN and "not tested".
+    """
+    grids = [grid_of(claim) for claim in claims]
+    together = pd.Series([c.paper for c, g in zip(claims, grids, strict=True) if g]).value_counts()
+    lines = []
+    for claim, grid in zip(claims, grids, strict=True):
+        line: dict[str, object] = {"paper": claim.paper, "where": claim.where, "claim": claim.claim}
+        line |= {"printed": printed(claim), **_ours(claim, grid, checkpoint, together)}
+        lines.append(line | {"full": claim.full, "untested": claim.untested})
+    return pd.DataFrame(lines)
+
+
+def _ours(claim: Claim, grid: str | None, checkpoint: str, together: pd.Series) -> dict:
+    if grid is None:
+        nothing = {"ours": math.nan, "half_width": math.nan, "seeds": 0, "grid": ""}
+        return nothing | {"verdict": OUTCOME["not tested"]}
+    found = paired_differences(
+        results.rows(grid),
+        f"{claim.metric}_{checkpoint}",
+        {claim.row_ours: claim.baseline_ours},
+        comparisons=int(together[claim.paper]),
+    ).loc[claim.row_ours]
+    ours, half = claim.sign * found["mean"], found["95 % ±"]
+    said = OUTCOME[verdict(ours, half, claimed=printed(claim))]
+    seeds = {"seeds": int(found["seeds"]), "grid": grid}
+    return {"ours": ours, "half_width": half, **seeds, "verdict": said}
