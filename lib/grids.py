@@ -204,6 +204,26 @@ def _run_key(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
     return _key(identity.parameters(recipe) | run)
 
 
+def condition(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
+    """What a cell varies: all parameters of its runs but the name of their recipe, so that two
+    cells that train the same are one condition."""
+    if cell.set["method"] in untrained.METHODS:
+        return frozenset({("method", cell.set["method"])})
+    return frozenset(item for item in _run_key(grid, cell) if item[0] != "recipe")
+
+
+def conditions_of(results: pd.DataFrame) -> set[frozenset[tuple[str, object]]]:
+    """`condition` of every finished run, for those of a grid's cells to be looked up in."""
+    names = [name for name in results if name in _PARAMETERS]
+    found = set()
+    for values in results[names].astype(object).to_numpy():
+        parameters = dict(zip(names, values, strict=True))
+        method = str(parameters.pop("recipe")).partition("_")[2]
+        alone = method in untrained.METHODS
+        found.add(frozenset({("method", method)}) if alone else _key(parameters))
+    return found
+
+
 def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     """Finished runs of a grid, one row a run: those of `results` (`results/<notebook>.csv`), with
     row and column.

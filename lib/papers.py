@@ -64,22 +64,34 @@ def sized(grid: Grid, profile_name: str) -> Grid:
     return grid.at("" if profile_name == "full" else profile_name, seeds)
 
 
-def coverage(results: pd.DataFrame, seeds: int = 5) -> pd.DataFrame:
+def coverage(results: pd.DataFrame) -> pd.DataFrame:
     """How far the papers' tables have been run: one line a grid.
 
+    Cells that train the same, whatever their recipe is called, are one condition. On our encoders
+    BERT's and RoBERTa's rows of a table train the same, so they are one condition there, too.
+
     Returns:
-        table; cells of the grid; for each profile how many of them have a run, and how many at
-        least `seeds` runs. A run counts in every cell that has its parameters, whichever notebook
-        or grid made it.
+        table; `printed`, rows of the paper's file (NaN for a figure); `in the grid`, how many of
+        them the grid has; `full`, of these with a run in the paper's setting; and for each of
+        `small`, `light` and `mini` the distinct conditions, and `of small` …, how many there are.
     """
+    known = grids.conditions_of(results)
     lines = []
     for name, grid in papers_grids().items():
-        line: dict[str, object] = {"table": name, "cells": 0}
-        for profile_name in PROFILES:
-            n = grids.beside_paper(sized(grid, profile_name), results)["n"]
-            line["cells"] = max(int(str(line["cells"])), len(n))
-            line[profile_name] = int((n > 0).sum())
-            line[f"{profile_name}, {seeds} seeds"] = int((n >= seeds).sum())
+        rows = {cell.row.format(seed=seed) for cell in grid.cells for seed in grid.seeds}
+        file = paths.PAPERS / f"{grid.table}.csv"
+        printed = set(pd.read_csv(file, dtype=str)["row_id"]) if grid.table else rows
+        made = {c.row for c in grid.cells if grids.condition(grid, c) in known}
+        line: dict[str, object] = {
+            "table": name,
+            "printed": len(printed) if grid.table else np.nan,
+            "in the grid": len(rows & printed),
+            "full": len(made),
+        }
+        for size in ("small", "light", "mini"):
+            smaller = sized(grid, size)
+            asked = {grids.condition(smaller, cell) for cell in smaller.cells}
+            line |= {size: len(asked & known), f"of {size}": len(asked)}
         lines.append(line)
     return pd.DataFrame(lines)
 
