@@ -68,6 +68,7 @@ def test_every_table_is_there_and_listed():
         "index.csv",
         "claims.csv",
         "columns.csv",
+        "errata.csv",
         "settings.csv",
     }
     assert files == set(ROWS) and INDEX.index.is_unique
@@ -343,3 +344,29 @@ def test_roberta_base_has_the_least_printed_deviation_in_every_task():
 def test_una_test_set_sizes():
     sizes = in_library_names("una_table_a1.csv")["Test samples"].str.replace(",", "").astype(int)
     assert sizes.to_list() == [3108, 1500, 3750, 3000, 1186, 1379, 4927]
+
+
+def test_errata_are_what_the_tables_say():
+    errata = pd.read_csv(PAPERS / "errata.csv", dtype=str)
+    assert set(errata["paper"]) == set(INDEX["paper"]) and not errata.isna().any().any()
+    told = " ".join(errata["printed"] + " " + errata["found"])
+
+    def average(table, row):
+        line = read(f"{table}.csv").loc[row]
+        tasks = [c for c in line.index if c.startswith(("STS", "SICK")) and not c.endswith("_sd")]
+        return mean(float(line[c]) for c in tasks)
+
+    assert f"{average('consert_ext_table_8', 'translate'):.2f}" == "73.97" in told
+    assert f"{average('sda_table_4', 'ensemble_roberta'):.2f}" == "79.41" in told
+    chinese = read("sda_table_7.csv")["Chinese STS-B"].astype(float)
+    assert f"{chinese['pi'] - chinese['simcse_roberta']:.2f}" == "0.88" in told
+    heads = [read(f"consert_ext_table_{n}.csv")["Avg."] for n in (1, 6)]
+    assert (heads[0]["projection_head"], heads[1]["ours_hidden_600"]) == ("76.88", "76.87")
+    ours = read("sda_table_5.csv")["Avg."].astype(float).loc["pi_roberta":"ensemble_roberta"]
+    gains = [f"{x:.1f}" for x in (ours.min() - 85.81, ours.max() - 85.81)]
+    real = [f"{x:.1f}" for x in (ours.min() - 84.84, ours.max() - 84.84)]
+    assert f"gains are {real[0]} to {real[1]} and not {gains[0]} to {gains[1]}" in told
+    slides = read("backbones_table_1.csv")
+    tasks = [c for c in slides if f"{c}_sd" in slides]
+    means = slides[tasks].astype(float).mean(axis=1).map("{:.2f}".format)
+    assert all(means[row] in told for row in ("albert_base", "roberta_base", "bert_base"))
