@@ -5,6 +5,7 @@ difference it is about, and the two rows of our grids that measure the same.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,15 +91,24 @@ def _cell(table: pd.DataFrame, name: str, column: str) -> float:
     return float(table.loc[row, own or column])
 
 
-def grid_of(claim: Claim) -> str | None:
+def rows_of(claims: list[Claim]) -> dict[str, pd.DataFrame]:
+    """The committed rows that answer the claims, by grid."""
+    names = {f"{claim.rows}_{size}" for claim in claims if claim.rows for size in SIZES}
+    return {name: results.rows(name) for name in sorted(names)}
+
+
+def grid_of(claim: Claim, rows: Mapping[str, pd.DataFrame]) -> str | None:
     """The grid whose committed rows answer the claim: `small` if both its rows have two seeds,
-    else `light`; None where neither has them."""
+    else `light`; None where neither has them.
+
+    Args:
+        rows: as `rows_of`.
+    """
     for size in SIZES if claim.rows else ():
         name = f"{claim.rows}_{size}"
-        if (paths.GRIDS / f"{name}.yaml").exists():
-            seeds = results.rows(name).groupby("row")["seed"].nunique()
-            if min(seeds.get(row, 0) for row in (claim.row_ours, claim.baseline_ours)) >= 2:
-                return name
+        seeds = rows[name].groupby("row")["seed"].nunique()
+        if min(seeds.get(row, 0) for row in (claim.row_ours, claim.baseline_ours)) >= 2:
+            return name
     return None
 
 
@@ -118,22 +128,29 @@ def judged(claims: list[Claim], checkpoint: str = "best") -> pd.DataFrame:
         Columns paper, where, claim, printed, ours, half_width, seeds, grid, verdict, full,
         untested. A claim without runs has NaN and "not tested".
     """
-    grids = [grid_of(claim) for claim in claims]
+    rows = rows_of(claims)
+    grids = [grid_of(claim, rows) for claim in claims]
     together = pd.Series([c.paper for c, g in zip(claims, grids, strict=True) if g]).value_counts()
     lines = []
     for claim, grid in zip(claims, grids, strict=True):
         line: dict[str, object] = {"paper": claim.paper, "where": claim.where, "claim": claim.claim}
-        line |= {"printed": printed(claim), **_ours(claim, grid, checkpoint, together)}
+        line |= {"printed": printed(claim), **_ours(claim, grid, rows, checkpoint, together)}
         lines.append(line | {"full": claim.full, "untested": claim.untested})
     return pd.DataFrame(lines)
 
 
-def _ours(claim: Claim, grid: str | None, checkpoint: str, together: pd.Series) -> dict:
+def _ours(
+    claim: Claim,
+    grid: str | None,
+    rows: Mapping[str, pd.DataFrame],
+    checkpoint: str,
+    together: pd.Series,
+) -> dict[str, object]:
     if grid is None:
         nothing = {"ours": math.nan, "half_width": math.nan, "seeds": 0, "grid": ""}
         return nothing | {"verdict": OUTCOME["not tested"]}
     found = paired_differences(
-        results.rows(grid),
+        rows[grid],
         f"{claim.metric}_{checkpoint}",
         {claim.row_ours: claim.baseline_ours},
         comparisons=int(together[claim.paper]),

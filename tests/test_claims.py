@@ -73,17 +73,12 @@ def test_verdicts_are_those_of_the_committed_rows():
         assert line.verdict == expected
 
 
-def test_small_answers_where_it_has_two_seeds_else_light(tmp_path, monkeypatch):
+def test_small_answers_where_it_has_two_seeds_else_light():
     claim = next(c for c in CLAIMS if c.rows == "una")
-    found = {
-        "una_small": pd.DataFrame({"row": [claim.row_ours, claim.baseline_ours], "seed": [0, 0]}),
-        "una_light": pd.DataFrame(
-            {"row": np.repeat([claim.row_ours, claim.baseline_ours], 2), "seed": [0, 1, 0, 1]}
-        ),
-    }
-    monkeypatch.setattr(claims.results, "rows", found.__getitem__)
-    assert claims.grid_of(claim) == "una_light"
-    found["una_small"] = found["una_light"]
-    assert claims.grid_of(claim) == "una_small"
-    assert claims.grid_of(replace(claim, rows="")) is None
-    assert claims.grid_of(replace(claim, row_ours="no such row")) is None
+    names = [claim.row_ours, claim.baseline_ours]
+    one = pd.DataFrame({"row": names, "seed": [0, 0]})
+    two = pd.DataFrame({"row": np.repeat(names, 2), "seed": [0, 1, 0, 1]})
+    assert claims.grid_of(claim, {"una_small": one, "una_light": two}) == "una_light"
+    assert claims.grid_of(claim, {"una_small": two, "una_light": two}) == "una_small"
+    assert claims.grid_of(claim, {"una_small": one, "una_light": one}) is None
+    assert claims.grid_of(replace(claim, rows=""), {}) is None
