@@ -82,3 +82,19 @@ def test_small_answers_where_it_has_two_seeds_else_light():
     assert claims.grid_of(claim, {"una_small": two, "una_light": two}) == "una_small"
     assert claims.grid_of(claim, {"una_small": one, "una_light": one}) is None
     assert claims.grid_of(replace(claim, rows=""), {}) is None
+
+
+NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+NUMBERS += " fifteen sixteen seventeen eighteen nineteen twenty"
+
+
+def test_the_front_page_counts_the_verdicts():
+    count = claims.judged(CLAIMS)["verdict"].value_counts()
+    word = {name: NUMBERS.split()[n] for name, n in count.items()}
+    readme = " ".join((paths.ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"{count.sum() - count['not tested']} differences on which the conclusions" in readme
+    assert (
+        f"{word['holds'].capitalize()} hold, {word['fails']} fails, {word['smaller']} are smaller"
+        f" than printed, {word['undecided']} are undecided"
+    ) in readme
+    assert len(readme.split()) <= 700

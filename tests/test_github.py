@@ -103,9 +103,9 @@ def test_windows_runs_what_make_test_fast_runs() -> None:
 def test_every_way_in_installs_the_extras_that_setup_installs() -> None:
     [setup] = re.findall(r"-e '\.\[(.*)\]'", text("Makefile"))
     [windows] = re.findall(r'-e "\.\[(.*)\]"', text(".github/workflows/tests.yml"))
-    [readme] = re.findall(r'-e "\.\[(.*)\]"', text("README.md"))
+    [page] = re.findall(r'-e "\.\[(.*)\]"', text("book/use.md"))
     [docker] = re.findall(r"-e '\.\[(.*)\]'", text("Dockerfile"))
-    assert windows == readme == setup
+    assert windows == page == setup
     assert set(docker.split(",")) == set(setup.split(",")) - {
         "browser"
     }  # the image has no Chromium

@@ -353,9 +353,9 @@ def test_profiles_are_as_large_as_the_papers_and_the_readme_say():
         "full": ("paper", "wiki1m", None, None, None, "stsb", "sts7"),
         "chinese": ("paper", "simclue", None, None, None, "cnsd", "cnsd"),
     }
-    readme = (paths.ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"{profile('light').n_sentences:,} Wikipedia sentences" in readme
-    assert f"the first {HEAD:,} sentences" in readme
+    page = (paths.ROOT / "book" / "use.md").read_text(encoding="utf-8")
+    assert f"{profile('light').n_sentences:,} Wikipedia sentences" in page
+    assert f"the first {HEAD:,} sentences" in page
     mini, midi = str(paths.MINI_BERT), str(paths.MIDI_BERT)
     assert [p.model for p in PROFILES.values()] == [mini, mini, midi, None, None]
 
