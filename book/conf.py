@@ -25,6 +25,7 @@ include_patterns = [
     "benchmarks/README.md",
     "benchmarks/results/robustness.md",
     "data/README.md",
+    "data/midi-bert/README.md",
     "data/mini*/README.md",
     "data/papers/README.md",
     "data/sda/README.md",
