@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lib import pages, paths
-from tools import site
+from tools import glossary, site
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +41,16 @@ def test_links_lead_to_pages_and_files_as_they_do_in_the_checkout(built) -> None
     assert (built / losses).read_bytes() == (paths.ROOT / "lib" / "losses.py").read_bytes()
     first = (built / "notebooks" / "01_infonce.html").read_text(encoding="utf-8")
     assert 'href="02_simcse.html"' in first and 'href="../README.html"' in first
+    assert 'href="glossary.html#term-hard-negative"' in walk
     data = (built / "data" / "README.html").read_text(encoding="utf-8")
     assert 'href="mini-spacy/README.html"' in data and 'href="papers/README.html"' in data
+
+
+@pytest.mark.slow
+def test_the_glossary_has_the_addresses_that_notebooks_link_to(built) -> None:
+    page = (built / "book" / "glossary.html").read_text(encoding="utf-8")
+    names = [name for term in glossary.terms() for name in term.names]
+    assert re.findall(r'<dt id="(term-[^"]+)"', page) == list(map(glossary.address, names))
 
 
 @pytest.mark.slow
