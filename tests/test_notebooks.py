@@ -36,6 +36,7 @@ from nbformat.v4 import new_code_cell
 
 from lib import course, pages, paths
 from lib.recipes import recipe
+from tools.density import is_folded, lines
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob(course.NOTEBOOK_PATTERN))
 REQUIRED = ("profile", "seed", "n_seeds", "model", "max_steps", "device", "data_dir", "output_dir")
@@ -66,17 +67,6 @@ def tags(cell: nbformat.NotebookNode) -> list[str]:
 def parameters_cell(path: Path) -> nbformat.NotebookNode:
     (cell,) = [cell for cell in code_cells(path) if "parameters" in tags(cell)]
     return cell
-
-
-def is_folded(cell: nbformat.NotebookNode) -> bool:
-    """Whether a reader sees a bar in place of the cell's source."""
-    return cell.metadata.get("jupyter", {}).get("source_hidden", False)
-
-
-def length(source: str) -> int:
-    """Lines of code of a cell, blank lines and comments left out."""
-    lines = (line.strip() for line in source.splitlines())
-    return sum(bool(line) and not line.startswith("#") for line in lines)
 
 
 def environment(outputs: Path) -> dict[str, str]:
@@ -168,8 +158,8 @@ def test_has_a_lesson_and_a_run(path: Path) -> None:
 
 @each
 def test_cells_are_short(path: Path) -> None:
-    assert max(length(cell.source) for cell in code_cells(path)) <= 40
-    seen = [length(cell.source) for cell in code_cells(path) if not is_folded(cell)]
+    assert max(lines(cell.source) for cell in code_cells(path)) <= 40
+    seen = [lines(cell.source) for cell in code_cells(path) if not is_folded(cell)]
     assert statistics.median(seen) <= 10
 
 
