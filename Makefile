@@ -42,7 +42,7 @@ course: setup  ## execute every notebook at the mini profile into outputs/, JOBS
 
 lab: setup  ## open the notebooks in JupyterLab
 	@$(BIN)/python -m lib check || true
-	$(BIN)/jupyter lab --notebook-dir notebooks
+	$(BIN)/jupyter lab --notebook-dir . --FileContentsManager.preferred_dir=notebooks
 
 assignments: setup  ## release, collect and grade all assignments with made-up students, into outputs/classroom
 	$(BIN)/python -m tools.classroom course

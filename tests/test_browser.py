@@ -22,6 +22,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat.v4 import new_markdown_cell, new_notebook
 
 from lib import paths
 from tools import classroom
@@ -210,6 +211,25 @@ def test_the_beta_slider_moves_the_picture(run_all, screenshots) -> None:
     time.sleep(2)
     assert float(readout.inner_text()) > float(shown)
     page.screenshot(path=screenshots / "04_una_slider_after.png")
+
+
+def test_a_link_to_the_glossary_opens_it_beside_the_notebook(browser, tmp_path) -> None:
+    """Served is the project, as by `make lab`; JupyterLab has no way out of the folder it serves."""
+    course = tmp_path / "course"
+    shutil.copytree(paths.ROOT / "book", course / "book")
+    link = new_markdown_cell("An [anchor](../book/glossary.md#term-anchor).")
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    (course / "notebooks").mkdir()
+    made = new_notebook(cells=[link], metadata={"kernelspec": kernel})
+    nbformat.write(made, course / "notebooks" / "01_made.ipynb")
+    (tmp_path / "lab").mkdir()
+    with _lab(tmp_path / "lab", course) as lab:
+        page = browser.new_page(viewport={"width": 1400, "height": 1000})
+        page.goto(f"{lab.url}lab/tree/notebooks/01_made.ipynb?token={lab.token}", timeout=MINUTES)
+        page.get_by_role("link", name="anchor", exact=True).click(timeout=MINUTES)
+        page.locator(".jp-MarkdownViewer", has_text="Glossary").wait_for(timeout=MINUTES)
+        lab.wait_until_idle("notebooks/01_made")
+        page.close()
 
 
 def test_a_teacher_grades_the_open_question_in_formgrader(browser, screenshots, tmp_path) -> None:
