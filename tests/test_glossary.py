@@ -56,6 +56,8 @@ def notebook(*cells: str) -> nbformat.NotebookNode:
         (["| a |\n|---|\n| anchor |"], ["anchor"]),
         (["## References\n\n* A. *Anchors.*"], []),
         (["## Exercises\n\n1. An anchor."], ["anchor"]),
+        (["# An anchor", "**You will learn** anchors", "No anchor."], ["anchor"]),
+        (["# A\n\nAn anchor.", "**You will learn** more", "No head."], []),
         (["Anchorage, re-anchor"], []),
         (["A hard\nnegative."], ["hard negative"]),
         (["A *hard* negative."], ["hard negative"]),

@@ -18,6 +18,7 @@ from tools import prose
 
 PAGE = paths.ROOT / "book" / "glossary.md"
 LINKED = re.compile(r"(?:.*/)?glossary\.md#(?P<address>.+)")
+AHEAD = "**You will learn"
 FORMS = {  # regular expressions; a blank is any space, and marks of emphasis beside it
     '"all" aggregation': ('["“]all["”]',),
     "chance": ("(?:at|above|below) chance", "chance (?:level|loss|accuracy)"),
@@ -145,15 +146,17 @@ def introduced(text: str, known: Sequence[Term]) -> Iterator[tuple[int, str]]:
 def unintroduced(notebook: nbformat.NotebookNode, known: Sequence[Term] | None = None) -> list[Use]:
     """The terms whose first use in a notebook comes before their introduction, in order of use.
 
-    Read is the prose of its Markdown, folds and tables included. Code, equations, headings,
-    pictures and the list of references are passed over, and so is the text of a link to another
-    page, which names that page.
+    Read is the prose of its Markdown, folds and tables included, after the cell that lists what one
+    will learn: title and list name what is to come. Code, equations, headings, pictures and the
+    list of references are passed over, and so is the text of a link to another page, which names
+    that page.
     """
     known = terms() if known is None else known
+    ahead = [passage.cell for passage in prose.passages(notebook) if AHEAD in passage.text]
     first: dict[str, Use] = {}
     ready: set[str] = set()
     for passage in prose.passages(notebook):
-        if passage.apart == "references":
+        if passage.apart == "references" or passage.cell <= max(ahead[:1], default=-1):
             continue
         text = prose.blank(
             passage.text,
