@@ -57,7 +57,7 @@ def notebook(*cells: str) -> nbformat.NotebookNode:
         (["## References\n\n* A. *Anchors.*"], []),
         (["## Exercises\n\n1. An anchor."], ["anchor"]),
         (["# An anchor", "**You will learn** anchors", "No anchor."], ["anchor"]),
-        (["# A\n\nAn anchor.", "**You will learn** more", "No head."], []),
+        (["# A\n\nAn anchor.", "**You will learn** more", "Nothing."], []),
         (["Anchorage, re-anchor"], []),
         (["A hard\nnegative."], ["hard negative"]),
         (["A *hard* negative."], ["hard negative"]),
