@@ -167,7 +167,7 @@ def test_cells_are_short(path: Path) -> None:
 def test_a_folded_cell_is_a_function_that_the_next_cell_is_the_first_to_call(path: Path) -> None:
     cells = code_cells(path)
     for i, cell in enumerate(cells):
-        if is_folded(cell):
+        if is_folded(cell) and "parameters" not in tags(cell):
             (function,) = python(cell).body
             assert isinstance(function, ast.FunctionDef) and ast.get_docstring(function)
             call = re.compile(rf"(?<![\w.]){function.name}\(")
@@ -180,7 +180,7 @@ def test_a_folded_cell_is_a_function_that_the_next_cell_is_the_first_to_call(pat
 @each
 def test_is_light_and_clean(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    assert path.stat().st_size <= 250 * 1024
+    assert path.stat().st_size <= 400 * 1024  # figures are stored at twice their size
     assert "widgets" not in read(path).metadata
     assert "papermill" not in read(path).metadata
     assert [match.group() for match in MACHINE_PATH.finditer(text)] == []

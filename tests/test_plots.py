@@ -42,7 +42,8 @@ def in_notebooks() -> dict[str, tuple[str, str]]:
     for path in course.notebooks():
         cells = {cell.id: cell for cell in nbformat.read(path, as_version=4).cells}
         for cell in cells.values():
-            if cell.metadata.get("jupyter", {}).get("source_hidden"):
+            folded = cell.metadata.get("jupyter", {}).get("source_hidden")
+            if folded and "parameters" not in cell.metadata.get("tags", []):
                 (name,) = re.findall(r"^def (\w+)\(", cell.source, re.MULTILINE)
                 assert name not in found, f"two notebooks draw {name}"
                 found[name] = cell.source, cells["imports"].source
@@ -140,6 +141,15 @@ EACH: dict[str, Callable[[str], Figure]] = {
     "relevance": lambda t: draws("relevance")(np.arange(9.0), 4, 2, "cat", t),
     "histograms": lambda t: draws("histograms")({"a": np.array([1.0])}, [0, 2], "x", t),
     "roles": lambda t: draws("roles")({t: (["a"], ["b"], ["+"])}),
+    "cases": lambda t: draws("cases")({"holds": (0.9, 0.5)}, 1.0, t),
+    "claimed": lambda t: draws("claimed")(
+        pd.DataFrame(
+            {"paper": ["una"], "seeds": [5], "claim": ["a"], "ours": [1.0]}
+            | {"half_width": [0.5], "printed": [2.0]}
+        ),
+        "una",
+        t,
+    ),
     "forest": lambda t: plots.forest(
         pd.DataFrame({"mean": [1.0], "95 % ±": [0.5]}, index=["a"]), "x", t
     ),
@@ -700,3 +710,27 @@ def test_steps_draw_a_line_a_seed_and_one_entry_a_row():
     assert legend(axis) == ["a", "b"]
     assert look(axis.lines[0]) == look(axis.lines[1]) != look(axis.lines[2])
     assert plots.steps(table, "loss", "nats", log=True).axes[0].get_xscale() == "log"
+
+
+def test_cases_set_intervals_beside_zero_and_the_papers_difference():
+    (axis,) = draws("cases")({"holds": (0.9, 0.5), "fails": (-0.6, 0.4)}, 1.0).axes
+    zero, paper = (drawn.get_xdata()[0] for drawn in axis.lines[:2])
+    assert (zero, paper) == (0, 1.0) and texts(axis) == ["the paper's difference", "no difference"]
+    assert [bars.lines[0].get_xdata()[0] for bars in axis.containers] == [0.9, -0.6]
+    assert list(ticks(axis, "y").values()) == ["holds", "fails"]
+
+
+def test_claimed_draws_the_tested_claims_of_one_paper():
+    table = pd.DataFrame(
+        {
+            "paper": ["una", "una", "sda"],
+            "seeds": [5, 0, 5],
+            "claim": ["a", "b", "c"],
+            "ours": [1.0, NAN, 3.0],
+            "half_width": [0.5, NAN, 0.5],
+            "printed": [2.0, 1.0, 1.0],
+        }
+    )
+    (axis,) = draws("claimed")(table, "una").axes
+    assert list(ticks(axis, "y").values()) == ["a"]
+    assert data(named(axis)["paper"]) == ([2.0], [0.0])

@@ -87,7 +87,7 @@ def agrees(number: str, text: str) -> bool:
     """Whether a number of `text`, rounded to the digits of `number`, is `number`; percentages are
     found as shares, too."""
     digits = len(number.partition(".")[2])
-    found = {abs(float(n)) for n in re.findall(r"\d+(?:\.\d+)?(?:e-?\d+)?", text)}
+    found = {abs(float(n)) for n in re.findall(r"\d*\.?\d+(?:e-?\d+)?", text)}
     value, half = float(number), 0.5 * 10**-digits + 1e-9
     return any(abs(f - value) <= half or abs(100 * f - value) <= half for f in found)
 
