@@ -42,7 +42,12 @@ class Outcome:
 
 
 class MathRenderer(IPythonRenderer):
-    """Markdown to HTML with equations as MathML, which browsers draw without a script."""
+    """Markdown to HTML with equations as MathML, which browsers draw without a script, and with
+    folds."""
+
+    def block_html(self, html: str) -> str:
+        """HTML as it stands, so that a fold can hold Markdown; pictures in it are embedded."""
+        return super().block_html(html) if "<img" in html else f"{html}\n"
 
     def inline_math(self, body: str) -> str:
         """`$…$` as inline MathML."""

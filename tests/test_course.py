@@ -252,6 +252,18 @@ def test_an_executed_notebook_brings_its_pictures(tmp_path: Path, outputs: Path)
     assert pages.bring_pictures(nbformat.read(notebook, 4), tmp_path, tmp_path) is None
 
 
+def test_a_page_folds_answers_and_cells(tmp_path: Path) -> None:
+    answer = "<details><summary>Answer</summary>\n\nIt is **two**.\n</details>\n\nGo on."
+    folded = code("secret = 1")
+    folded.metadata.jupyter = {"source_hidden": True}
+    notebook = write(tmp_path / "01_a.ipynb", markdown("# 01 · A"), markdown(answer), folded)
+    pages.render(notebook, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    first, second = re.findall(r"<details>.*?</details>", page, re.DOTALL)
+    assert "<strong>two</strong>" in first and "Go on" not in first
+    assert "<summary>code</summary>" in second and "secret" in second
+
+
 def test_success_replaces_an_earlier_failure(folder: Path, outputs: Path) -> None:
     target = outputs / "again.ipynb"
     failed = course.execute(folder / "02_bad.ipynb", target)
