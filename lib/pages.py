@@ -17,6 +17,8 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from lib import files, paths, runs
+from lib.evaluate.statistics import mean_sd
+from lib.recipes import FIELDS
 
 RESULT_COLUMNS = {
     "dev": ("mini_dev_spearman_best", "stsb_dev_spearman_best"),
@@ -26,6 +28,7 @@ RESULT_COLUMNS = {
 }
 PICTURE = re.compile(r"!\[[^\]]*\]\((pictures/[^)\s]+)\)")
 WIDGET = "application/vnd.jupyter.widget-view+json"
+PARAMETERS = (*FIELDS, "max_steps", "corpus")
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -174,43 +177,69 @@ def index_page(outcomes: Sequence[Outcome], results: pd.DataFrame, folder: Path)
 
 
 def results_table(names: Sequence[str]) -> pd.DataFrame:
-    """Finished runs of these notebooks, one row for each set of parameters: mean over its seeds.
+    """Finished runs of these notebooks, one row for each set of parameters, over its seeds.
 
     Returns:
-        Columns notebook, run (recipe and hash), profile, seeds (how many, and how many of them
-        collapsed), then those of `RESULT_COLUMNS` that any run has: scores are Spearman ×100 of
-        the best checkpoint. A mean over a seed that collapsed, so that its score is no number, is
-        none either.
+        Columns notebook, method (`methods` says how it is named), profile, seeds (how many, and how
+        many of them collapsed), then those of `RESULT_COLUMNS` that any run has: scores as
+        `mean ± sd`, Spearman × 100 of the best checkpoint, loss and seconds as means. Over a seed
+        that collapsed, so that its score is no number, there is no mean.
     """
     finished = runs.collect()
     if finished.empty:
         return finished
-    finished = finished[finished["notebook"].isin(names)]
-    table = (
-        finished[["notebook", "profile"]].copy()
-        if "profile" in finished
-        else finished[["notebook"]].copy()
-    )
-    table.insert(1, "run", finished["run_id"].str.replace(r"-s\d+$", "", regex=True))
-    keys = list(table.columns)
+    finished = finished[finished["notebook"].isin(names)].reset_index(drop=True)
+    finished["method"] = methods(finished)
     shown = {
-        column: [metric for metric in metrics if metric in finished]
+        column: finished[[metric for metric in metrics if metric in finished]]
         for column, metrics in RESULT_COLUMNS.items()
     }
-    for column, present in shown.items():
-        if present:
-            table[column] = finished[present].bfill(axis=1).iloc[:, 0].astype(float)
-    names_of = {metric for metrics in shown.values() for metric in metrics}
-    table["collapsed"] = [bool(names_of & set(lost.split())) for lost in finished["collapsed"]]
+    values = {
+        column: metrics.bfill(axis=1).iloc[:, 0].astype(float)
+        for column, metrics in shown.items()
+        if len(metrics.columns)
+    }
+    measured = {metric for metrics in shown.values() for metric in metrics}
+    lost = pd.Series([bool(measured & set(text.split())) for text in finished["collapsed"]])
+    keys = [name for name in ("notebook", "method", "profile") if name in finished]
+    same = finished["run_id"].str.replace(r"-s\d+$", "", regex=True)
     lines = []
-    for key, group in table.groupby(keys, sort=False):
-        lost = int(group["collapsed"].sum())
-        seeds = str(len(group)) + (f", {lost} collapsed" if lost else "")
-        means = group.drop(columns=[*keys, "collapsed"]).mean(skipna=False)
-        lines.append({**dict(zip(keys, key, strict=True)), "seeds": seeds, **means})
-    return pd.DataFrame(
-        lines, columns=[*keys, "seeds", *(column for column in shown if shown[column])]
-    )
+    for _, group in finished.groupby([*(finished[key] for key in keys), same], sort=False):
+        line = dict(zip(keys, group[keys].iloc[0], strict=True))
+        collapsed = int(lost[group.index].sum())
+        line["seeds"] = str(len(group)) + (f", {collapsed} collapsed" if collapsed else "")
+        lines.append(line | {name: _shown(name, v[group.index]) for name, v in values.items()})
+    return pd.DataFrame(lines, columns=[*keys, "seeds", *values])
+
+
+def methods(finished: pd.DataFrame) -> list[str]:
+    """What each run is: its recipe, and the parameters by which it differs from other runs of that
+    recipe here.
+
+    Example:
+        >>> table = pd.DataFrame({"recipe": ["una", "una", "sda"], "beta": [0.5, 0.3, None]})
+        >>> methods(table)
+        ['una, beta 0.5', 'una, beta 0.3', 'sda']
+    """
+    known = [name for name in finished if name in PARAMETERS]
+    told = finished["recipe"].astype(str).copy()
+    for _, group in finished.groupby("recipe", sort=False):
+        for name in known:
+            if group[name].nunique(dropna=False) > 1:
+                words = group[name].map(lambda value, name=name: _said(name, value))
+                told[group.index] += words
+    return told.to_list()
+
+
+def _said(name: str, value: object) -> str:
+    if value is None or value != value:
+        return ""
+    number = f"{value:g}" if isinstance(value, float) else str(value)
+    return f", {name.replace('_', ' ')} {number}"
+
+
+def _shown(column: str, values: pd.Series) -> str | float:
+    return mean_sd(values) if column in ("dev", "test") else float(values.mean(skipna=False))
 
 
 def _mathml(latex: str, display: str) -> str:

@@ -391,14 +391,13 @@ def test_results_are_averaged_over_seeds(outputs: Path) -> None:
     finish("09_other", 0, 1.0, mini_dev_spearman_best=1.0)
     table = pages.results_table(["01_good"]).sort_values("seeds", ignore_index=True)
     assert len(table) == 2
-    assert table.loc[0, ["notebook", "profile", "seeds", "dev", "test", "loss"]].tolist() == [
-        *("01_good", "mini", "2", 61.0, 50.0, 1.5)
+    assert table.loc[0, ["notebook", "method", "profile", "seeds"]].tolist() == [
+        *("01_good", "simcse, lr 1", "mini", "2")
     ]
-    assert (
-        table.loc[1, "seeds"] == "3, 1 collapsed"
-        and pd.isna(table.loc[1, "dev"])
-        and table.loc[1, "test"] == 40.0
-    )
+    assert table.loc[0, ["dev", "test", "loss"]].tolist() == ["61.00 ± 1.41", "50.00 ± 0.00", 1.5]
+    assert table.loc[1, ["method", "seeds", "dev", "test"]].tolist() == [
+        *("simcse, lr 2", "3, 1 collapsed", "– (1 of 3 collapsed)", "40.00 ± 0.00")
+    ]
     page = pages.index_page([], table, outputs).read_text()
     assert "3, 1 collapsed" in page and "60.50" not in page and "nan" not in page.lower()
     assert pages.results_table([]).empty
