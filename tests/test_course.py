@@ -133,7 +133,7 @@ def test_course_runs_all_and_names_the_failure(executed: tuple[Path, int, str, s
     assert "ran mini 0.05" in text_of(good)
     assert f"interpreter {sys.executable}" in text_of(good)
     assert str(good) in text and str(outputs / "index.html") in text
-    assert "61.50" in text and "simcse-" in text
+    assert "61.50" in text and "simcse" in text
     assert not (outputs / "02_bad" / "02_bad.ipynb").exists()
     assert "no luck" in (outputs / "02_bad" / "02_bad.failed.ipynb").read_text()
     assert [p.name for p in outputs.rglob(".*")] == []
