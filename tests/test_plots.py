@@ -128,13 +128,9 @@ EACH: dict[str, Callable[[str], Figure]] = {
     "against_chance": lambda t: draws("against_chance")(HISTORY, 3.2, t),
     "spectra": lambda t: plots.spectra({"a": np.array([4.0, 1.0])}, t),
     "training": lambda t: plots.training(HISTORY, 3.2, t),
-    "geometry_path": lambda t: draws("geometry_path")({"a": [(0.1, -1.0)]}, [0], t),
-    "by_layer": lambda t: draws("by_layer")({"a": [1, 2]}, {"a": [0, 1]}, 3.0, t),
     "seeds": lambda t: plots.seeds({"a": [1, 2]}, [42, 0], "y", t),
     "kinds": lambda t: plots.kinds(["k"], {"a": [0.4]}, "x", t),
     "margins": lambda t: plots.margins({"a": margin_table([0.1], [0.0], [0.2])}, title=t),
-    "lengths": lambda t: draws("lengths")(np.array([3, 4]), 4, t),
-    "sweep": lambda t: draws("sweep")([0.1, 1.0], [5, 6], 4, "x", "y", t),
     "embedded": lambda t: draws("embedded")({"a": np.eye(3)}, list("abc"), t),
     "points": lambda t: plots.points({"p": {"a": ([1], [2])}}, title=t),
     "words": lambda t: draws("words")(["a"], {"z": [1.0]}, t),
@@ -227,7 +223,7 @@ def test_a_notebook_shows_the_picture_at_its_own_size(monkeypatch):
     monkeypatch.setattr(
         IPython.display, "display", lambda content, **how: shown.append((content, how))
     )
-    figure = draws("sweep")([0.1, 1.0], [5, 6], 4, "x", "y")
+    figure = plots.curves([0.1, 1.0], {"a": [5, 6]}, "x", "y")
     figure._ipython_display_()
     ((content, how),) = shown
     assert how["raw"] and content["image/png"] == plots.png(figure)
@@ -402,37 +398,6 @@ def test_a_training_in_three_panels():
     assert [len(axis.lines[0].get_xdata()) for axis in empty] == [0, 0, 0]
 
 
-def test_a_path_has_its_steps_at_its_points():
-    paths = {"a": [(0.1, -1.0), (0.2, -2.0)], "b": [(0.3, -3.0), (0.4, -4.0)]}
-    (axis,) = draws("geometry_path")(paths, [0, 50]).axes
-    assert {n: data(d) for n, d in named(axis).items()} == {
-        "a": ([0.1, 0.2], [-1.0, -2.0]),
-        "b": ([0.3, 0.4], [-3.0, -4.0]),
-    }
-    assert [(t.get_text(), t.xy) for t in axis.texts] == list(
-        zip(["0", "50"] * 2, [*paths["a"], *paths["b"]], strict=True)
-    )
-    assert axis.get_xlabel().startswith("alignment") and axis.get_ylabel().startswith("uniformity")
-
-
-def test_layers_of_five_poolings_stand_side_by_side():
-    loss = {f"p{i}": [3.0 - i, 2.0, 1.0] for i in range(5)}
-    accuracy = {f"p{i}": [0.1 * i, 0.5, 0.9] for i in range(5)}
-    left, right = draws("by_layer")(loss, accuracy, 4.0).axes
-    for axis, expected in ((left, loss), (right, accuracy)):
-        assert {n: data(d) for n, d in named(axis).items()} == {
-            n: ([0, 1, 2], y) for n, y in expected.items()
-        }
-        assert len({look(d) for d in named(axis).values()}) == 5 and list(ticks(axis, "x")) == [
-            0,
-            1,
-            2,
-        ]
-    assert data(left.lines[5])[1] == [4.0, 4.0] and left.get_ylim() == pytest.approx((0, 4.6))
-    assert (left.get_ylabel(), right.get_ylabel()) == ("loss (nats)", "in-batch accuracy")
-    assert legend(right) == list(loss)
-
-
 # --- scores
 # ------------------------------------------------------------------------------------------------
 
@@ -519,29 +484,6 @@ def test_margins_are_dots_with_intervals_a_row_a_kind():
     lines = [segment for c in axis.containers for segment in c[2][0].get_segments()]
     assert np.ravel([s[:, 0] for s in lines]) == pytest.approx([-0.3, -0.15, 0.1, 0.5, 0, 0.2])
     assert {"← changed nearer", "paraphrase nearer →"} <= set(texts(axis))
-
-
-def test_lengths_are_counted_one_by_one():
-    (axis,) = draws("lengths")(np.array([3, 3, 5, 9, 9, 9]), 6).axes
-    counted = {bar.get_x() + bar.get_width() / 2: bar.get_height() for bar in axis.patches}
-    assert {round(x, 6): n for x, n in counted.items()} == {
-        i: [3, 3, 5, 9, 9, 9].count(i) for i in range(1, 10)
-    }
-    assert data(axis.lines[0])[0] == [6, 6] and texts(axis) == ["cut at 6 "]
-    assert (
-        sum(bar.get_height() for bar in draws("lengths")(np.array([2, 3]), 32).axes[0].patches) == 2
-    )
-
-
-def test_a_sweep_has_one_point_a_training_on_a_logarithmic_axis():
-    (axis,) = draws("sweep")([0.02, 0.05, 0.2], [61.0, NAN, 63.0], 54.5, "τ", "Spearman").axes
-    trained, untrained = named(axis)["trained"], named(axis)["untrained"]
-    assert data(trained)[0] == [0.02, 0.05, 0.2]
-    assert data(trained)[1] == [61.0, pytest.approx(NAN, nan_ok=True), 63.0]
-    assert data(untrained)[1] == [54.5, 54.5] and axis.get_xscale() == "log"
-    assert ticks(axis, "x") == {0.02: "0.02", 0.05: "0.05", 0.2: "0.2"}
-    assert crosses(axis) == [([0.05], [0.03], plots.COLOURS[0])]
-    assert (axis.get_xlabel(), axis.get_ylabel()) == ("τ", "Spearman")
 
 
 def test_differences_have_intervals_where_there_are_any():

@@ -1,0 +1,105 @@
+"""What notebook 02 says of midi-BERT's histories, of mini-BERT on real sentences, and of seeds."""
+
+from functools import cache
+
+import pandas as pd
+
+from lib import results
+from statements import Statement, mean, rows
+
+SMALL, LIGHT = "simcse_small", "simcse_light"
+TWO, ONE, RAW = "SimCSE", "one mask for both", "as pre-trained"
+MEAN, LAST = "SimCSE, trained through the mean", "sts7_test_avg_last"
+DEV = "stsb_dev_spearman_best"
+
+
+@cache
+def history(row: str) -> pd.DataFrame:
+    """The steps of all seeds of a row."""
+    steps = results.steps(SMALL)
+    return steps[steps["row"] == row]
+
+
+def first(row: str, column: str) -> float:
+    """A column at step 1, the mean over seeds."""
+    steps = history(row)
+    return float(steps.loc[steps["step"] == 1, column].mean())
+
+
+def end(row: str, column: str) -> float:
+    """A column over the last ten steps, the mean over steps and seeds."""
+    steps = history(row)
+    return float(steps.loc[steps["step"] > steps["step"].max() - 10, column].mean())
+
+
+def largest_loss(row: str, since: int) -> float:
+    """The largest loss of any seed from a step on."""
+    steps = history(row)
+    return float(steps.loc[steps["step"] >= since, "loss"].max())
+
+
+def sd(grid: str, row: str, metric: str = "sts7_test_avg_best") -> float:
+    """Over the seeds of a row."""
+    table = rows(grid)
+    return float(table.loc[table["row"] == row, metric].std(ddof=1))
+
+
+STATEMENTS = [
+    Statement(
+        "With two masks the loss starts at {:.2f} and is {:.3f} on average over the last ten steps."
+        " With one mask it starts at {:.2f} and stays below {:.3f} from step 10 on",
+        lambda: (first(TWO, "loss"), end(TWO, "loss"), first(ONE, "loss"), largest_loss(ONE, 10)),
+    ),
+    Statement(
+        "from {:.2f} to {:.2f} with two masks, from {:.2f} to {:.2f} with one",
+        lambda: tuple(f(row, "other_cosine") for row in (TWO, ONE) for f in (first, end)),
+    ),
+    Statement(
+        "exactly {:.0f} with one mask, {:.2f} at the end with two",
+        lambda: (end(ONE, "positive_cosine"), end(TWO, "positive_cosine")),
+    ),
+    Statement(
+        "from {:.1f} before training, two masks reach {:.1f}, one mask {:.1f}.",
+        lambda: tuple(mean(SMALL, row, DEV) for row in (RAW, TWO, ONE)),
+    ),
+    Statement(
+        "Two masks end at {:.1f} on the seven tasks, one mask at {:.1f}, the encoder as pre-trained"
+        " at {:.1f}: the second mask earns {:.1f} of the {:.1f} points.",
+        lambda: (
+            *(mean(SMALL, row) for row in (TWO, ONE, RAW)),
+            mean(SMALL, TWO) - mean(SMALL, ONE),
+            mean(SMALL, TWO) - mean(SMALL, RAW),
+        ),
+    ),
+    Statement(
+        "their mean cosine falls from {:.2f} to {:.2f}. With one mask it is {:.2f}.",
+        lambda: tuple(mean(SMALL, row, "dev_mean_cosine_best") for row in (RAW, TWO, ONE)),
+    ),
+    Statement(
+        "Ours ends {:.1f} above the encoder as pre-trained",
+        lambda: (mean(SMALL, ONE) - mean(SMALL, RAW),),
+    ),
+    Statement(
+        "They reach {:.1f} and {:.1f} on the seven tasks. On STS-B dev SIF is above SimCSE, with"
+        " {:.1f}.",
+        lambda: (
+            mean(SMALL, "input embeddings, SIF"),
+            mean(SMALL, "TF-IDF"),
+            mean(SMALL, "input embeddings, SIF", DEV),
+        ),
+    ),
+    Statement(
+        "Trained through [CLS]: {:.1f}; through the mean: {:.1f}, little more than the {:.1f} of"
+        " no training.",
+        lambda: tuple(mean(LIGHT, row, LAST) for row in (TWO, MEAN, RAW)),
+    ),
+    Statement(
+        "In section 6 other seeds move SimCSE by {:.1f} points (sd), the second mask by {:.1f}.",
+        lambda: (sd(SMALL, TWO), mean(SMALL, TWO) - mean(SMALL, ONE)),
+    ),
+    Statement(
+        "On midi-BERT it earns {:.1f} points on the seven STS tasks, with one mask for both"
+        " {:.1f}.",
+        lambda: tuple(mean(SMALL, row) - mean(SMALL, RAW) for row in (TWO, ONE)),
+    ),
+]
