@@ -1,0 +1,119 @@
+"""What notebook 06 says of its siblings."""
+
+from functools import cache
+
+import pandas as pd
+
+from lib import papers
+from lib.evaluate.statistics import paired_differences, smallest_effect
+from statements import Statement, mean, paper, rows
+
+GRID, SCORE = "backbones_light", "sts7_test_avg_best"
+SIBLINGS = ("BERT", "ALBERT", "RoBERTa", "Llama")
+SHOWN_TOGETHER = 7  # intervals of the figure
+
+
+@cache
+def repeated() -> pd.DataFrame:
+    """The grid's runs, an untrained encoder once for each seed."""
+    real = rows(GRID)
+    raw = real["row"].str.endswith(", raw")
+    return pd.concat([real[~raw], *(real[raw].assign(seed=s) for s in papers.SEEDS)])
+
+
+def minus(row: str, base: str) -> pd.Series:
+    """A row's difference from another, with the figure's interval."""
+    return paired_differences(repeated(), SCORE, {row: base}, SHOWN_TOGETHER).loc[row]
+
+
+def gain(sibling: str) -> tuple[float, float]:
+    """What SimCSE adds, and half its interval."""
+    found = minus(sibling, f"{sibling}, raw")
+    return found["mean"], found["95 % ±"]
+
+
+def below(sibling: str) -> tuple[float, float, float]:
+    """How far below BERT a sibling is after SimCSE, half the interval, and how far before."""
+    found = minus(sibling, "BERT")
+    before = mean(GRID, "BERT, raw") - mean(GRID, f"{sibling}, raw")
+    return -found["mean"], found["95 % ±"], before
+
+
+def lead() -> tuple[float, float]:
+    """ALBERT's gain less BERT's; the untrained encoders have no spread."""
+    return gain("ALBERT")[0] - gain("BERT")[0], minus("ALBERT", "BERT")["95 % ±"]
+
+
+def seen(row: str, base: str) -> float:
+    """The smallest difference that would be found four times in five."""
+    return smallest_effect(5, minus(row, base)["sd"], SHOWN_TOGETHER)
+
+
+def lighter() -> float:
+    """Share of BERT's parameters that ALBERT does without, by the notebook's counts."""
+    return 1 - 1_151_616 / 2_860_032
+
+
+def falls() -> list[float]:
+    """By how much the mean cosine falls, sibling by sibling."""
+    column = "dev_mean_cosine_best"
+    return [mean(GRID, f"{s}, raw", column) - mean(GRID, s, column) for s in SIBLINGS]
+
+
+def ranks() -> tuple[float, float]:
+    """BERT's effective rank: by how much it falls, and from where."""
+    column = "dev_effective_rank_best"
+    before = mean(GRID, "BERT, raw", column)
+    return before - mean(GRID, "BERT", column), before
+
+
+def above_bert(model: str) -> int:
+    """Tasks of the slides in which a model is above BERT-base."""
+    table = paper("backbones_table_1")
+    tasks = [name for name in table if f"{name}_sd" in table]
+    scores = table[tasks].astype(float)
+    return int((scores.loc[model] > scores.loc["bert_base"]).sum())
+
+
+STATEMENTS = [
+    Statement(
+        "ALBERT, by {:.1f} ± {:.1f}, next to BERT's {:.1f} ± {:.1f}: a lead of {:.1f} ± {:.1f}",
+        lambda: (*gain("ALBERT"), *gain("BERT"), *lead()),
+    ),
+    Statement("RoBERTa ends {:.1f} ± {:.1f} below BERT", lambda: below("RoBERTa")[:2]),
+    Statement("RoBERTa gains {:.1f} ± {:.1f}", lambda: gain("RoBERTa")),
+    Statement(
+        "Llama moves by {:.1f} ± {:.1f}; only an effect of {:.1f} would have been seen",
+        lambda: (*gain("Llama"), seen("Llama", "Llama, raw")),
+    ),
+    Statement(
+        "RoBERTa is {:.1f} ± {:.1f} below BERT, and {:.1f} of it were there before",
+        lambda: below("RoBERTa"),
+    ),
+    Statement(
+        "ALBERT is {:.1f} ± {:.1f} below BERT, with {:.0f} % fewer weights. A difference of {:.1f}",
+        lambda: (*below("ALBERT")[:2], 100 * lighter(), seen("ALBERT", "BERT")),
+    ),
+    Statement(
+        "Llama is {:.1f} ± {:.1f} below BERT; {:.1f} of it were there before",
+        lambda: below("Llama"),
+    ),
+    Statement(
+        "The mean cosine falls by {:.2f} to {:.2f} in all four",
+        lambda: (min(falls()), max(falls())),
+    ),
+    Statement("by {:.1f} of {:.0f} directions in BERT", ranks),
+    Statement(
+        "a mean cosine of {:.2f} before SimCSE, the BERT {:.2f}",
+        lambda: tuple(mean(GRID, f"{s}, raw", "dev_mean_cosine_best") for s in ("Llama", "BERT")),
+    ),
+    Statement(
+        "It stands at {:.1f} and falls to {:.1f} under SimCSE",
+        lambda: (mean(GRID, "MiniLM, raw"), mean(GRID, "MiniLM")),
+    ),
+    Statement("RoBERTa-base is above it in {}", lambda: ({2: "two"}[above_bert("roberta_base")],)),
+    Statement(
+        "ALBERT is below BERT-base in {} of the seven tests",
+        lambda: ({0: "each"}[above_bert("albert_base")],),
+    ),
+]
