@@ -89,7 +89,7 @@ class OfflinePage(HTMLExporter):
 def render(executed: Path, page: Path, assets: Path | None = None) -> None:
     """Write an executed notebook as one self-contained HTML file.
 
-    Widgets need a kernel, so a note stands in for them.
+    Widgets need a kernel, so their picture stands in for them, or a note where there is none.
 
     Args:
         executed: the notebook.
@@ -100,10 +100,27 @@ def render(executed: Path, page: Path, assets: Path | None = None) -> None:
     note = nbformat.v4.new_output("stream", text="[interactive: open the notebook in JupyterLab]\n")
     for cell in node.cells:
         if cell.cell_type == "code":
-            cell.outputs = [note if WIDGET in out.get("data", {}) else out for out in cell.outputs]
+            cell.outputs = [without_widget(out) or note for out in cell.outputs]
     resources = {"metadata": {"name": executed.stem, "path": str(assets or paths.NOTEBOOKS)}}
     html, _ = OfflinePage().from_notebook_node(node, resources=resources)
     files.write_text(page, html)
+
+
+def without_widget(output: nbformat.NotebookNode) -> nbformat.NotebookNode | None:
+    """An output as it looks without a kernel: a widget's picture, None for one that has no picture.
+
+    Example:
+        >>> slider = nbformat.v4.new_output("display_data", {WIDGET: {}, "image/png": "…"})
+        >>> list(without_widget(slider).data)
+        ['image/png']
+    """
+    content = output.get("data", {})
+    if WIDGET not in content:
+        return output
+    if "image/png" not in content:
+        return None
+    still = {mime: shown for mime, shown in content.items() if mime != WIDGET}
+    return nbformat.from_dict({**output, "data": still})
 
 
 def pictures(notebook: nbformat.NotebookNode) -> list[str]:

@@ -42,11 +42,8 @@ def committable(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
         if not cell.metadata.get("tags", True):
             del cell.metadata["tags"]
         if cell.cell_type == "code":
-            cell.outputs = [
-                out
-                for out in cell.outputs
-                if out.get("name") != "stderr" and pages.WIDGET not in out.get("data", {})
-            ]
+            kept = (out for out in cell.outputs if out.get("name") != "stderr")
+            cell.outputs = [still for out in kept if (still := pages.without_widget(out))]
     return node
 
 
