@@ -124,7 +124,8 @@ EACH: dict[str, Callable[[str], Figure]] = {
     "circles": lambda t: draws("circles")({t: (ANGLES, ANGLES)}, list("abc")),
     "matrix": lambda t: plots.matrix(np.eye(2), ["a", "b"], ["c", "d"], t),
     "curves": lambda t: plots.curves([1, 2], {"a": [3, 4]}, "x", "y", t),
-    "candidate_shares": lambda t: draws("candidate_shares")(np.array([0.5, 0.1]), [0.1]),
+    "pull_and_push": lambda t: draws("pull_and_push")(["a"], np.ones(1), -np.ones(1), t),
+    "push_shares": lambda t: draws("push_shares")(np.array([0.5, 0.1]), [0.1]),
     "against_chance": lambda t: draws("against_chance")(HISTORY, 3.2, t),
     "spectra": lambda t: plots.spectra({"a": np.array([4.0, 1.0])}, t),
     "training": lambda t: plots.training(HISTORY, 3.2, t),
@@ -163,7 +164,7 @@ def test_a_figure_has_its_title_and_is_shown_by_no_one_but_its_cell(name):
     figure = EACH[name](title)
     assert isinstance(figure, plots.NotebookFigure) and plt.get_fignums() == []
     found = [figure.get_suptitle(), *(axis.get_title() for axis in figure.axes)]
-    assert title in found or name == "candidate_shares"
+    assert title in found or name == "push_shares"
 
 
 def in_lib() -> set[str]:
@@ -265,28 +266,28 @@ def test_circles_show_anchors_filled_and_positives_empty():
         assert look(anchor)[:2] == look(positive)[:2] == (plots.COLOURS[i], plots.MARKERS[i])
         assert before.texts[i].get_color() == plots.COLOURS[i]
     assert np.ravel(data(after.lines[1])) == pytest.approx(positives[0])
-    assert np.array([text.get_position() for text in before.texts]) == pytest.approx(1.26 * ANGLES)
+    assert np.array([text.get_position() for text in before.texts]) == pytest.approx(1.36 * ANGLES)
 
 
-def test_arrows_begin_at_the_anchors_of_the_last_panel():
-    arrows = np.array([[0.1, 0.2], [-0.3, 0.0], [0.0, 0.4]])
-    first, last = draws("circles")(
-        {"a": (ANGLES, ANGLES), "b": (ANGLES[::-1], ANGLES)}, list("xyz"), arrows
-    ).axes
-    drawn = [text for text in last.texts if text.arrow_patch is not None]
-    assert len(drawn) == 3 and not any(text.arrow_patch for text in first.texts)
-    for start, arrow, text in zip(ANGLES[::-1], arrows, drawn, strict=True):
-        assert text.get_position() == pytest.approx(start) and text.xy == pytest.approx(
-            start + arrow
-        )
-    (left, right), (low, high) = last.get_xlim(), last.get_ylim()
-    ends = np.concatenate([ANGLES, ANGLES[::-1] + arrows])
-    assert (
-        left < ends[:, 0].min()
-        and right > ends[:, 0].max()
-        and low < ends[:, 1].min()
-        and high > ends[:, 1].max()
+def test_a_filmstrip_is_no_wider_than_a_page():
+    one, five = (
+        draws("circles")({f"step {i}": (ANGLES, ANGLES) for i in range(n)}, list("xyz"))
+        for n in (1, 5)
     )
+    assert one.get_size_inches()[0] < five.get_size_inches()[0] <= 9
+    assert [axis.get_title() for axis in five.axes] == [f"step {i}" for i in range(5)]
+
+
+def test_pull_and_push_are_bars_beside_their_sum():
+    pull, push = np.array([0.5, -0.25]), np.array([-1.0, 0.25])
+    (axis,) = draws("pull_and_push")(["x", "y"], pull, push, "τ = 1").axes
+    bars = [(bar.get_width(), to_hex(bar.get_facecolor()).upper()) for bar in axis.patches]
+    green, red = plots.COLOURS[2], plots.COLOURS[1]
+    assert bars == [(0.5, green), (-0.25, green), (-1.0, red), (0.25, red)]
+    assert [bar.get_hatch() for bar in axis.patches] == [None, None, "//", "//"]
+    assert data(axis.lines[0]) == ([-0.5, 0.0], [0, 1]) and data(axis.lines[1])[0] == [0, 0]
+    assert ticks(axis, "y") == {0: "x", 1: "y"} and axis.yaxis_inverted()
+    assert sorted(legend(axis)) == ["pull of the positive", "push of the negatives", "sum"]
 
 
 def test_a_matrix_stands_row_by_row():
@@ -335,21 +336,17 @@ def test_curves_are_their_numbers():
     assert straight.texts[0].get_position()[0] == 4.5 and legend(straight) == ["a"]
 
 
-def test_candidate_shares_are_a_softmax():
-    similarities = np.array([0.7, 0.9, -0.2])
-    figure = draws("candidate_shares")(similarities, [0.05, 1.0])
+def test_shares_of_the_push_are_a_softmax_over_the_negatives():
+    cosines = np.array([0.7, 0.9, -0.2])
+    figure = draws("push_shares")(cosines, [0.05, 1.0])
     assert [axis.get_title() for axis in figure.axes] == ["τ = 0.05", "τ = 1.00"]
     for axis, tau in zip(figure.axes, (0.05, 1.0), strict=True):
-        expected = np.exp(similarities / tau) / np.exp(similarities / tau).sum()
+        expected = np.exp(cosines / tau) / np.exp(cosines / tau).sum()
         assert [bar.get_height() for bar in axis.patches] == pytest.approx(expected)
         assert list(ticks(axis, "x").values()) == ["0.70", "0.90", "-0.20"]
-        colours = [to_hex(bar.get_facecolor()).upper() for bar in axis.patches]
-        assert colours == [plots.COLOURS[0], plots.COLOURS[1], plots.COLOURS[1]]
-        assert [bar.get_hatch() for bar in axis.patches] == [
-            "//",
-            None,
-            None,
-        ] and axis.get_ylim() == (0, 1)
+        assert texts(axis) == [f"{share:.0%}" for share in expected]
+        assert {to_hex(bar.get_facecolor()).upper() for bar in axis.patches} == {plots.COLOURS[1]}
+        assert axis.get_ylim()[0] == 0 and axis.get_ylim()[1] > 1
 
 
 def test_spectra_are_shares_of_the_largest_on_two_logarithmic_axes():
@@ -370,17 +367,17 @@ def test_spectra_are_shares_of_the_largest_on_two_logarithmic_axes():
 # ---------------------------------------------------------------------------------------------
 
 
-def test_a_loss_beside_chance():
-    left, right = draws("against_chance")(HISTORY, 3.2).axes
-    assert data(left.lines[0]) == ([1, 2, 3, 4], [3.0, 2.5, 2.0, 1.0])
-    assert data(right.lines[0]) == ([1, 2, 3, 4], [0.1, 0.4, 0.7, 0.9])
-    assert data(left.lines[1])[1] == [3.2, 3.2] and texts(left) == ["chance"]
-    assert left.get_ylim() == pytest.approx((0, 1.15 * 3.2)) and right.get_ylim()[1] > 1
-    assert (left.get_ylabel(), right.get_ylabel()) == ("loss (nats)", "in-batch accuracy")
-    high = draws("against_chance")([{"step": 1, "loss": 7.0, "in_batch_accuracy": 0.0}], 3.2).axes[
-        0
-    ]
-    assert high.get_ylim()[1] > 7
+def test_a_loss_beside_chance_is_on_a_logarithmic_axis():
+    loss, accuracy, dev = draws("against_chance")(HISTORY, 3.2).axes
+    assert data(loss.lines[0]) == ([1, 2, 3, 4], [3.0, 2.5, 2.0, 1.0])
+    assert data(accuracy.lines[0]) == ([1, 2, 3, 4], [0.1, 0.4, 0.7, 0.9])
+    assert data(dev.lines[0]) == ([2, 4], [61.0, 64.0])
+    assert data(loss.lines[1])[1] == [3.2, 3.2] and texts(loss) == ["chance"]
+    assert loss.get_yscale() == "log" and loss.get_ylim()[1] > 3.2
+    names = ["loss (nats)", "in-batch accuracy", "dev score"]
+    assert [axis.get_ylabel() for axis in (loss, accuracy, dev)] == names
+    high = draws("against_chance")([{"step": 1, "loss": 7.0, "in_batch_accuracy": 0.0}], 3.2)
+    assert high.axes[0].get_ylim()[1] > 7
 
 
 def test_a_training_in_three_panels():

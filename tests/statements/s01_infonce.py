@@ -1,0 +1,95 @@
+"""Of 01 · InfoNCE: what its evidence says, from the rows and steps of one grid."""
+
+from functools import cache
+
+import pandas as pd
+
+from lib import results
+from statements import Statement, mean, paper, rows
+
+GRID = "simcse_small"
+MASK, RAW, SIF = "one mask for both", "as pre-trained", "input embeddings, SIF"
+
+
+@cache
+def steps() -> pd.DataFrame:
+    """The grid's steps."""
+    return results.steps(GRID)
+
+
+def at(step: int, column: str, row: str = "SimCSE") -> float:
+    """Mean over the seeds of a row at one step."""
+    found = steps()
+    return float(found.loc[(found["row"] == row) & (found["step"] == step), column].mean())
+
+
+def test(row: str) -> float:
+    """The average of the seven tests, at the step with the best dev score."""
+    return mean(GRID, row)
+
+
+def sd(row: str) -> float:
+    """Over the seeds of a row."""
+    found = rows(GRID)
+    return float(found.loc[found["row"] == row, "sts7_test_avg_best"].std())
+
+
+def printed(table: str, row: str, column: str = "Avg.") -> float:
+    """A cell of a paper's table."""
+    return float(paper(table).loc[row, column])
+
+
+STATEMENTS = [
+    Statement(
+        "plain BERT-base scores {:.2f} (UNA, Table D8)",
+        lambda: (100 * printed("una_table_d8", "bert_first_last_avg"),),
+    ),
+    Statement(
+        "scores {:.2f} (SimCSE, as SDA's Table 4 quotes it)",
+        lambda: (printed("sda_table_4", "simcse_bert"),),
+    ),
+    Statement(
+        "The pull keeps the own positive where it was, at {:.2f} first and {:.2f} last; the push"
+        " drives the others from {:.2f} to {:.2f}.",
+        lambda: (
+            at(1, "positive_cosine"),
+            at(300, "positive_cosine"),
+            at(1, "other_cosine"),
+            at(300, "other_cosine"),
+        ),
+    ),
+    Statement(
+        "{:.2f} with an accuracy of {:.2f}, against {:.2f} and {:.2f}.",
+        lambda: (
+            at(1, "loss", MASK),
+            at(1, "in_batch_accuracy", MASK),
+            at(1, "loss"),
+            at(1, "in_batch_accuracy"),
+        ),
+    ),
+    Statement(
+        "One mask, too, pushes the others down to {:.2f}.", lambda: (at(300, "other_cosine", MASK),)
+    ),
+    Statement(
+        "by {} points: one mask ends at {:.1f} on the seven tests, untrained is {:.1f}, SimCSE"
+        " {:.1f} ± {:.1f}.",
+        lambda: (
+            {10: "ten"}[round(test("SimCSE") - test(MASK))],
+            test(MASK),
+            test(RAW),
+            test("SimCSE"),
+            sd("SimCSE"),
+        ),
+    ),
+    Statement("which counts words, has {:.1f}, and", lambda: (test("TF-IDF"),)),
+    Statement("a weighted mean of word vectors, {:.1f}.", lambda: (test(SIF),)),
+    Statement(
+        "a first loss of {:.2f} came with a gain of {} points, one of {:.2f} with {}.",
+        lambda: (
+            at(1, "loss", MASK),
+            {2: "two"}[round(test(MASK) - test(RAW))],
+            at(1, "loss"),
+            {12: "twelve"}[round(test("SimCSE") - test(RAW))],
+        ),
+    ),
+]
