@@ -13,7 +13,10 @@ from tools import density, prose
 
 # Notebooks that keep to `density.LIMITS` and show `density.PICTURES` or more. One that is rewritten
 # until it does moves from the table below to here.
-REACHED = ("01_infonce", "02_simcse", "06_backbones", "07_results",)
+REACHED = ("01_infonce", "02_simcse", "06_backbones", "07_results")
+# The others, which must not become worse than this, or than the limits where they are better.
+NAMES = tuple(density.LIMITS)
+TODAY = {
     "03_consert": (10, 20, 84, 233, 8, 26),
     "04_una": (10, 23, 71.5, 348, 9, 29),
     "05_sda": (7, 28, 96, 377, 7, 22),

@@ -4,7 +4,7 @@ from functools import cache
 
 import pandas as pd
 
-from lib import results
+from lib import data, results
 from statements import Statement, mean, paper, rows
 
 GRID = "simcse_small"
@@ -34,12 +34,28 @@ def sd(row: str) -> float:
     return float(found.loc[found["row"] == row, "sts7_test_avg_best"].std())
 
 
+def pair(first: str) -> tuple[float, str, str]:
+    """Grade and sentences of the shipped dev pair that begins with a sentence."""
+    pairs = data.mini_pairs("dev")
+    at = pairs.sentence1.index(first)
+    return float(pairs.scores[at]), first, pairs.sentence2[at]
+
+
 def printed(table: str, row: str, column: str = "Avg.") -> float:
     """A cell of a paper's table."""
     return float(paper(table).loc[row, column])
 
 
 STATEMENTS = [
+    Statement(
+        "| {:.1f} | paraphrase | {} | {} |",
+        lambda: pair("Last summer, the judge heard the reluctant defendant before a large public."),
+    ),
+    Statement(
+        "| {:.1f} | adjective changed | {} | {} |",
+        lambda: pair("The sister was sorry that she had built the colourful puppet theatre."),
+    ),
+    Statement("| {:.1f} | role swapped | {} | {} |", lambda: pair("It was Mei who hired Henry.")),
     Statement(
         "plain BERT-base scores {:.2f} (UNA, Table D8)",
         lambda: (100 * printed("una_table_d8", "bert_first_last_avg"),),
