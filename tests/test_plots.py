@@ -137,7 +137,6 @@ EACH: dict[str, Callable[[str], Figure]] = {
     "words": lambda t: draws("words")(["a"], {"z": [1.0]}, t),
     "relevance": lambda t: draws("relevance")(np.arange(9.0), 4, 2, "cat", t),
     "histograms": lambda t: draws("histograms")({"a": np.array([1.0])}, [0, 2], "x", t),
-    "roles": lambda t: draws("roles")({t: (["a"], ["b"], ["+"])}),
     "cases": lambda t: draws("cases")({"holds": (0.9, 0.5)}, 1.0, t),
     "claimed": lambda t: draws("claimed")(
         pd.DataFrame(
@@ -147,13 +146,13 @@ EACH: dict[str, Callable[[str], Figure]] = {
         "una",
         t,
     ),
+    "choices": lambda t: draws("choices")({"α": (1, pd.DataFrame({"a": [0.5]}, [1]))}, 2.0, t),
     "forest": lambda t: plots.forest(
         pd.DataFrame({"mean": [1.0], "95 % ±": [0.5]}, index=["a"]), "x", t
     ),
     "steps": lambda t: plots.steps(
         pd.DataFrame({"row": ["a"], "seed": [0], "step": [1], "loss": [1.0]}), "loss", "y", t
     ),
-    "dots": lambda t: draws("dots")(["a"], {"g": ([1.0], None)}, "x", t),
 }
 
 
@@ -483,24 +482,6 @@ def test_margins_are_dots_with_intervals_a_row_a_kind():
     assert {"← changed nearer", "paraphrase nearer →"} <= set(texts(axis))
 
 
-def test_differences_have_intervals_where_there_are_any():
-    groups = {"paper": ([1.0, -2.0, NAN], None), "ours": ([0.5, 0.0, 1.5], [0.1, 0.2, NAN])}
-    (axis,) = draws("dots")(["a", "b", "c"], groups, "points").axes
-    paper, ours = (container.lines for container in axis.containers)
-    assert data(paper[0])[0] == [1.0, -2.0, pytest.approx(NAN, nan_ok=True)] and not paper[2]
-    assert data(ours[0])[0] == [0.5, 0.0, 1.5]
-    first, second, third = ours[2][0].get_segments()
-    assert (
-        first[:, 0] == pytest.approx([0.4, 0.6])
-        and second[:, 0] == pytest.approx([-0.2, 0.2])
-        and not len(third)
-    )
-    assert data(paper[0])[1] == pytest.approx([-0.09, 0.91, 1.91])
-    assert data(ours[0])[1] == pytest.approx([0.09, 1.09, 2.09])
-    assert ticks(axis, "y") == {0: "a", 1: "b", 2: "c"} and axis.yaxis_inverted()
-    assert legend(axis) == ["paper", "ours"] and data(axis.lines[-1])[0] == [0, 0]
-    many = draws("dots")(["a"], {f"g{i}": ([float(i)], None) for i in range(9)}, "x").axes[0]
-    assert len({look(container.lines[0]) for container in many.containers}) == 9
 
 
 # --- 03 and 04
@@ -561,17 +542,15 @@ def test_words_have_their_bars_and_the_heaviest_is_hatched():
 
 
 @pytest.mark.parametrize(("place", "first", "last"), [(5, 3, 7), (0, 0, 2), (9, 7, 9)])
-def test_a_window_and_its_probabilities(place, first, last):
+def test_a_window_lies_around_its_term_in_the_order_of_s(place, first, last):
     s = np.arange(10.0)
-    left, right = draws("relevance")(s, place, 2, "cat").axes
-    assert data(left.lines[0]) == (list(range(10)), s.tolist())
-    (span,) = left.patches
+    (axis,) = draws("relevance")(s, place, 2, "cat").axes
+    curve, dot = axis.lines
+    assert data(curve) == (list(range(10)), s.tolist())
+    assert data(dot) == ([place], [s[place]])
+    (span,) = axis.patches
     assert (span.get_x(), span.get_x() + span.get_width()) == (first, last)
-    assert left.texts[0].get_text() == "cat" and left.texts[0].xy == (place, s[place])
-    distance, share = data(right.lines[0])
-    assert distance == [i - place for i in range(first, last + 1)]
-    weights = np.array([s[i] if i != place else 0.0 for i in range(first, last + 1)])
-    assert share == pytest.approx(weights / weights.sum()) and "“cat”" in right.get_xlabel()
+    assert texts(axis) == ["cat"] and axis.texts[0].xy == (place, s[place])
 
 
 def test_histograms_are_shares_of_each_group():
@@ -592,33 +571,22 @@ def test_histograms_are_shares_of_each_group():
     assert solid is None and dashed is not None
 
 
-def test_roles_are_a_grid_of_letters():
-    (axis,) = draws("roles")({"extra": (["z0", "z1"], ["p0", "p1", "n"], ["+-h", "-+."])}).axes
-    boxes = {
-        (round(p.get_x() + p.get_width() / 2), round(p.get_y() + p.get_height() / 2)): to_hex(
-            p.get_facecolor()
-        )
-        for p in axis.patches
-    }
-    green, grey, orange, white = "#009e73", "#d9d9d9", "#d55e00", "#ffffff"
-    assert boxes == {
-        (0, 0): green,
-        (1, 0): grey,
-        (2, 0): orange,
-        (0, 1): grey,
-        (1, 1): green,
-        (2, 1): white,
-    }
-    assert {t.get_position(): t.get_text() for t in axis.texts} == {
-        (0, 0): "+",
-        (1, 0): "–",
-        (2, 0): "h",
-        (0, 1): "–",
-        (1, 1): "+",
-        (2, 1): "",
-    }
-    assert ticks(axis, "x") == {0: "p0", 1: "p1", 2: "n"} and ticks(axis, "y") == {0: "z0", 1: "z1"}
-    assert axis.yaxis_inverted()
+def test_choices_are_points_on_a_band_with_a_bar_behind_the_chosen():
+    alpha = pd.DataFrame({"UNA": [-2.3, 0.7, 0.5], "both": [0.0, 1.1, 0.5]}, index=[1, 5, 9])
+    beta = pd.DataFrame({"UNA": [-3.6, 0.7], "both": [0.8, 1.1]}, index=[0.3, 0.5])
+    left, right = draws("choices")({"α": (5, alpha), "β": (0.5, beta)}, 2.5).axes
+    una, both = (data(named(left)[name]) for name in ("UNA", "both"))
+    assert una == (pytest.approx([-0.1, 0.9, 1.9]), [-2.3, 0.7, 0.5])
+    assert both == (pytest.approx([0.1, 1.1, 2.1]), [0.0, 1.1, 0.5])
+    assert {look(d)[1:] for d in named(left).values()} == {("o", "None"), ("s", "None")}
+    for axis, at in ((left, 1), (right, 1)):
+        (chosen,) = [d for d in axis.lines if d.get_gid() == "chosen"]
+        assert data(chosen)[0] == [at, at]
+    (band,) = left.patches
+    assert band.get_y() == -2.5 and band.get_height() == 5
+    assert left.get_ylim() == right.get_ylim()
+    assert legend(right) == ["luck, 95 %", "UNA", "both"]
+    assert list(ticks(left, "x").values()) == ["1", "5", "9"] and left.get_xlabel() == "α"
 
 
 def test_a_forest_has_a_dot_and_its_interval_a_row_and_the_papers_diamonds():
