@@ -144,7 +144,7 @@ STATEMENTS = [
         una,
     ),
     Statement(
-        "with both steps random we get {} ± {}, where the paper falls by {}.",
+        "Nor does counting beat drawing at random: with both steps random we get {} ± {}, where the paper falls by {}.",
         lambda: (
             *gap("random steps 2 and 3"),
             f"{-minus_simcse('2', 'ablation_row_1', 'STS Avg.'):.2f}",
