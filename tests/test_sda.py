@@ -19,6 +19,7 @@ from lib.augment import sda
 from lib.augment.sda import Augmented, Edit, Tree, english, parse
 from lib.augment.sda import rules as sda_rules
 from lib.augment.sda.trees import render
+from tools import sda_overlap
 
 SAME = "as it was"
 
@@ -799,6 +800,51 @@ def test_negation_leaves_no_sentence_with_words_unchanged(parse):
         assert sda.negation(parse, np.random.default_rng(0)).text != parse.text
 
 
+# --- what the rules write, read line by line
+# ---------------------------------------------------------------
+
+SHORT = {"PI": "punctuation", "MV": "modal_verbs", "DN": "double_negation", "NEG": "negation"}
+READINGS = pd.read_csv(paths.DATA / "sda" / "readings.csv")
+
+
+def test_forty_sentences_a_rule_are_ours_and_were_read_twice():
+    assert READINGS.groupby("rule").size().to_dict() == dict.fromkeys(SHORT.values(), 40)
+    assert set(READINGS["first"]) == set(READINGS["second"]) == {"same", "other", "ungrammatical"}
+    assert READINGS["sentence"].is_unique and set(READINGS["sentence"]) <= set(data.handwritten())
+    assert (READINGS["sentence"] != READINGS["changed"]).all()
+
+
+def test_readings_are_of_what_the_rules_write():
+    docs = parse.parse(list(READINGS["sentence"]))
+    for row, doc in zip(READINGS.itertuples(), docs, strict=True):
+        assert sda.apply(row.rule, doc, 0, row.Index).text == row.changed
+
+
+def test_readings_are_counted_as_their_readme_says():
+    told = (paths.DATA / "sda" / "README.md").read_text(encoding="utf-8")
+    agree = READINGS["first"] == READINGS["second"]
+    for name, rule in SHORT.items():
+        of_rule = READINGS["rule"] == rule
+        counts = READINGS[agree & of_rule]["first"].value_counts()
+        cells = [counts.get(verdict, 0) for verdict in ("same", "other", "ungrammatical")]
+        cells.append(int((~agree & of_rule).sum()))
+        assert f"| {' | '.join([name, *map(str, cells)])} |" in told
+
+
+def test_the_overlap_of_the_test_pairs_has_all_of_them():
+    table = pd.read_csv(sda_overlap.PATH, index_col="task")
+    sizes = {task: sum(n for _, n in s.values()) for task, s in data.STS_SUBSETS.items()}
+    sizes |= {"STS-B": data.SIZES["STS-B test"], "SICK-R": data.SIZES["SICK-R test"]}
+    assert table["pairs"].to_dict() == sizes
+    assert table[["jaccard", "one_sided"]].gt(0).all(None) and table["jaccard"].lt(100).all()
+
+
+@pytest.mark.real_data
+def test_the_overlap_of_the_test_pairs_is_what_its_tool_computes():
+    kept = pd.read_csv(sda_overlap.PATH, index_col="task")
+    pd.testing.assert_frame_equal(sda_overlap.table(), kept)
+
+
 def verdicts() -> pd.DataFrame:
     return pd.read_csv(paths.DATA / "sda" / "verdicts.csv")
 
@@ -810,8 +856,7 @@ def test_a_hundred_verdicts_a_rule():
     )
     assert set(table["verdict"]) == {"fine", "form", "meaning"}
     told = (paths.DATA / "sda" / "README.md").read_text(encoding="utf-8")
-    short = {"PI": "punctuation", "MV": "modal_verbs", "DN": "double_negation", "NEG": "negation"}
-    for name, rule in short.items():
+    for name, rule in SHORT.items():
         counts = table[table["rule"] == rule]["verdict"].value_counts()
         cells = [str(counts.get(verdict, 0)) for verdict in ("fine", "form", "meaning")]
         assert f"| {' | '.join([name, *cells])} |" in told
