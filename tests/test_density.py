@@ -13,15 +13,11 @@ from tools import density, prose
 
 # Notebooks that keep to `density.LIMITS` and show `density.PICTURES` or more. One that is rewritten
 # until it does moves from the table below to here.
-REACHED = ("04_una", "07_results")
+REACHED = ("01_infonce", "02_simcse", "04_una", "05_sda", "06_backbones", "07_results")
 # The others, which must not become worse than this, or than the limits where they are better.
 NAMES = tuple(density.LIMITS)
 TODAY = {
-    "01_infonce": (8, 18, 76, 141, 10, 35),
-    "02_simcse": (8, 25, 79, 394, 15, 37),
     "03_consert": (10, 20, 84, 233, 8, 26),
-    "05_sda": (7, 28, 96, 377, 7, 22),
-    "06_backbones": (8, 31, 68, 190, 3, 26),
 }
 
 each = pytest.mark.parametrize("path", course.notebooks(), ids=lambda path: path.stem)

@@ -30,7 +30,12 @@ HISTORY = [
     {"step": 3, "loss": 2.0, "in_batch_accuracy": 0.7, "dev_score": NAN},
     {"step": 4, "loss": 1.0, "in_batch_accuracy": 0.9, "dev_score": 64.0},
 ]
-AWAITED = {"margins", "forest", "steps"}  # until the notebooks draw them
+AWAITED = {"margins", "forest", "points", "steps"}  # until the notebooks draw them
+GAINS = pd.DataFrame(
+    {"mean": [1.5, -0.5], "95 % ±": [1.0, NAN], "size": [0.6, 0.1], "kind": ["rule", "chance"]}
+    | {"low": [False, True]},
+    index=["DN", "masks"],
+)
 ANGLES = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
 
 
@@ -153,6 +158,7 @@ EACH: dict[str, Callable[[str], Figure]] = {
     "steps": lambda t: plots.steps(
         pd.DataFrame({"row": ["a"], "seed": [0], "step": [1], "loss": [1.0]}), "loss", "y", t
     ),
+    "gain_by_size": lambda t: draws("gain_by_size")(GAINS, "x", "y", t),
 }
 
 
@@ -641,3 +647,18 @@ def test_claimed_draws_the_tested_claims_of_one_paper():
     (axis,) = draws("claimed")(table, "una").axes
     assert list(ticks(axis, "y").values()) == ["a"]
     assert data(named(axis)["paper"]) == ([2.0], [0.0])
+
+
+# --- 05: SDA
+# -------------------------------------------------------------------------------------------
+
+
+def test_gains_stand_at_their_size_with_name_and_interval():
+    (axis,) = draws("gain_by_size")(GAINS, "size", "gain").axes
+    dots = named(axis)
+    assert data(dots["rule"]) == ([0.6], [1.5]) and data(dots["chance"]) == ([0.1], [-0.5])
+    assert [dot.get_markerfacecolor() for dot in dots.values()] == [plots.COLOURS[0], "white"]
+    assert np.ravel(bars(axis)[0]) == pytest.approx([0.6, 0.5, 0.6, 2.5])
+    places = {text.get_text(): (text.xy, text.get_position()[1] < 0) for text in axis.texts}
+    assert places == {"DN": ((0.6, 1.5), False), "masks": ((0.1, -0.5), True)}
+    assert legend(axis) == ["rule", "chance"] and data(axis.lines[0])[1] == [0, 0]

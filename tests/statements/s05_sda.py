@@ -1,0 +1,134 @@
+"""What notebook 05 says of SDA on real data, and where it stands."""
+
+import math
+import re
+
+import pandas as pd
+
+from lib import paths
+from lib.evaluate.statistics import paired_differences, smallest_effect
+from statements import Statement, paper, rows
+
+GRID, MEAN, SICK = "sda_light", "sts7_test_avg_best", "SICK-R_test_spearman_best"
+RULES = ("PI", "MV", "DN", "ensemble")
+CHANCE = ("random punctuation", "word repetition", "word deletion 10 %", "mask 15 %")
+DRAWN = ("SimCSE", *RULES, *CHANCE, "cropping 10 %", "synonym replacement")
+
+
+def gains(metric: str = MEAN) -> pd.DataFrame:
+    """The rows of the forest minus SimCSE."""
+    table = rows(GRID)
+    return paired_differences(table[table["row"].isin(DRAWN)], metric, "SimCSE")
+
+
+def clear(table: pd.DataFrame) -> list[str]:
+    """Rows whose interval leaves zero out."""
+    return list(table.index[table["mean"].abs() > table["95 % ±"]])
+
+
+def gain(*names: str, metric: str = MEAN) -> tuple[float, ...]:
+    """Gain and half interval of each row."""
+    table = gains(metric)
+    return tuple(x for name in names for x in table.loc[name, ["mean", "95 % ±"]])
+
+
+def lost_alone() -> tuple[float]:
+    """What synonyms lose, the one row that stands clear of SimCSE."""
+    assert clear(gains()) == ["synonym replacement"]
+    return (-gains().loc["synonym replacement", "mean"],)
+
+
+def last_in_the_paper() -> tuple:
+    """No number: DN is the lowest of the three on both backbones."""
+    average = paper("sda_table_4")["Avg."].astype(float)
+    for backbone in ("bert", "roberta"):
+        assert average[f"dn_{backbone}"] < min(average[f"{m}_{backbone}"] for m in ("pi", "mv"))
+    return ()
+
+
+def above_marks() -> tuple[float, float]:
+    """DN minus random punctuation, chance's best row; PI and MV do not stand clear of it."""
+    assert gains()["mean"][list(CHANCE)].idxmax() == "random punctuation"
+    pairs = dict.fromkeys(("PI", "MV", "DN"), "random punctuation")
+    table = paired_differences(rows(GRID), MEAN, pairs)
+    assert clear(table) == ["DN"]
+    return tuple(table.loc["DN", ["mean", "95 % ±"]])
+
+
+def added() -> tuple[float]:
+    """The most that negations move the mean of a row; no interval leaves zero out."""
+    pairs = {f"{rule} + negation": rule for rule in RULES} | {"negation": "SimCSE"}
+    both = [paired_differences(rows(GRID), metric, pairs) for metric in (MEAN, SICK)]
+    assert not any(clear(table) for table in both)
+    return (both[0]["mean"].abs().max(),)
+
+
+def transfer() -> tuple[float, float]:
+    """Least and most that the rows with rules lie below SimCSE on the transfer tasks."""
+    table = paired_differences(rows("sda_light_transfer"), "avg_transfer_best", "SimCSE")
+    assert not clear(table) and set(table["seeds"]) == {3}
+    return -table["mean"].max(), -table["mean"].min()
+
+
+def printed_gains(baseline: float) -> tuple[float, float]:
+    """Least and most that SDA's rows of Table 5 lie above a baseline."""
+    average = paper("sda_table_5")["Avg."].astype(float)
+    ours = [average[f"{m}_roberta"] - baseline for m in ("pi", "mv", "dn", "ensemble")]
+    return min(ours), max(ours)
+
+
+def erratum() -> tuple[float, float, float]:
+    """The average of SimCSE-RoBERTa, and the gains from it."""
+    told = (paths.PAPERS / "errata.csv").read_text(encoding="utf-8")
+    (average,) = re.findall(r"its RoBERTa has (\d+\.\d+)", told)
+    return float(average), *printed_gains(float(average))
+
+
+def overlap(column: str) -> pd.Series:
+    """A column of the table of the test pairs."""
+    return pd.read_csv(paths.DATA / "sda" / "overlap.csv", index_col="task")[column]
+
+
+def jaccard() -> tuple[float, float]:
+    """SICK-R's overlap, and the mean of the other six tasks."""
+    found = overlap("jaccard")
+    return found["SICK-R"], found.drop("SICK-R").mean()
+
+
+def halves() -> tuple[float, float]:
+    """The cosine at which a negation outweighs 63 in-batch negatives at 0.2, for δ = 0 and 0.5."""
+    crowd = 0.2 + 0.05 * math.log(63)
+    return crowd, crowd + 0.5
+
+
+STATEMENTS = [
+    Statement("at {:.2f} without δ, at {:.2f} with the paper's δ = 0.5", halves),
+    Statement(
+        "DN gains {:.1f} ± {:.1f} points, MV {:.1f} ± {:.1f}, PI {:.1f} ± {:.1f}",
+        lambda: gain("DN", "MV", "PI"),
+    ),
+    Statement("of all ten rows only synonyms do, which lose {:.1f}", lost_alone),
+    Statement("The paper has DN last of the three", last_in_the_paper),
+    Statement(
+        "with DN's spread five seeds show a gain of {:.1f} four times in five",
+        lambda: (smallest_effect(5, gains().loc["DN", "sd"], comparisons=10),),
+    ),
+    Statement("masks change as much as MV and lose {:.1f}", lambda: (-gain("mask 15 %")[0],)),
+    Statement("DN lies {:.2f} ± {:.2f} above it, MV and PI do not stand clear", above_marks),
+    Statement("No row moves by more than {:.1f} on the mean", added),
+    Statement("lie {:.1f} to {:.1f} below SimCSE, three seeds each", transfer),
+    Statement(
+        "The paper prints gains of {:.2f} to {:.2f}",
+        lambda: printed_gains(float(paper("sda_table_5").loc["simcse_roberta", "Avg."])),
+    ),
+    Statement("from RoBERTa's own {:.2f} they are {:.2f} to {:.2f}", erratum),
+    Statement("We find {:.2f} % against a mean of {:.2f} %", jaccard),
+    Statement(
+        "In {:.1f} % of SICK-R's pairs a negative word stands on one side only",
+        lambda: (overlap("one_sided")["SICK-R"],),
+    ),
+    Statement(
+        "The ensemble of the rules loses {:.1f} ± {:.1f} on SICK-R",
+        lambda: (-gain("ensemble", metric=SICK)[0], gain("ensemble", metric=SICK)[1]),
+    ),
+]
