@@ -26,7 +26,7 @@ RESULT_COLUMNS = {
     "loss": ("loss_last",),
     "seconds": ("train_seconds",),
 }
-PICTURE = re.compile(r"!\[[^\]]*\]\((pictures/[^)\s]+)\)")
+PICTURE = re.compile(r"!\[(?:[^\[\]]|\[[^\]]*\])*\]\((pictures/[^)\s]+)\)")
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PARAMETERS = (*FIELDS, "max_steps", "corpus")
 TEMPLATES = Path(__file__).parent / "templates"

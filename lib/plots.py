@@ -3,12 +3,11 @@
 A figure that one notebook needs is drawn there, in a folded cell before its first use. A function
 draws a figure and returns it, not shown: a cell that ends with the call displays it once. Colours
 are Okabe and Ito's, which readers with a colour vision deficiency can tell apart; line styles,
-markers or labels say the same again. A score that is not a number, as of a training that has
-collapsed, is a cross at the edge of its axis and makes the mean of its seeds not a number too.
+markers or labels say the same again.
 """
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -101,22 +100,6 @@ def line(i: int) -> str:
     return LINES[i % len(LINES)]
 
 
-def cross(
-    axis: Axes, where: Iterable[float], scores: Iterable[float], i: int, edge: str = "bottom"
-) -> None:
-    """A cross of the i-th group's colour at the edge of the axis for each of `scores` that is not a
-    number."""
-    lost = [w for w, score in zip(where, scores, strict=True) if np.isnan(score)]
-    if not lost:
-        return
-    inside = [0.03] * len(lost)
-    style: Any = {"color": colour(i), "ms": 7, "mew": 2, "clip_on": False, "gid": "collapsed"}
-    if edge == "bottom":
-        axis.plot(lost, inside, "x", transform=axis.get_xaxis_transform(), **style)
-    else:
-        axis.plot(inside, lost, "x", transform=axis.get_yaxis_transform(), **style)
-
-
 def column(rows: Sequence[Mapping], key: str) -> tuple[np.ndarray, np.ndarray]:
     """Steps and values of the rows that have a number at `key`."""
     found = [
@@ -133,41 +116,6 @@ def chance_line(axis: Axes, chance: float, line: str, ink: str, **style: Any) ->
     axis.axhline(chance, color=line, **style)
     place = axis.get_yaxis_transform()
     axis.text(0.98, chance, "chance", color=ink, ha="right", va="bottom", transform=place)
-
-
-@mpl.rc_context(STYLE)
-def matrix(
-    values: np.ndarray,
-    rows: Sequence[str],
-    columns: Sequence[str],
-    title: str = "",
-    frame: bool = True,
-) -> Figure:
-    """A small matrix as a heat map with its numbers written in; NaN is left blank, `frame` marks
-    the diagonal."""
-    figure, (axis,) = new_figure(
-        width=max(4.6, 1.6 + 0.85 * len(columns)), height=max(3.0, 0.6 + 0.5 * len(rows))
-    )
-    top, low = np.nanmax(values), min(0.0, np.nanmin(values))
-    axis.imshow(
-        values, cmap="cividis", vmin=low, vmax=top, aspect="auto" if len(rows) > 4 else "equal"
-    )
-    for i, j in np.ndindex(*values.shape):
-        dark = values[i, j] < low + 0.55 * (top - low)
-        number = "" if np.isnan(values[i, j]) else f"{values[i, j]:.2f}"
-        axis.text(j, i, number, ha="center", va="center", color="white" if dark else "black")
-        if frame and i == j:
-            axis.add_patch(
-                mpl.patches.Rectangle(
-                    (j - 0.47, i - 0.47), 0.94, 0.94, fill=False, ec="#D55E00", lw=2
-                )
-            )
-    axis.set_xticks(range(len(columns)), columns)
-    axis.set_yticks(range(len(rows)), rows)
-    axis.set_title(title)
-    axis.spines[:].set_visible(False)
-    axis.tick_params(length=0)
-    return figure
 
 
 @mpl.rc_context(STYLE)
@@ -201,19 +149,6 @@ def curves(
 
 
 @mpl.rc_context(STYLE)
-def spectra(values: Mapping[str, np.ndarray], title: str = "") -> Figure:
-    """Singular values of several sets of embeddings, each divided by its largest, both axes
-    logarithmic."""
-    figure, (axis,) = new_figure(width=5.6)
-    for i, (name, s) in enumerate(values.items()):
-        rank = np.arange(1, len(s) + 1)
-        axis.loglog(rank, s / s[0], color=colour(i), ls=line(i), lw=1.8, label=name)
-    axis.set(xlabel="rank of the singular value", ylabel="value / largest value", title=title)
-    axis.legend()
-    return figure
-
-
-@mpl.rc_context(STYLE)
 def training(
     history: Sequence[Mapping], chance: float, title: str = "", score: str = "dev score"
 ) -> Figure:
@@ -235,63 +170,6 @@ def training(
     axes[0].set_ylim(bottom=0)
     axes[1].set_ylim(-0.03, 1.05)
     figure.suptitle(title, fontsize=9)
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def seeds(
-    columns: Mapping[str, Sequence[float]], names: Sequence[object], ylabel: str, title: str = ""
-) -> Figure:
-    """Scores of several seeds under several conditions: a line joins the points of one seed, a bar
-    is the mean.
-
-    A seed without a score under a condition is a cross, counted in the condition's label, which
-    then has no mean.
-    """
-    labels = 0.08 * len(columns) * max(map(len, columns))  # inches that they need side by side
-    figure, (axis,) = new_figure(width=max(5.0, 1.1 + labels), height=3.0)
-    for i, (seed, scores) in enumerate(
-        zip(names, zip(*columns.values(), strict=True), strict=True)
-    ):
-        axis.plot(
-            range(len(scores)),
-            scores,
-            line(i) + marker(i),
-            color=colour(i),
-            lw=1,
-            ms=5,
-            label=f"seed {seed}",
-        )
-        cross(axis, range(len(scores)), scores, i)
-    below = []
-    for i, (name, values) in enumerate(columns.items()):
-        axis.hlines(np.mean(values), i - 0.16, i + 0.16, color="black", lw=2.5, zorder=3)
-        collapsed = int(np.isnan(values).sum())
-        below.append(f"{name}\n{collapsed} of {len(values)} collapsed" if collapsed else name)
-    axis.set_xticks(range(len(columns)), below)
-    axis.set(ylabel=ylabel, title=title, xlim=(-0.4, len(columns) - 0.6))
-    axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def kinds(
-    names: Sequence[str], conditions: Mapping[str, Sequence[float]], xlabel: str, title: str = ""
-) -> Figure:
-    """One line a kind of pair with a point a condition; the dotted line is a coin's 0.5, a cross a
-    score of NaN."""
-    figure, (axis,) = new_figure(width=6.4, height=0.9 + 0.28 * len(names))
-    place = np.arange(len(names))
-    values = np.array(list(conditions.values()))
-    axis.hlines(place, np.fmin.reduce(values), np.fmax.reduce(values), color="0.7", lw=2, zorder=1)
-    for i, (name, scores) in enumerate(conditions.items()):
-        axis.plot(scores, place, marker(i), color=colour(i), ms=7, label=name)
-        cross(axis, place, scores, i, "left")
-    axis.axvline(0.5, color="0.4", ls=":", lw=1)
-    axis.set_yticks(place, names)
-    axis.set(xlabel=xlabel, title=title)
-    axis.invert_yaxis()
-    axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
     return figure
 
 
@@ -378,25 +256,4 @@ def steps(
             axis.plot(one["step"], one[value], marker=points, ms=4, label=label, **style)
     axis.set(xlabel="step", ylabel=ylabel, title=title, xscale="log" if log else "linear")
     axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def points(
-    panels: Mapping[str, Mapping[str, tuple]], xlabel: str = "", ylabel: str = "", title: str = ""
-) -> Figure:
-    """Scatter plots on shared axes: panel → group → (x, y), each group with its colour and
-    marker."""
-    figure, axes = new_figure(len(panels), 0.8 + 2.5 * len(panels), 3.0, sharex=True, sharey=True)
-    for axis, (name, groups) in zip(axes, panels.items(), strict=True):
-        for i, (group, (x, y)) in enumerate(groups.items()):
-            style: Any = {"color": colour(i), "marker": marker(i)}
-            axis.scatter(
-                x, y, s=9 if len(x) > 30 else 30, alpha=0.6, linewidths=0, label=group, **style
-            )
-        axis.set(title=name, xlabel=xlabel)
-    axes[0].set_ylabel(ylabel)
-    if len(next(iter(panels.values()))) > 1:
-        axes[-1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), markerscale=2)
-    figure.suptitle(title, fontsize=9)
     return figure

@@ -239,7 +239,7 @@ def test_without_lesson_and_parameters(folder: Path, outputs: Path) -> None:
 
 def test_an_executed_notebook_brings_its_pictures(tmp_path: Path, outputs: Path) -> None:
     drawing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><title>One</title></svg>'
-    text = "# 01 · A\n\n![one](pictures/one.svg) and ![two](pictures/two.svg)"
+    text = "# 01 · A\n\n![one [CLS] of two](pictures/one.svg) and ![two](pictures/two.svg)"
     notebook = write(tmp_path / "01_a.ipynb", markdown(text), code("1"))
     (tmp_path / "pictures").mkdir()
     for name in ("one", "other"):

@@ -11,14 +11,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from lib import course, paths
 from tools import density, prose
 
-# Notebooks that keep to `density.LIMITS` and show `density.PICTURES` or more. One that is rewritten
-# until it does moves from the table below to here.
-REACHED = ("01_infonce", "02_simcse", "04_una", "05_sda", "06_backbones", "07_results")
-# The others, which must not become worse than this, or than the limits where they are better.
 NAMES = tuple(density.LIMITS)
-TODAY = {
-    "03_consert": (10, 20, 84, 233, 8, 26),
-}
 
 each = pytest.mark.parametrize("path", course.notebooks(), ids=lambda path: path.stem)
 
@@ -174,15 +167,9 @@ def read(path) -> nbformat.NotebookNode:
 
 
 @each
-def test_a_notebook_keeps_to_its_limits_or_does_not_become_worse(path) -> None:
-    before = dict(zip(NAMES, TODAY.get(path.stem, [0] * len(NAMES)), strict=True))
-    allowed = {name: max(limit, before[name]) for name, limit in density.LIMITS.items()}
-    over = density.over(density.count(read(path)), allowed)
+def test_a_notebook_keeps_to_its_limits(path) -> None:
+    over = density.over(density.count(read(path)), density.LIMITS)
     assert over == {}, f"python -m tools.density {path.stem} says where"
-
-
-def test_every_notebook_is_held_to_one_of_the_two() -> None:
-    assert sorted([*REACHED, *TODAY]) == [path.stem for path in course.notebooks()]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -30,7 +30,6 @@ HISTORY = [
     {"step": 3, "loss": 2.0, "in_batch_accuracy": 0.7, "dev_score": NAN},
     {"step": 4, "loss": 1.0, "in_batch_accuracy": 0.9, "dev_score": 64.0},
 ]
-AWAITED = {"margins", "forest", "points", "steps"}  # until the notebooks draw them
 GAINS = pd.DataFrame(
     {"mean": [1.5, -0.5], "95 % ±": [1.0, NAN], "size": [0.6, 0.1], "kind": ["rule", "chance"]}
     | {"low": [False, True]},
@@ -109,13 +108,6 @@ def look(drawn: Line2D) -> tuple[str, object, str]:
     return to_hex(drawn.get_color()).upper(), drawn.get_marker(), drawn.get_linestyle()
 
 
-def crosses(axis: Axes) -> list[tuple[list[float], list[float], str]]:
-    """Places and colour of the crosses for scores that are not a number."""
-    found = [drawn for drawn in axis.lines if drawn.get_gid() == "collapsed"]
-    assert all(drawn.get_marker() == "x" for drawn in found)
-    return [(*data(drawn), to_hex(drawn.get_color()).upper()) for drawn in found]
-
-
 def margin_table(mean: list[float], low: list[float], high: list[float]) -> pd.DataFrame:
     """As `lib.evaluate.margin_table`, of the first of two kinds."""
     kinds = ["negated", "unrelated"][: len(mean)]
@@ -127,18 +119,14 @@ def margin_table(mean: list[float], low: list[float], high: list[float]) -> pd.D
 
 EACH: dict[str, Callable[[str], Figure]] = {
     "circles": lambda t: draws("circles")({t: (ANGLES, ANGLES)}, list("abc")),
-    "matrix": lambda t: plots.matrix(np.eye(2), ["a", "b"], ["c", "d"], t),
     "curves": lambda t: plots.curves([1, 2], {"a": [3, 4]}, "x", "y", t),
     "pull_and_push": lambda t: draws("pull_and_push")(["a"], np.ones(1), -np.ones(1), t),
     "push_shares": lambda t: draws("push_shares")(np.array([0.5, 0.1]), [0.1]),
     "against_chance": lambda t: draws("against_chance")(HISTORY, 3.2, t),
-    "spectra": lambda t: plots.spectra({"a": np.array([4.0, 1.0])}, t),
     "training": lambda t: plots.training(HISTORY, 3.2, t),
-    "seeds": lambda t: plots.seeds({"a": [1, 2]}, [42, 0], "y", t),
-    "kinds": lambda t: plots.kinds(["k"], {"a": [0.4]}, "x", t),
     "margins": lambda t: plots.margins({"a": margin_table([0.1], [0.0], [0.2])}, title=t),
     "embedded": lambda t: draws("embedded")({"a": np.eye(3)}, list("abc"), t),
-    "points": lambda t: plots.points({"p": {"a": ([1], [2])}}, title=t),
+    "view_grid": lambda t: draws("view_grid")(np.array([[0.0, 1.0], [0.5, 0.0]]), ["a", "b"], t),
     "words": lambda t: draws("words")(["a"], {"z": [1.0]}, t),
     "relevance": lambda t: draws("relevance")(np.arange(9.0), 4, 2, "cat", t),
     "histograms": lambda t: draws("histograms")({"a": np.array([1.0])}, [0, 2], "x", t),
@@ -186,7 +174,7 @@ def test_no_figure_is_left_out():
 
 def test_figures_of_lib_are_those_that_two_notebooks_need():
     sources = [path.read_text(encoding="utf-8") for path in course.notebooks()]
-    drawn = in_lib() - AWAITED
+    drawn = in_lib()
     users = {name: sum(f"plots.{name}(" in source for source in sources) for name in drawn}
     assert {name: n for name, n in users.items() if n < 2} == {}
     assert in_lib().isdisjoint(in_notebooks())
@@ -295,33 +283,6 @@ def test_pull_and_push_are_bars_beside_their_sum():
     assert sorted(legend(axis)) == ["pull of the positive", "push of the negatives", "sum"]
 
 
-def test_a_matrix_stands_row_by_row():
-    values = np.array([[1.0, -0.25, NAN], [0.5, 0.75, 0.0]])
-    (axis,) = plots.matrix(values, ["r0", "r1"], ["c0", "c1", "c2"]).axes
-    assert np.array_equal(axis.images[0].get_array().filled(NAN), values, equal_nan=True)
-    assert axis.images[0].get_clim() == (-0.25, 1.0)
-    written = {text.get_position(): text.get_text() for text in axis.texts}
-    assert written == {
-        (0, 0): "1.00",
-        (1, 0): "-0.25",
-        (2, 0): "",
-        (0, 1): "0.50",
-        (1, 1): "0.75",
-        (2, 1): "0.00",
-    }
-    assert ticks(axis, "x") == {0: "c0", 1: "c1", 2: "c2"} and ticks(axis, "y") == {
-        0: "r0",
-        1: "r1",
-    }
-    centres = [
-        (p.get_x() + p.get_width() / 2, p.get_y() + p.get_height() / 2) for p in axis.patches
-    ]
-    assert centres == [pytest.approx((0, 0)), pytest.approx((1, 1))]
-    bright = {text.get_text(): text.get_color() for text in axis.texts}
-    assert bright["-0.25"] == "white" and bright["1.00"] == "black"
-    assert not plots.matrix(values, ["r0", "r1"], ["c0", "c1", "c2"], frame=False).axes[0].patches
-
-
 def test_curves_are_their_numbers():
     (axis,) = plots.curves(
         [1, 10, 100], {"a": [3, 1, 2], "b": [4, NAN, 6]}, "τ", "nats", log=True
@@ -352,20 +313,6 @@ def test_shares_of_the_push_are_a_softmax_over_the_negatives():
         assert texts(axis) == [f"{share:.0%}" for share in expected]
         assert {to_hex(bar.get_facecolor()).upper() for bar in axis.patches} == {plots.COLOURS[1]}
         assert axis.get_ylim()[0] == 0 and axis.get_ylim()[1] > 1
-
-
-def test_spectra_are_shares_of_the_largest_on_two_logarithmic_axes():
-    (axis,) = plots.spectra(
-        {"raw": np.array([8.0, 2.0, 1.0]), "trained": np.array([3.0, 3.0])}
-    ).axes
-    assert {n: data(d) for n, d in named(axis).items()} == {
-        "raw": ([1, 2, 3], [1, 0.25, 0.125]),
-        "trained": ([1, 2], [1, 1]),
-    }
-    assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log") and legend(axis) == [
-        "raw",
-        "trained",
-    ]
 
 
 # --- trainings
@@ -410,69 +357,6 @@ def bars(axis: Axes) -> list[list[list[float]]]:
     return [s.tolist() for collection in axis.collections for s in collection.get_segments()]
 
 
-def test_seeds_keep_their_line_and_a_bar_is_the_mean():
-    columns = {"raw": [50.0, 50.0, 50.0], "SimCSE": [64.0, 60.0, 71.0]}
-    (axis,) = plots.seeds(columns, [42, 0, "x"], "Spearman × 100").axes
-    assert {n: data(d) for n, d in named(axis).items()} == {
-        "seed 42": ([0, 1], [50.0, 64.0]),
-        "seed 0": ([0, 1], [50.0, 60.0]),
-        "seed x": ([0, 1], [50.0, 71.0]),
-    }
-    assert [look(d) for d in named(axis).values()] == [
-        (plots.COLOURS[i], plots.MARKERS[i], plots.LINES[i]) for i in range(3)
-    ]
-    assert np.ravel(bars(axis)) == pytest.approx([-0.16, 50, 0.16, 50, 0.84, 65, 1.16, 65])
-    assert ticks(axis, "x") == {0: "raw", 1: "SimCSE"} and legend(axis) == [
-        "seed 42",
-        "seed 0",
-        "seed x",
-    ]
-    assert axis.get_ylabel() == "Spearman × 100" and not crosses(axis)
-    with pytest.raises(ValueError):
-        plots.seeds({"a": [1.0, 2.0], "b": [1.0]}, [1, 2], "y")
-
-
-def test_a_collapsed_seed_is_counted_and_shown():
-    (axis,) = plots.seeds(
-        {"raw": [50.0, 51.0], "bold": [60.0, NAN], "mad": [NAN, NAN]}, [1, 2], "y"
-    ).axes
-    assert list(ticks(axis, "x").values()) == [
-        "raw",
-        "bold\n1 of 2 collapsed",
-        "mad\n2 of 2 collapsed",
-    ]
-    assert crosses(axis) == [
-        ([2], [0.03], plots.COLOURS[0]),
-        ([1, 2], [0.03, 0.03], plots.COLOURS[1]),
-    ]
-    first, *rest = bars(axis)
-    assert np.ravel(first) == pytest.approx([-0.16, 50.5, 0.16, 50.5]) and rest == [
-        [],
-        [],
-    ]  # no mean of what is left
-    assert legend(axis) == ["seed 1", "seed 2"]
-
-
-def test_eight_conditions_of_two_kinds():
-    conditions = {f"c{i}": [0.3 + 0.05 * i, 0.9 - 0.1 * i] for i in range(8)}
-    (axis,) = plots.kinds(["negation", "swap"], conditions, "AUC").axes
-    assert {n: data(d) for n, d in named(axis).items()} == {
-        n: (v, [0, 1]) for n, v in conditions.items()
-    }
-    assert len({look(d) for d in named(axis).values()}) == 8 and legend(axis) == list(conditions)
-    assert np.ravel(bars(axis)) == pytest.approx([0.3, 0, 0.65, 0, 0.2, 1, 0.9, 1])
-    assert ticks(axis, "y") == {0: "negation", 1: "swap"} and axis.yaxis_inverted()
-    assert (
-        data(axis.lines[-1])[0] == [0.5, 0.5] and axis.get_xlabel() == "AUC" and not crosses(axis)
-    )
-
-
-def test_a_kind_without_a_score_is_shown():
-    (axis,) = plots.kinds(["negation", "swap"], {"raw": [0.4, 0.6], "mad": [0.5, NAN]}, "AUC").axes
-    assert crosses(axis) == [([0.03], [1], plots.COLOURS[1])]
-    assert np.ravel(bars(axis)) == pytest.approx([0.4, 0, 0.5, 0, 0.6, 1, 0.6, 1])
-
-
 def test_margins_are_dots_with_intervals_a_row_a_kind():
     before = margin_table([-0.2, 0.3], [-0.3, 0.1], [-0.15, 0.5])
     tables = {"before": before, "after": margin_table([0.1], [0.0], [0.2])}
@@ -486,8 +370,6 @@ def test_margins_are_dots_with_intervals_a_row_a_kind():
     lines = [segment for c in axis.containers for segment in c[2][0].get_segments()]
     assert np.ravel([s[:, 0] for s in lines]) == pytest.approx([-0.3, -0.15, 0.1, 0.5, 0, 0.2])
     assert {"← changed nearer", "paraphrase nearer →"} <= set(texts(axis))
-
-
 
 
 # --- 03 and 04
@@ -513,23 +395,17 @@ def test_embeddings_are_absolute_values_with_white_zeros():
     assert to_hex(right.images[0].get_cmap().get_bad()) == "#ffffff"
 
 
-def test_points_of_groups_share_their_axes():
-    panels = {
-        "raw": {"near": ([0.1, 0.2], [1, 2]), "far": ([0.3], [3])},
-        "trained": {"near": ([5], [6])},
-    }
-    left, right = plots.points(panels, "gold", "cosine").axes
-    near, far = left.collections
-    assert near.get_offsets().tolist() == [[0.1, 1], [0.2, 2]] and far.get_offsets().tolist() == [
-        [0.3, 3]
-    ]
-    assert right.collections[0].get_offsets().tolist() == [[5, 6]]
-    assert [to_hex(c.get_facecolor()[0]).upper() for c in (near, far)] == list(plots.COLOURS[:2])
-    assert [c.get_label() for c in (near, far)] == [
-        "near",
-        "far",
-    ] and left.get_ylim() == right.get_ylim()
-    assert (left.get_title(), left.get_xlabel(), left.get_ylabel()) == ("raw", "gold", "cosine")
+def test_pairs_of_views_are_coloured_from_zero_both_ways():
+    axis, bar = draws("view_grid")(np.array([[0.0, 0.5], [-2.0, 0.25]]), ["none", "cut"]).axes
+    (image,) = axis.images
+    assert image.get_clim() == (-2, 2) and image.get_cmap().name == "BrBG"
+    assert texts(axis) == ["0", "+0.50", "−2.00", "+0.25"]
+    assert [text.get_color() for text in axis.texts] == ["black", "black", "white", "black"]
+    (frame,) = axis.patches
+    assert frame.get_xy() == (-0.47, -0.47) and not frame.get_fill()
+    assert ticks(axis, "x") == ticks(axis, "y") == {0: "none", 1: "cut"}
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("view 2", "view 1")
+    assert [data(drawn)[1] for drawn in bar.lines if data(drawn)[1] == [0, 0]] == [[0, 0]]
 
 
 def test_words_have_their_bars_and_the_heaviest_is_hatched():
