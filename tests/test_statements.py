@@ -44,7 +44,7 @@ def test_every_number_of_the_prose_is_shown_or_stated(notebook: str) -> None:
 def test_what_counts_as_a_number() -> None:
     text = "SimCSE has 65.8 ± 0.19, or 12 % of `0.5` and $1.5$; see [A](x/4.5.md), v2.13.0."
     assert numbers(text) == ["65.8", "0.19", "12"]
-    assert one_line("a **b**\n  c") == "a b c"
+    assert one_line("a **b**\n  [c [CLS]](d.md#e)") == "a b c [CLS]"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ import pandas as pd
 from lib import paths, results
 
 OUTSIDE = re.compile(r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|<[^>]*>", re.DOTALL)
+LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)")
 NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.]*\d)|(?<![\w.])\d+(?= ?%)")
 
 
@@ -38,8 +39,8 @@ class Statement:
 
 
 def one_line(text: str) -> str:
-    """A text with single spaces and without Markdown's stars."""
-    return " ".join(text.replace("*", "").split())
+    """A text with single spaces, without Markdown's stars and the targets of its links."""
+    return " ".join(LINK.sub(r"\1", text).replace("*", "").split())
 
 
 @cache
