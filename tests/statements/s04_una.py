@@ -139,8 +139,8 @@ STATEMENTS = [
         "One: synonyms in the positive harm, by {} ± {} here and by {} in the paper.", the_clear_row
     ),
     Statement(
-        "UNA is undecided: {} ± {}, where the paper has {}. Five seeds would have seen {} points,"
-        " four times in five.",
+        "UNA is undecided: {} ± {}, where the paper has {}. A difference of {} points"
+        " would have been seen four times in five.",
         una,
     ),
     Statement(
