@@ -173,3 +173,24 @@ def test_word_counts_find_shared_words():
     assert shared_words(counted) > 2 * shared_words(at_random)
     with pytest.raises(ValueError, match="no neighbours"):
         shared_words(counted[:0])
+
+
+def test_places_are_those_of_a_sorted_list():
+    planted = pd.DataFrame({"query": ["up", "near"], "a": ["mid", "right"], "b": ["left", "left"]})
+    found = evaluate.place_table({"turned": turned}, planted, ["near", "right", "up", "mid"])
+    assert found.index.tolist() == ["a", "b"] and found.columns.tolist() == ["turned"]
+    # up, at 90°: mid 60°, then right 0° and left 180° as near; near, at 10°: right, mid, left
+    assert found["turned"].tolist() == [1.0, 3.0]
+
+
+def test_planted_sentences_are_three_a_query_and_written_by_hand():
+    planted = data.planted()
+    assert planted.columns.tolist() == ["query", "same meaning", "decoy", "same subject"]
+    assert planted["query"].tolist() == data.queries() and len(planted) == 12
+    texts = planted.drop(columns="query").to_numpy().ravel().tolist()
+    assert len(set(texts)) == 36 and set(texts) <= set(data.handwritten())
+    shared = [
+        len(set(q.lower().split()) & set(d.lower().split()))
+        for q, d in zip(planted["query"], planted["decoy"], strict=True)
+    ]
+    assert min(shared) >= 2

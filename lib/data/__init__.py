@@ -15,7 +15,7 @@ from lib.data.corpora import (
     sample,
     sts_unlabelled,
 )
-from lib.data.examples import handwritten, queries, searchable
+from lib.data.examples import handwritten, planted, queries, searchable
 from lib.data.folders import FETCH, TAR, WIKI1M
 from lib.data.readers import TREC_CLASSES, Pairs, TransferTask, Triplets, read_aligned, read_lines
 from lib.data.sets import (
@@ -53,6 +53,7 @@ __all__ = [
     "handwritten",
     "mini_pairs",
     "mini_triplets",
+    "planted",
     "pretrain_corpus",
     "queries",
     "read_aligned",

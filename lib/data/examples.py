@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pandas as pd
+
 from lib import paths
 from lib.data import readers
 from lib.data.corpora import is_here, sample, whole_or_sample
@@ -11,6 +13,7 @@ REAL_TEXT = {
     "wiki1m_head": "at the beginning of wiki1m (English Wikipedia)",
 }
 SHORTEST, LONGEST = 4, 40
+PLANTED = ["same meaning", "decoy", "same subject"]
 
 
 def handwritten() -> list[str]:
@@ -35,6 +38,30 @@ def queries() -> list[str]:
         (12, 'A dog runs through the snow.')
     """
     return readers.read_lines(paths.MINI / "queries.txt")
+
+
+def planted() -> pd.DataFrame:
+    """For each of `queries` the three sentences that `handwritten` holds for it, which a search can
+    be judged by.
+
+    Returns:
+        A row a query: `query`, `same meaning` (in other words), `decoy` (its words with another
+        meaning) and `same subject`.
+
+    Raises:
+        ValueError: the part `## the dozen` of the file does not have three sentences a query.
+
+    Example:
+        >>> planted()["same meaning"][0]
+        'A hound is bounding across the white winter meadow.'
+    """
+    path = paths.MINI / "handwritten.txt"
+    _, dozen = path.read_text(encoding="utf-8").split("## the dozen\n")
+    sentences = dozen.split("\n## ")[0].splitlines()
+    asked = queries()
+    if len(sentences) != len(PLANTED) * len(asked):
+        raise ValueError(f"{path}: {len(sentences)} of the dozen, {3 * len(asked)} expected")
+    return pd.DataFrame({"query": asked} | {k: sentences[i::3] for i, k in enumerate(PLANTED)})
 
 
 def searchable(data_dir: str | Path | None = None, n: int = 20_000) -> tuple[list[str], str]:

@@ -14,7 +14,7 @@ from lib.evaluate.geometry import (
     uniformity,
 )
 from lib.evaluate.margins import margin_table, margins
-from lib.evaluate.neighbours import nearest, neighbour_table
+from lib.evaluate.neighbours import nearest, neighbour_table, place_table
 from lib.evaluate.sts import (
     AGGREGATIONS,
     TASKS,
@@ -44,6 +44,7 @@ __all__ = [
     "nearest",
     "neighbour_table",
     "pairs_spearman",
+    "place_table",
     "remember",
     "similarities",
     "singular_values",

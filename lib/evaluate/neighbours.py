@@ -92,6 +92,46 @@ def neighbour_table(
     return pd.DataFrame({"query": list(queries), **found})
 
 
+def place_table(
+    encoders: Mapping[str, Encode], planted: pd.DataFrame, sentences: Sequence[str]
+) -> pd.DataFrame:
+    """Where each of some encoders puts sentences that were written for a query: their median place.
+
+    The place of a sentence is 1 + the number of sentences of the collection that are nearer to the
+    query, by cosine; an equal one that stands earlier counts as nearer.
+
+    Args:
+        encoders: name → encoder, e.g. one as it was before and after training.
+        planted: `query`, and a column of sentences for each kind, as `data.planted`.
+        sentences: the collection; planted sentences that are not in it join it, queries leave it.
+
+    Returns:
+        A row a kind, under each encoder's name the median place over the queries, from 1.
+
+    Raises:
+        TypeError, ValueError: as `nearest`.
+
+    Example:
+        >>> planted = pd.DataFrame({"query": ["Oh!"], "short": ["No."], "long": ["Well, well!"]})
+        >>> by_length = lambda texts: [[len(t), 1.0] for t in texts]
+        >>> place_table({"by length": by_length}, planted, ["No.", "Well, well!"])
+               by length
+        short        1.0
+        long         2.0
+    """
+    queries, kinds = planted["query"].tolist(), planted.columns.drop("query")
+    added = [text for kind in kinds for text in planted[kind]]
+    collection = [s for s in dict.fromkeys([*sentences, *added]) if s not in set(queries)]
+    medians = {}
+    for name, encode in encoders.items():
+        found = nearest(encode, queries, collection, k=len(collection))
+        place = found.set_index(["query", "sentence"])["rank"]
+        medians[name] = [
+            place.loc[list(zip(queries, planted[kind], strict=True))].median() for kind in kinds
+        ]
+    return pd.DataFrame(medians, index=list(kinds))
+
+
 def as_matrix(x: Any, n: int) -> Any:
     """`x` as an array or CSR matrix of `n` rows, in the precision that it has."""
     x = sparse.csr_matrix(x) if sparse.issparse(x) else np.asarray(x)
