@@ -17,7 +17,7 @@ endif
 PYTEST := HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check course lab assignments book test test-fast test-notebooks test-slow test-browser test-real test-all verify-results table bench bench-gpu bench-robustness lint format notebooks strip clean
+.PHONY: help setup check course lab assignments book report test test-fast test-notebooks test-slow test-browser test-real test-all verify-results table bench bench-gpu bench-robustness lint format notebooks strip clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -49,6 +49,9 @@ assignments: setup  ## release, collect and grade all assignments with made-up s
 
 book: setup  ## the course as a web site, into outputs/book/html
 	$(BIN)/python -m tools.site
+
+report: setup  ## notebook 07 as a report to cite, HTML and PDF, into outputs/report
+	$(BIN)/python -m tools.report
 
 test: test-fast test-real test-notebooks  ## lint, types, tests, each notebook once (PRECISION=fp32 or bf16: what auto means)
 

@@ -97,13 +97,23 @@ def render(executed: Path, page: Path, assets: Path | None = None) -> None:
         assets: folder against which the notebook's image links are resolved.
     """
     node = nbformat.read(executed, as_version=4)
+    files.write_text(page, html(node, executed.stem, assets or paths.NOTEBOOKS))
+
+
+def html(notebook: nbformat.NotebookNode, title: str, assets: Path, code: bool = True) -> str:
+    """An executed notebook as the text of one HTML page, with or without its code.
+
+    Args:
+        title: of the browser's window.
+        assets: folder against which the notebook's image links are resolved.
+    """
     note = nbformat.v4.new_output("stream", text="[interactive: open the notebook in JupyterLab]\n")
-    for cell in node.cells:
+    for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [without_widget(out) or note for out in cell.outputs]
-    resources = {"metadata": {"name": executed.stem, "path": str(assets or paths.NOTEBOOKS)}}
-    html, _ = OfflinePage().from_notebook_node(node, resources=resources)
-    files.write_text(page, html)
+    resources = {"metadata": {"name": title, "path": str(assets)}}
+    exporter = OfflinePage(exclude_input=not code, exclude_output_prompt=not code)
+    return exporter.from_notebook_node(notebook, resources=resources)[0]
 
 
 def without_widget(output: nbformat.NotebookNode) -> nbformat.NotebookNode | None:

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import settings
 
 from lib import paths
+from tools.browser import chromium
 
 settings.register_profile("course", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
@@ -88,11 +89,6 @@ def missing_wordnet() -> str | None:
     except FileNotFoundError as error:
         return str(error)
     return None
-
-
-def chromium() -> str | None:
-    """The system's Chromium, or the one that `CHROMIUM` names."""
-    return os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
 
 def missing_browser() -> str | None:
