@@ -27,6 +27,8 @@ RESULT_COLUMNS = {
     "seconds": ("train_seconds",),
 }
 PICTURE = re.compile(r"!\[(?:[^\[\]]|\[[^\]]*\])*\]\((pictures/[^)\s]+)\)")
+NAMED_FUNCTION = re.compile(r"(<mi>(?:ln|log)</mi>)(?=<m)")
+THIN_SPACE = r'\1<mspace width="0.17em"></mspace>'
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PARAMETERS = (*FIELDS, "max_steps", "corpus")
 TEMPLATES = Path(__file__).parent / "templates"
@@ -110,7 +112,9 @@ def html(notebook: nbformat.NotebookNode, title: str, assets: Path, code: bool =
     note = nbformat.v4.new_output("stream", text="[interactive: open the notebook in JupyterLab]\n")
     for cell in notebook.cells:
         if cell.cell_type == "code":
+            widget_alone = "search.search_box(" in cell.source and not cell.outputs
             cell.outputs = [without_widget(out) or note for out in cell.outputs]
+            cell.outputs += [note] * widget_alone
     resources = {"metadata": {"name": title, "path": str(assets)}}
     exporter = OfflinePage(exclude_input=not code, exclude_output_prompt=not code)
     return exporter.from_notebook_node(notebook, resources=resources)[0]
@@ -271,7 +275,7 @@ def _shown(column: str, values: pd.Series) -> str | float:
 
 def _mathml(latex: str, display: str) -> str:
     try:
-        return latex_to_mathml(latex, display=display)
+        return NAMED_FUNCTION.sub(THIN_SPACE, latex_to_mathml(latex, display=display))
     except Exception:
         return f"<code>{escape(latex)}</code>"
 

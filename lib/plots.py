@@ -16,15 +16,29 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
 LINES = ("-", "--", "-.", ":")
+ROLES = {
+    "positive": COLOURS[2],
+    "own positive": COLOURS[2],
+    "same sentence": COLOURS[2],
+    "paraphrase": COLOURS[2],
+    "others": COLOURS[1],
+    "the others": COLOURS[1],
+    "other sentences": COLOURS[1],
+    "another sentence": COLOURS[1],
+    "UNA negative": COLOURS[3],
+    "own UNA negative": COLOURS[3],
+}
+WIDTH = 5.6  # inches of a figure with one panel, 538 pixels in a notebook
 STYLE: Any = {
     "figure.dpi": 96,
-    "font.size": 9,
-    "axes.titlesize": 9,
+    "font.size": 10,
+    "axes.titlesize": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.prop_cycle": plt.cycler(color=COLOURS),
@@ -55,7 +69,8 @@ class NotebookFigure(Figure):
         from IPython.display import display
 
         width, height = (round(inches * self.dpi) for inches in self.get_size_inches())
-        size = {"image/png": {"width": width, "height": height}}
+        alt = self.get_suptitle() or self.axes[0].get_title() or self.axes[0].get_ylabel()
+        size = {"image/png": {"width": width, "height": height, "alt": alt}}
         display({"image/png": png(self), "text/plain": repr(self)}, metadata=size, raw=True)
 
 
@@ -83,6 +98,17 @@ def colour(i: int) -> str:
     """Colour of the i-th group; from the eighth on they come again, with other markers and
     lines."""
     return COLOURS[i % len(COLOURS)]
+
+
+def role(name: object, i: int) -> str:
+    """Colour of a group that has one throughout the course, as positives and negatives have in the
+    drawings; else that of the i-th group.
+
+    Example:
+        >>> role("positive", 0) == role("paraphrase", 1) == colour(2), role("loss", 0) == colour(0)
+        (True, True)
+    """
+    return ROLES.get(str(name), colour(i))
 
 
 def marker(i: int) -> str:
@@ -118,6 +144,12 @@ def chance_line(axis: Axes, chance: float, line: str, ink: str, **style: Any) ->
     axis.text(0.98, chance, "chance", color=ink, ha="right", va="bottom", transform=place)
 
 
+def legend_below(figure: Figure, axis: Axes, columns: int = 3) -> None:
+    """The legend of `axis` under the figure, so that the panel has its whole width."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)))
+
+
 @mpl.rc_context(STYLE)
 def curves(
     x: Sequence[float],
@@ -130,19 +162,14 @@ def curves(
 ) -> Figure:
     """Named lines over `x`, told apart by colour and dash, with a gap at NaN; `marks` are named
     vertical lines."""
-    figure, (axis,) = new_figure(width=5.6)
+    figure, (axis,) = new_figure(width=WIDTH)
     for i, (name, y) in enumerate(lines.items()):
         points = marker(i) if len(x) <= 10 else None
-        axis.plot(x, y, color=colour(i), ls=line(i), marker=points, ms=5, lw=1.8, label=name)
+        axis.plot(x, y, color=role(name, i), ls=line(i), marker=points, ms=5, lw=1.8, label=name)
     for name, place in (marks or {}).items():
         axis.axvline(place, color="0.5", lw=1, ls=":")
-        where: Any = {
-            "transform": axis.get_xaxis_transform(),
-            "ha": "right",
-            "va": "center",
-            "rotation": 90,
-        }
-        axis.text(place, 0.55, name, color="0.35", fontsize=8, **where)
+        where: Any = {"transform": axis.get_xaxis_transform(), "ha": "left", "va": "center"}
+        axis.text(place, 0.55, f" {name}", color="0.35", **where)
     axis.set(xlabel=xlabel, ylabel=ylabel, title=title, xscale="log" if log else "linear")
     axis.legend()
     return figure
@@ -161,7 +188,7 @@ def training(
         chance: loss at chance, in nats.
         score: label of the dev score, with its unit.
     """
-    figure, axes = new_figure(3, 8.4, 2.5)
+    figure, axes = new_figure(3, 8.4, 2.6, sharex=True)
     keys = {"loss": "loss (nats)", "in_batch_accuracy": "in-batch accuracy", "dev_score": score}
     for i, (axis, (key, label)) in enumerate(zip(axes, keys.items(), strict=True)):
         axis.plot(*column(history, key), marker=marker(i), ms=4, lw=1, color=colour(i))
@@ -169,8 +196,17 @@ def training(
     chance_line(axes[0], chance, "0.4", "0.3", ls="--", lw=1)
     axes[0].set_ylim(bottom=0)
     axes[1].set_ylim(-0.03, 1.05)
-    figure.suptitle(title, fontsize=9)
+    at_least(axes[2], 5)
+    axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
+    figure.suptitle(title, fontsize=10)
     return figure
+
+
+def at_least(axis: Axes, height: float) -> None:
+    """Widen the y axis about its middle to `height`, so that a small change looks small."""
+    low, high = axis.get_ylim()
+    middle, half = (low + high) / 2, max(high - low, height) / 2
+    axis.set_ylim(middle - half, middle + half)
 
 
 @mpl.rc_context(STYLE)
@@ -186,7 +222,8 @@ def margins(
         tables: condition, e.g. before and after → as `lib.evaluate.margin_table`.
     """
     kinds = list(dict.fromkeys(kind for table in tables.values() for kind in table.index))
-    figure, (axis,) = new_figure(width=6.4, height=1.0 + 0.14 * len(kinds) * (1 + len(tables)))
+    height = 1.4 + 0.15 * len(kinds) * (1 + len(tables))
+    figure, (axis,) = new_figure(width=WIDTH, height=height)
     axis.axvline(0, color="0.4", ls=":", lw=1, zorder=0)
     apart = (np.arange(len(tables)) - (len(tables) - 1) / 2) * 0.6 / len(tables)
     for i, (name, table) in enumerate(tables.items()):
@@ -197,10 +234,11 @@ def margins(
     axis.set_yticks(range(len(kinds)), kinds)
     axis.set(xlabel=xlabel)
     axis.set_title(title, pad=18)
-    for x, side, text in ((0, "left", "← changed nearer"), (1, "right", "paraphrase nearer →")):
-        axis.text(x, 1.01, text, color="0.3", ha=side, va="bottom", transform=axis.transAxes)
+    where: Any = {"color": "0.3", "va": "bottom", "transform": axis.get_xaxis_transform()}
+    axis.text(0, 1.01, "← changed nearer ", ha="right", **where)
+    axis.text(0, 1.01, " paraphrase nearer →", ha="left", **where)
     axis.invert_yaxis()
-    axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+    legend_below(figure, axis)
     return figure
 
 
@@ -219,7 +257,8 @@ def forest(
             interval has the dot alone.
         papers: row → the paper's difference; rows that it lacks have no diamond.
     """
-    figure, (axis,) = new_figure(width=6.8, height=0.9 + 0.26 * len(differences))
+    height = 1.0 + 0.26 * len(differences) + 0.3 * bool(papers)
+    figure, (axis,) = new_figure(width=6.4, height=height)
     axis.axvline(0, color="0.4", lw=1)
     place = np.arange(len(differences))
     style: Any = {"fmt": "o", "color": colour(0), "ms": 5, "lw": 1.8, "label": "ours"}
@@ -227,9 +266,9 @@ def forest(
     if papers:
         theirs = [papers.get(str(row), np.nan) for row in differences.index]
         axis.plot(theirs, place, "D", color=colour(1), mfc="none", ms=6, mew=1.5, label="paper")
-        axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+        legend_below(figure, axis)
     axis.set_yticks(place, list(differences.index))
-    axis.set(xlabel=xlabel, title=title)
+    axis.set(xlabel=xlabel, title=title, ylim=(-0.6, len(differences) - 0.4))
     axis.invert_yaxis()
     return figure
 
@@ -246,14 +285,14 @@ def steps(
             value are left out.
         log: whether the steps are on a logarithmic axis.
     """
-    figure, (axis,) = new_figure(width=6.8, height=3.0)
+    figure, (axis,) = new_figure(width=WIDTH, height=3.2)
     found = table.dropna(subset=[value])
     for i, (row, part) in enumerate(found.groupby("row", sort=False)):
         for k, (_, one) in enumerate(part.groupby("seed", sort=False)):
-            style: Any = {"color": colour(i), "ls": line(i), "lw": 1.2, "alpha": 0.85}
+            style: Any = {"color": role(row, i), "ls": line(i), "lw": 1.2, "alpha": 0.85}
             points = marker(i) if len(one) <= 20 else None
             label = str(row) if k == 0 else None
             axis.plot(one["step"], one[value], marker=points, ms=4, label=label, **style)
     axis.set(xlabel="step", ylabel=ylabel, title=title, xscale="log" if log else "linear")
-    axis.legend(bbox_to_anchor=(1.0, 1.0), loc="upper left")
+    legend_below(figure, axis)
     return figure

@@ -1,11 +1,13 @@
 """A search box for notebooks: one query, and beside each other what several encoders find."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
 from typing import Any
 
 import ipywidgets as widgets
+import pandas as pd
 
 from lib.evaluate import Encode
 from lib.evaluate.neighbours import as_matrix, top_k
@@ -14,6 +16,41 @@ Found = Sequence[tuple[float, str]]
 SAME_VECTOR = 0.99  # cosine; a sentence in another batch differs by rounding alone
 CELL = 'style="text-align: left; vertical-align: top; white-space: normal"'
 NO_VECTOR = "no vector: none of its words is known"
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of sentences as a notebook shows it: flush left, without row numbers."""
+
+    table: pd.DataFrame
+
+    def _repr_html_(self) -> str:
+        return _html(
+            [escape(str(name)) for name in self.table],
+            [[escape(str(cell)) for cell in line] for line in self.table.to_numpy()],
+        )
+
+    def __repr__(self) -> str:
+        return self.table.to_string(index=False, justify="left")
+
+
+def as_text(table: pd.DataFrame, same: str = "") -> TextTable:
+    """A table of sentences to read: flush left, without row numbers.
+
+    Args:
+        table: e.g. `evaluate.neighbour_table`.
+        same: what stands in place of a cell that repeats the one to its left, "=" say; empty: all
+            cells are written out.
+
+    Example:
+        >>> table = pd.DataFrame({"query": ["Oh!"], "before": ["No."], "after": ["No."]})
+        >>> as_text(table, same="=").table.loc[0].tolist()
+        ['Oh!', 'No.', '=']
+    """
+    if not same:
+        return TextTable(table)
+    repeats = table.eq(table.shift(axis=1))
+    return TextTable(table.mask(repeats, same))
 
 
 def search_box(
@@ -95,12 +132,15 @@ def results_html(found: Mapping[str, Found]) -> str:
         [f"{cosine:.2f} {escape(sentence)}" for cosine, sentence in column] or [NO_VECTOR]
         for column in found.values()
     ]
-    names = "".join(f"<th {CELL}>{escape(name)}</th>" for name in found)
-    lines = "".join(
-        "<tr>" + "".join(f"<td {CELL}>{cell}</td>" for cell in cells) + "</tr>"
-        for cells in zip_longest(*columns, fillvalue="")
+    return _html(map(escape, found), zip_longest(*columns, fillvalue=""))
+
+
+def _html(names: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
+    head = "".join(f"<th {CELL}>{name}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td {CELL}>{cell}</td>" for cell in cells) + "</tr>" for cells in lines
     )
-    return f"<table><thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _encoded(name: str, encode: Encode, sentences: list[str]) -> Any:

@@ -259,7 +259,7 @@ def test_a_page_folds_answers_and_cells(tmp_path: Path) -> None:
     notebook = write(tmp_path / "01_a.ipynb", markdown("# 01 · A"), markdown(answer), folded)
     pages.render(notebook, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    first, second = re.findall(r"<details>.*?</details>", page, re.DOTALL)
+    first, second = re.findall(r"<details\b.*?</details>", page, re.DOTALL)
     assert "<strong>two</strong>" in first and "Go on" not in first
     assert "<summary>code</summary>" in second and "secret" in second
 

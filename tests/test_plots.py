@@ -90,9 +90,8 @@ def texts(axis: Axes) -> list[str]:
 
 
 def legend(axis: Axes) -> list[str]:
-    """The legend's entries."""
-    found = axis.get_legend()
-    assert found is not None
+    """The entries of the legend, in the panel or under the figure."""
+    (found,) = [axis.get_legend()] if axis.get_legend() else axis.figure.legends
     return [text.get_text() for text in found.get_texts()]
 
 
@@ -298,7 +297,7 @@ def test_curves_are_their_numbers():
     assert (axis.get_xscale(), axis.get_xlabel(), axis.get_ylabel()) == ("log", "τ", "nats")
     straight = plots.curves(range(11), {"a": range(11)}, "x", "y", marks={"chance": 4.5}).axes[0]
     assert straight.get_xscale() == "linear" and look(straight.lines[0])[1] == "None"
-    assert data(straight.lines[1])[0] == [4.5, 4.5] and texts(straight) == ["chance"]
+    assert data(straight.lines[1])[0] == [4.5, 4.5] and texts(straight) == [" chance"]
     assert straight.texts[0].get_position()[0] == 4.5 and legend(straight) == ["a"]
 
 
@@ -369,7 +368,8 @@ def test_margins_are_dots_with_intervals_a_row_a_kind():
     assert len({look(container[0])[1:] for container in axis.containers}) == 2
     lines = [segment for c in axis.containers for segment in c[2][0].get_segments()]
     assert np.ravel([s[:, 0] for s in lines]) == pytest.approx([-0.3, -0.15, 0.1, 0.5, 0, 0.2])
-    assert {"← changed nearer", "paraphrase nearer →"} <= set(texts(axis))
+    places = {t.get_text().strip(): (t.get_position()[0], t.get_ha()) for t in axis.texts}
+    assert places == {"← changed nearer": (0, "right"), "paraphrase nearer →": (0, "left")}
 
 
 # --- 03 and 04
@@ -480,7 +480,15 @@ def test_a_forest_has_a_dot_and_its_interval_a_row_and_the_papers_diamonds():
     x, y = data(named(axis)["paper"])
     assert np.isnan(x[0]) and x[1] == -1.5 and y == [0.0, 1.0]
     assert list(ticks(axis, "y").values()) == ["a", "b"] and axis.yaxis_inverted()
-    assert plots.forest(table, "points").axes[0].get_legend() is None
+    assert axis.get_ylim() == (1.6, -0.6) and legend(axis) == ["paper", "ours"]
+    assert not plots.forest(table, "points").legends
+
+
+def test_positives_and_negatives_have_the_colours_of_the_drawings():
+    lines = {"UNA negative": [1, 2], "positive": [1, 2], "a": [1, 2], "the others": [1, 2]}
+    (axis,) = plots.curves([1, 2], lines, "x", "y").axes
+    colours = [drawn.get_color() for drawn in axis.lines]
+    assert colours == ["#CC79A7", "#009E73", "#009E73", "#D55E00"]
 
 
 def test_steps_draw_a_line_a_seed_and_one_entry_a_row():

@@ -1,6 +1,9 @@
 """The search box: what is found, what is escaped, and which encoders cannot be searched with."""
 
+import re
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
@@ -127,3 +130,17 @@ def test_own_sentences_with_mini_bert():
     encode = Encoder.load(paths.MINI_BERT, eval_pooling="mean").encode
     table = ask(search.search_box({"mini-BERT": encode}, sentences), sentences[7])
     assert f"1.00 {sentences[7]}" in table and table.count("<tr>") == 6
+
+
+def test_a_table_of_sentences_is_flush_left_and_marks_what_stays_the_same():
+    table = pd.DataFrame({"query": ["a < b", "c"], "before": ["d", "e"], "after": ["d", "f"]})
+    shown = search.as_text(table, same="=")
+    page = shown._repr_html_()
+    assert re.findall(r"<t[hd] [^>]*>(.*?)</t", page) == [
+        *("query", "before", "after"),
+        *("a &lt; b", "d", "="),
+        *("c", "e", "f"),
+    ]
+    assert page.count("text-align: left") == 9 and "before" in repr(shown)
+    assert search.as_text(table)._repr_html_().count(">d<") == 2
+    assert table["after"].tolist() == ["d", "f"]
