@@ -35,6 +35,10 @@ GAINS = pd.DataFrame(
     | {"above": [True, False]},
     index=["DN", "masks"],
 )
+COSINES = pd.DataFrame(
+    {"row": ["two", "two", "two", "one"], "seed": [0, 0, 1, 0], "step": [1, 300, 1, 1]}
+    | {"positive_cosine": [0.8, 0.7, 0.9, 1.0], "other_cosine": [0.4, 0.0, 0.5, 0.3]}
+)
 ANGLES = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
 
 
@@ -124,6 +128,7 @@ EACH: dict[str, Callable[[str], Figure]] = {
     "against_chance": lambda t: draws("against_chance")(HISTORY, 3.2, t),
     "training": lambda t: plots.training(HISTORY, 3.2, t),
     "margins": lambda t: plots.margins({"a": margin_table([0.1], [0.0], [0.2])}, title=t),
+    "two_cosines": lambda t: draws("two_cosines")(COSINES, t),
     "embedded": lambda t: draws("embedded")({"a": np.eye(3)}, list("abc"), t),
     "view_grid": lambda t: draws("view_grid")(np.array([[0.0, 1.0], [0.5, 0.0]]), ["a", "b"], t),
     "words": lambda t: draws("words")(["a"], {"z": [1.0]}, t),
@@ -311,6 +316,22 @@ def test_shares_of_the_push_are_a_softmax_over_the_negatives():
         assert texts(axis) == [f"{share:.0%}" for share in expected]
         assert {to_hex(bar.get_facecolor()).upper() for bar in axis.patches} == {plots.COLOURS[1]}
         assert axis.get_ylim()[0] == 0 and axis.get_ylim()[1] > 1
+
+
+# --- 02: SimCSE
+# --------------------------------------------------------------------------------------------
+
+
+def test_two_cosines_has_a_panel_a_row_and_a_line_a_seed_in_the_colours_of_the_drawings():
+    figure = draws("two_cosines")(COSINES)
+    two, one = figure.axes
+    assert (two.get_title(), one.get_title()) == ("two", "one")
+    own, others = named(two)["same sentence"], named(two)["others"]
+    assert data(own) == ([1, 300], [0.8, 0.7]) and data(others) == ([1, 300], [0.4, 0.0])
+    assert own.get_color() == plots.role("same sentence", 0)
+    assert others.get_color() == plots.role("others", 0)
+    assert own.get_linestyle() != others.get_linestyle()
+    assert [len(two.lines), len(one.lines)] == [4, 2] and two.get_ylim() == one.get_ylim()
 
 
 # --- trainings
