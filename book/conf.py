@@ -29,6 +29,7 @@ include_patterns = [
     "data/mini*/README.md",
     "data/papers/README.md",
     "data/sda/README.md",
+    "results/README.md",
 ]
 exclude_patterns = [".*", "outputs"]  # not even looked into
 nitpick_ignore_regex = [

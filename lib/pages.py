@@ -158,20 +158,19 @@ def bring_pictures(notebook: nbformat.NotebookNode, source: Path, target: Path) 
 
 
 def summary(executed: Path) -> tuple[str, str]:
-    """Title and first sentence of a notebook, as plain text, without links to its neighbours or
-    "The question."."""
+    """Title of a notebook and the question it asks, the first one under the title, as plain text;
+    the first sentence where there is none."""
     node = nbformat.read(executed, as_version=4)
     text = "\n".join(cell.source for cell in node.cells if cell.cell_type == "markdown")
-    plain = [
-        re.sub(r"\[([^]]*)\]\([^)]*\)|[*`_]{1,2}", r"\1", line).strip()
-        for line in text.splitlines()
-    ]
-    title = next((line[2:] for line in plain if line.startswith("# ")), executed.stem)
-    paragraphs = [" ".join(p.split("\n")) for p in "\n".join(plain).split("\n\n")]
-    prose = next((p for p in paragraphs if p[:1].isalpha() and " · " not in p), "").removeprefix(
-        "The question. "
-    )
-    return title, re.split(r"(?<=[.?!])\s", prose, maxsplit=1)[0]
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[*`_]{1,2}", r"\1", text)
+    title = re.search(r"^# (.*)$", plain, re.MULTILINE)
+    if title is None:
+        return executed.stem, ""
+    opening = re.split(r"^(?:Previous:|#)", plain[title.end() :], maxsplit=1, flags=re.MULTILINE)[0]
+    sentences = re.split(r"(?<=[.?!])\s+", " ".join(opening.split()))
+    sentences = [s for s in sentences if s != "The question."]
+    asked = (sentence for sentence in sentences if sentence.endswith("?"))
+    return title[1].strip(), next(asked, sentences[0] if sentences else "")
 
 
 def index_page(outcomes: Sequence[Outcome], results: pd.DataFrame, folder: Path) -> Path:

@@ -127,7 +127,6 @@ EACH: dict[str, Callable[[str], Figure]] = {
     "embedded": lambda t: draws("embedded")({"a": np.eye(3)}, list("abc"), t),
     "view_grid": lambda t: draws("view_grid")(np.array([[0.0, 1.0], [0.5, 0.0]]), ["a", "b"], t),
     "words": lambda t: draws("words")(["a"], {"z": [1.0]}, t),
-    "relevance": lambda t: draws("relevance")(np.arange(9.0), 4, 2, "cat", t),
     "histograms": lambda t: draws("histograms")({"a": np.array([1.0])}, [0, 2], "x", t),
     "cases": lambda t: draws("cases")({"holds": (0.9, 0.5)}, 1.0, t),
     "claimed": lambda t: draws("claimed")(
@@ -408,31 +407,19 @@ def test_pairs_of_views_are_coloured_from_zero_both_ways():
     assert [data(drawn)[1] for drawn in bar.lines if data(drawn)[1] == [0, 0]] == [[0, 0]]
 
 
-def test_words_have_their_bars_and_the_heaviest_is_hatched():
+def test_words_have_their_bars_and_the_heaviest_are_hatched():
     left, right = draws("words")(
         ["the", "cat", "sat"], {"z": [0.0, 0.7, 0.7], "p": [0.1, 1.0, 0.4]}
     ).axes
     assert [bar.get_width() for bar in left.patches] == [0.0, 0.7, 0.7]
     assert [bar.get_width() for bar in right.patches] == [0.1, 1.0, 0.4]
-    assert [bar.get_hatch() for bar in left.patches] == [None, "//", None]
+    assert [bar.get_hatch() for bar in left.patches] == [None, "//", "//"]
     assert texts(right) == [" 0.10", " 1.00", " 0.40"] and ticks(left, "y") == {
         0: "the",
         1: "cat",
         2: "sat",
     }
     assert (left.get_xlabel(), right.get_xlabel()) == ("z", "p") and left.yaxis_inverted()
-
-
-@pytest.mark.parametrize(("place", "first", "last"), [(5, 3, 7), (0, 0, 2), (9, 7, 9)])
-def test_a_window_lies_around_its_term_in_the_order_of_s(place, first, last):
-    s = np.arange(10.0)
-    (axis,) = draws("relevance")(s, place, 2, "cat").axes
-    curve, dot = axis.lines
-    assert data(curve) == (list(range(10)), s.tolist())
-    assert data(dot) == ([place], [s[place]])
-    (span,) = axis.patches
-    assert (span.get_x(), span.get_x() + span.get_width()) == (first, last)
-    assert texts(axis) == ["cat"] and axis.texts[0].xy == (place, s[place])
 
 
 def test_histograms_are_shares_of_each_group():
@@ -460,14 +447,19 @@ def test_choices_are_points_on_a_band_with_a_bar_behind_the_chosen():
     una, both = (data(named(left)[name]) for name in ("UNA", "both"))
     assert una == (pytest.approx([-0.1, 0.9, 1.9]), [-2.3, 0.7, 0.5])
     assert both == (pytest.approx([0.1, 1.1, 2.1]), [0.0, 1.1, 0.5])
-    assert {look(d)[1:] for d in named(left).values()} == {("o", "None"), ("s", "None")}
+    assert {look(named(left)[name])[1:] for name in ("UNA", "both")} == {
+        ("o", "None"),
+        ("s", "None"),
+    }
     for axis, at in ((left, 1), (right, 1)):
         (chosen,) = [d for d in axis.lines if d.get_gid() == "chosen"]
         assert data(chosen)[0] == [at, at]
     (band,) = left.patches
     assert band.get_y() == -2.5 and band.get_height() == 5
     assert left.get_ylim() == right.get_ylim()
-    assert legend(right) == ["luck, 95 %", "UNA", "both"]
+    (below,) = left.figure.legends
+    names = ["luck, 95 %", "UNA", "both", "the paper's choice"]
+    assert [text.get_text() for text in below.get_texts()] == names
     assert list(ticks(left, "x").values()) == ["1", "5", "9"] and left.get_xlabel() == "α"
 
 

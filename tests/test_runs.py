@@ -375,6 +375,16 @@ def test_committed_tables_are_those_of_the_results() -> None:
         )
 
 
+def test_the_readmes_figure_shows_the_means_of_its_table() -> None:
+    (axis,) = table.headline_figure("simcse_small", table.SMALL).axes
+    shown = dict(zip([t.get_text() for t in axis.get_yticklabels()], axis.texts, strict=True))
+    lines = table.headline("simcse_small", table.SMALL).splitlines()[2:]
+    assert len(shown) == len(lines) == len(table.SMALL)
+    for line in lines:
+        name, *_, score = [cell.strip() for cell in line.strip("|").split("|")]
+        assert float(shown[name].get_text()) == pytest.approx(float(score.split()[0]), abs=0.06)
+
+
 def test_a_headline_has_the_rows_of_its_grid_that_were_run() -> None:
     content = table.headline("simcse_small", {"SimCSE": "ours", "no such row": "nothing"})
     collected = committed.rows("simcse_small").query("row == 'SimCSE'")

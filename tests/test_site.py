@@ -3,6 +3,7 @@
 
 import html
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -137,3 +138,19 @@ def test_pages_fit_the_screen(built, browser, screenshots, name, width, height) 
         )
         assert wide <= 1, f"{stem} is {wide} pixels wider than the screen"
     page.close()
+
+
+def included(pattern: str) -> list[Path]:
+    return [path for path in paths.ROOT.glob(pattern) if path.suffix in (".md", ".ipynb")]
+
+
+def test_a_linked_page_is_a_page_of_the_site() -> None:
+    """Sphinx finds that, too, but only `make test-slow` builds the site."""
+    settings = runpy.run_path(str(paths.ROOT / "book" / "conf.py"))["include_patterns"]
+    pages_there = {path for pattern in settings for path in included(pattern)}
+    assert len(pages_there) > 20
+    for page in sorted(pages_there):
+        text = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))
+        for target in re.findall(r"\]\(([^)#:\s]+\.md)[)#]", text):
+            linked = (page.parent / target).resolve()
+            assert linked in pages_there, f"{page.relative_to(paths.ROOT)}: {target}"

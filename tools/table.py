@@ -1,14 +1,14 @@
 """`make table`: fill the tables between markers in the README, the model card and `data/README.md`
 from `results/`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 
 from lib import files, paths, plots, results
-from lib.evaluate import TASKS
 from lib.evaluate.statistics import mean_sd
 from lib.files import write_bytes
 from tools.markers import fill
@@ -44,8 +44,7 @@ def headline(grid: str, names: Mapping[str, str]) -> str:
     for row, name in names.items():
         runs_of = found[found["row"] == row]
         if len(runs_of):
-            trained = (runs_of["max_steps"] > 0).all()
-            point = "best" if trained else "last"
+            trained, point = _checkpoint(runs_of)
             metrics = (f"stsb_dev_spearman_{point}", f"sts7_test_avg_{point}")
             dev, test = (mean_sd(runs_of[metric]) for metric in metrics)
             seeds = len(runs_of) if trained else "–"
@@ -53,39 +52,28 @@ def headline(grid: str, names: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def task_figure(grid: str, names: Mapping[str, str]) -> Figure:
-    """The README's figure: the seven tasks for every committed run of these rows of a grid, after
-    the last step."""
-    found = results.rows(grid)
-    columns = [f"{task}_test_spearman_last" for task in TASKS]
-    methods = {
-        name: found.loc[found["row"] == row, columns].to_numpy(float)
-        for row, name in names.items()
-        if (found["row"] == row).any()
-    }
-    return tasks(TASKS, methods, "Spearman × 100")
+def _checkpoint(runs_of: pd.DataFrame) -> tuple[bool, str]:
+    """Whether runs are trained, and at which checkpoint they are read."""
+    trained = bool((runs_of["max_steps"] > 0).all())
+    return trained, "best" if trained else "last"
 
 
-def tasks(
-    names: Sequence[str], methods: Mapping[str, np.ndarray], ylabel: str, title: str = ""
-) -> Figure:
-    """Scores by task: one marker a run, one column a task, methods side by side.
-
-    Args:
-        methods: name → scores `(runs, tasks)`.
-    """
-    figure, (axis,) = plots.new_figure(width=7.0, height=3.2)
-    spread = np.linspace(-0.25, 0.25, len(methods))
-    for i, (name, scores) in enumerate(methods.items()):
-        x = np.arange(len(names)) + spread[i]
-        for j, row in enumerate(np.atleast_2d(scores)):
-            label = name if j == 0 else None
-            axis.plot(x, row, plots.marker(i), color=plots.colour(i), ms=4, alpha=0.8, label=label)
-    axis.set_xticks(range(len(names)), list(names))
-    for edge in range(len(names) - 1):
-        axis.axvline(edge + 0.5, color="0.9", lw=0.8)
-    axis.set(ylabel=ylabel, title=title)
-    axis.legend(ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+def headline_figure(grid: str, names: Mapping[str, str]) -> Figure:
+    """The README's figure: a row for each of these rows of a grid, a dot for each committed run, at
+    the mean of the seven tasks and the checkpoint of the table, and beside them their mean."""
+    scores = {}
+    for row, runs_of in results.rows(grid).groupby("row"):
+        if row in names:
+            _, point = _checkpoint(runs_of)
+            scores[names[row]] = runs_of[f"sts7_test_avg_{point}"].to_numpy(float)
+    scores = {name: scores[name] for name in names.values() if name in scores}
+    figure, (axis,) = plots.new_figure(width=6.4, height=2.3)
+    for i, values in enumerate(scores.values()):
+        axis.plot(values, np.full(len(values), i), "o", color=plots.colour(0), ms=7, alpha=0.6)
+        axis.text(values.max() + 0.5, i, f"{values.mean():.1f}", va="center", fontsize=11)
+    axis.set_yticks(range(len(scores)), list(scores), fontsize=11)
+    axis.set_xlabel("seven STS tasks (Spearman × 100)", fontsize=11)
+    axis.set(ylim=(len(scores) - 0.5, -0.5), xlim=(None, axis.get_xlim()[1] + 1.5))
     return figure
 
 
@@ -100,7 +88,7 @@ def headlines() -> dict[Path, str]:
 def main() -> None:
     """Write the README's figure and fill every table."""
     picture = paths.RESULTS / "02_simcse.png"
-    write_bytes(picture, plots.png(task_figure("simcse_small", SMALL)))
+    write_bytes(picture, plots.png(headline_figure("simcse_small", SMALL)))
     shipped = [
         p
         for folder in ("mini", "mini-bert")
