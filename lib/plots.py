@@ -212,7 +212,7 @@ def at_least(axis: Axes, height: float) -> None:
 @mpl.rc_context(STYLE)
 def margins(
     tables: Mapping[str, pd.DataFrame],
-    xlabel: str = "margin: cosine of the paraphrase − cosine of the changed sentence",
+    xlabel: str = "margin: cosine of paraphrase − of changed sentence",
     title: str = "",
 ) -> Figure:
     """One row a kind, a dot and its interval a condition; the zero line is where paraphrase and

@@ -32,7 +32,7 @@ HISTORY = [
 ]
 GAINS = pd.DataFrame(
     {"mean": [1.5, -0.5], "95 % ±": [1.0, NAN], "size": [0.6, 0.1], "kind": ["rule", "chance"]}
-    | {"low": [False, True]},
+    | {"above": [True, False]},
     index=["DN", "masks"],
 )
 ANGLES = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])
@@ -529,12 +529,12 @@ def test_claimed_draws_the_tested_claims_of_one_paper():
 # -------------------------------------------------------------------------------------------
 
 
-def test_gains_stand_at_their_size_with_name_and_interval():
+def test_gains_stand_at_their_size_with_interval_and_name_at_its_end():
     (axis,) = draws("gain_by_size")(GAINS, "size", "gain").axes
     dots = named(axis)
     assert data(dots["rule"]) == ([0.6], [1.5]) and data(dots["chance"]) == ([0.1], [-0.5])
     assert [dot.get_markerfacecolor() for dot in dots.values()] == [plots.COLOURS[0], "white"]
     assert np.ravel(bars(axis)[0]) == pytest.approx([0.6, 0.5, 0.6, 2.5])
     places = {text.get_text(): (text.xy, text.get_position()[1] < 0) for text in axis.texts}
-    assert places == {"DN": ((0.6, 1.5), False), "masks": ((0.1, -0.5), True)}
+    assert places == {"DN": ((0.6, 2.5), False), "masks": ((0.1, -0.5), True)}
     assert legend(axis) == ["rule", "chance"] and data(axis.lines[0])[1] == [0, 0]
