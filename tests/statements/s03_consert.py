@@ -174,7 +174,7 @@ STATEMENTS = [
     Statement(
         "dev would stop {} seeds at step 20", lambda: (best_at(EXTREMES, "none × none", 20),)
     ),
-    Statement("all five gain {:.2f} on the tests in the mean", lambda: (gained_by_training_on(),)),
+    Statement("the five gain {:.2f} on the tests in the mean", lambda: (gained_by_training_on(),)),
     Statement(
         "With shuffle the last step is the best: {} are too few",
         lambda: {best_at(EXTREMES, SHUFFLE, 60): (60,)}["all five"],
