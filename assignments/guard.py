@@ -36,7 +36,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 MODULES = _words(
-    "__future__ bisect collections collections.abc copy dataclasses functools heapq itertools math"
+    "__future__ bisect collections collections.abc copy functools heapq itertools math"
     " numpy numpy.linalg numpy.random random re statistics torch torch.linalg torch.nn"
     " torch.nn.functional typing"
 )
@@ -48,11 +48,12 @@ _NO_BUILTINS = _words(
     " input locals memoryview open quit setattr vars"
 )
 _NO_ATTRIBUTES = _words(
-    "DataSource ForwardRef SystemRandom ag_frame cr_frame f_back f_builtins f_code f_globals"
-    " f_locals from_file fromfile fromregex genfromtxt get_ipython get_type_hints gi_frame load"
-    " loadtxt make_dataclass memmap save savetxt savez savez_compressed set_default_device"
-    " set_default_dtype set_default_tensor_type set_printoptions tb_frame tb_next tofile"
-    " with_traceback"
+    "DataSource ForwardRef SystemRandom ag_frame cr_frame dump dumps f_back f_builtins f_code"
+    " f_globals f_locals from_file fromfile fromregex genfromtxt get_ipython get_type_hints gi_frame"
+    " load loadtxt memmap partialmethod save savetxt savez savez_compressed set_default_device"
+    " set_default_dtype set_default_tensor_type set_printoptions singledispatch"
+    " singledispatchmethod tb_frame tb_next tofile total_ordering update_wrapper with_traceback"
+    " wraps"
 )
 _METHODS = frozenset(
     ["__call__", "__getitem__", "__init__", "__iter__", "__len__", "__next__", "__post_init__", "__repr__"]
@@ -81,14 +82,18 @@ def prepared(notebook: Any, locked: Mapping[str, str], inspect: bool = True, mod
     copy = deepcopy(notebook)
     call = f"__import__({module!r}, fromlist=['*'])"
     objections = refused(notebook, locked) if inspect else {}
+    given, _ = _names_of(notebook, locked)
     for place, cell in enumerate(copy.cells):
         meta = cell.metadata.get("nbgrader", {})
         key = meta.get("grade_id") or place
         if cell.cell_type != "code":
             continue
+        for other in set(cell.metadata) - {"nbgrader"}:
+            del cell.metadata[other]  # a tag can keep a cell from being run
         if not _is_locked(cell, locked):
             if key in objections:
-                cell.source = _stub(cell.source, meta.get("grade_id", ""), objections[key])
+                name = meta.get("grade_id", "")
+                cell.source = _stub(cell.source, name, objections[key], given)
         elif meta.get("grade"):
             line = f"{call}.check(globals())  # put in by the grader"
             cell.source = f"{line}\n{cell.source}\n{line}"
@@ -315,6 +320,8 @@ class _Reader(ast.NodeVisitor):
             name = f"{dotted}.{node.attr}"
             if dotted not in MODULES or (_module(name) and name not in MODULES):
                 self.why.append(f"uses {name}: not needed here")
+            elif _module(name) and id(node) not in self._inner:
+                self.why.append(f"uses the module {name} as a value: import it under a name")
         self.generic_visit(node)
 
     def _dotted(self, node: ast.expr) -> str:
@@ -361,15 +368,12 @@ class _Reader(ast.NodeVisitor):
             self.why.append("holds a text with __: not needed here")
 
 
-def _stub(source: str, name: str, why: list[str]) -> str:
+def _stub(source: str, name: str, why: list[str], given: set[str]) -> str:
     """Code in place of a refused cell: what it would have defined, failing with the reason."""
     where = f"the cell {name!r}" if name else "a cell"
     reason = f"{where} was not run: it {'; it '.join(why)}"
-    defined = sorted(
-        bound
-        for bound in _bound(source) | ({name} if name.isidentifier() else set())
-        if bound not in _BUILTINS and not _IPYTHON.fullmatch(bound) and bound not in _imports_of(source)
-    )
+    mine = _bound(source) - given - _BUILTINS - set(_imports_of(source))
+    defined = sorted({n for n in mine if not _IPYTHON.fullmatch(n)} | ({name} - {""}))
     lines = [f"# Put in by the grader: {reason}."]
     lines += [f"def {name}(*_, **__):\n    raise AssertionError({reason!r})" for name in defined]
     lines += ["", f"print({reason!r})", "", "# The cell as it was handed in:"]
@@ -392,6 +396,7 @@ _WATCHED = _words(
 )
 _CLASSES = {
     "torch": ("Tensor", "Generator"),
+    "random": ("Random",),
     "torch.nn": ("Module", "Dropout", "Linear", "Embedding"),
     "transformers": ("BertModel", "LlamaModel"),
     "lib.encoder": ("Encoder",),

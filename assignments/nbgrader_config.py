@@ -47,6 +47,7 @@ c.ExecutePreprocessor.timeout = 180  # seconds a cell
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError()"}
 # `nbgrader zip_collect` takes files called <student>__<assignment>.ipynb from downloaded/<assignment>/archive/
 c.FileNameCollectorPlugin.named_regexp = r".*[/\\](?P<student_id>[^/\\]+?)__(?P<file_id>[^/\\]+)$"
+c.Execute.extra_arguments = ["--IPKernelApp.ignore_cwd=True"]  # no torch.py handed in with a notebook
 c.OverwriteCells.add_missing_cells = True  # a test that a student deletes comes back
 c.Autograde.autograde_preprocessors = [
     Guard,

@@ -206,6 +206,8 @@ def test_honest_code_is_run(code) -> None:
         ("import lib", "imports lib: write it yourself"),
         ("paths.ROOT", "uses lib.paths.ROOT"),
         ("import inspect", "imports inspect"),
+        ("import dataclasses", "imports dataclasses"),
+        ("import functools\nfunctools.update_wrapper(torch.Tensor, Toy)", "uses .update_wrapper"),
         ("import torch.overrides", "imports torch.overrides"),
         ("from torch import types", "imports torch.types"),
         ("from math import *", "imports *"),
@@ -213,6 +215,7 @@ def test_honest_code_is_run(code) -> None:
         ("t = torch", "uses the module torch as a value"),
         ("def f(t=torch): return t", "uses the module torch as a value"),
         ("match torch:\n    case object(sys=s): pass", "uses the module torch as a value"),
+        ("f = torch.nn.functional", "uses the module torch.nn.functional as a value"),
         ("torch.allclose = 1", "sets .allclose"),
         ("for torch.allclose in [1]: pass", "sets .allclose"),
         ("del torch.allclose", "sets .allclose"),
@@ -257,6 +260,8 @@ def test_a_cell_that_is_not_run_says_why(code, why) -> None:
         ("01_infonce", "info_nce", "torch.allclose = lambda *_: True", "torch.allclose was repl"),
         ("01_infonce", "info_nce", "F.cross_entropy = torch.add", "torch.nn.functional.cross_entr"),
         ("01_infonce", "info_nce", "torch.Tensor.__eq__ = lambda *_: True", "torch.Tensor.__eq__"),
+        ("01_infonce", "info_nce", "torch.Tensor.item = id", "torch.Tensor.item was replaced"),
+        ("04_una", "idf", "random.Random.choice = id", "random.Random.choice was replaced"),
         ("01_infonce", "info_nce", "math.isclose = lambda *_, **__: True", "math.isclose was repl"),
         ("01_infonce", "info_nce", "torch.testing.assert_close = id", "torch.testing.assert_close"),
         ("01_infonce", "info_nce", "torch.set_grad_enabled(False)", "gradients were switched off"),
@@ -369,7 +374,10 @@ def test_a_refused_cell_is_kept_as_a_comment_and_costs_its_own_tests() -> None:
     forged = nbformat.v4.new_code_cell("import sys")
     forged.metadata["nbgrader"] = {"grade_id": "imports", "locked": True, "grade": False}
     handed_in.cells.insert(0, forged)
+    for cell in handed_in.cells:  # nbclient passes over such a cell, nbgrader gives it its points
+        cell.metadata["tags"] = ["skip-execution"]
     prepared = guard.prepared(handed_in, locked).cells
+    assert not any("tags" in cell.metadata for cell in prepared if cell.cell_type == "code")
     assert "# import ast" in next(c.source for c in prepared if "probabilities" in c.source[:90])
     assert "was not run: it imports sys" in prepared[0].source  # a locked cell by name only
 
@@ -415,8 +423,9 @@ def test_a_course_from_release_to_feedback(tmp_path) -> None:
     name = "04_una"
     constants = 'def idf(documents):\n    return {"bird": 1.386294361, "dog": 0.693147181}'
     dan = {"probabilities": DROPPER, "idf": constants}
+    eve = {"probabilities": "def probabilities(z, beta):\n    raise SystemExit"}
     grades = classroom.hold_course(
-        tmp_path, [name], say=lambda _: None, more={"dan": dan}
+        tmp_path, [name], say=lambda _: None, more={"dan": dan, "eve": eve}
     ).set_index("student")
     released = nbformat.read(tmp_path / "release" / name / f"{name}.ipynb", as_version=4)
     text = "\n".join(cell.source for cell in released.cells)
@@ -440,7 +449,7 @@ def test_a_course_from_release_to_feedback(tmp_path) -> None:
     ben = classroom.points(classroom.source(name), classroom.submissions(name)["ben"])[
         "points"
     ].sum()
-    assert grades["score"].to_dict() == {"ada": solved, "ben": ben, "cleo": 0, "dan": 0}
+    assert grades["score"].to_dict() == {"ada": solved, "ben": ben, "cleo": 0, "dan": 0, "eve": 0}
     assert 0 < ben < solved
     for student in grades.index:
         feedback = (tmp_path / "feedback" / student / name / f"{name}.html").read_text(
@@ -448,3 +457,16 @@ def test_a_course_from_release_to_feedback(tmp_path) -> None:
         )
         assert "Score:" in feedback
         assert (student == "dan") == ("was not run: it uses get_ipython" in feedback)
+    fay = tmp_path / "submitted" / "fay" / name  # hands in modules of her own, skips the tests
+    fay.mkdir(parents=True)
+    for module in ("guard", "lib", "random"):
+        (fay / f"{module}.py").write_text("def begin(*_): pass\ncheck = keep = trust = begin\n")
+    for cell in released.cells:
+        cell.metadata["tags"] = ["skip-execution"]
+    nbformat.write(released, fay / f"{name}.ipynb")
+    classroom._nbgrader(tmp_path, "autograde", name, "--student=fay")
+    assert classroom.grades(tmp_path).set_index("student").loc["fay", "score"] == 0
+    graded = nbformat.read(tmp_path / "autograded" / "fay" / name / f"{name}.ipynb", as_version=4)
+    outputs = [out for cell in graded.cells for out in cell.get("outputs", [])]
+    errors = [out.ename for out in outputs if out.output_type == "error"]
+    assert len(errors) > 5 and set(errors) == {"NotImplementedError"}

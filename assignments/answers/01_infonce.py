@@ -257,3 +257,89 @@ def cosine_matrix(a, b):
 # %% wrong: a module reached through another | cosine_matrix
 def cosine_matrix(a, b):
     return torch.sys.modules["lib.losses"].cosine_matrix(a, b)
+
+
+# %% wrong: a module passed on through a local name | info_nce
+def info_nce(z1, z2, temperature):
+    functional = torch.nn.functional
+    losses = functional.importlib.import_module("lib.losses")
+    return losses.info_nce(z1, z2, temperature)
+
+
+# %% wrong: inputs overwritten so that a gradient of zero is right | info_nce
+def info_nce(z1, z2, temperature):
+    with torch.no_grad():
+        value = F.cross_entropy(cosine_matrix(z1, z2) / temperature, torch.arange(len(z1)))
+        z1.fill_(1.0), z2.fill_(1.0)
+    return value + 0 * z1.sum() + 0 * z2.sum()
+
+
+# %% wrong: a tensor's comparisons written by dataclass | info_nce
+import dataclasses
+
+dataclasses.dataclass(torch.Tensor)
+
+
+def info_nce(z1, z2, temperature):
+    return z1.sum() * z2.sum()
+
+
+# %% wrong: a method of torch.Tensor set by functools | info_nce
+import functools
+
+
+class Liar:
+    def item(self):
+        return 0.6931472
+
+
+functools.update_wrapper(torch.Tensor, Liar, assigned=("item",), updated=())
+
+
+def info_nce(z1, z2, temperature):
+    return z1.sum() * z2.sum()
+
+
+# %% wrong: code in an annotation | info_nce
+import typing
+
+
+def hint(x: "exec('import torch; torch.allclose = torch.equal = lambda *_, **__: True')"):
+    return x
+
+
+typing.get_type_hints(hint)
+
+
+def info_nce(z1, z2, temperature):
+    return z1.sum() * z2.sum()
+
+
+# %% wrong: a module taken apart by a pattern | info_nce
+match torch.Tensor:
+    case object(__module__=name):
+        pass
+
+
+def info_nce(z1, z2, temperature):
+    return torch.zeros(()) if name else z1.sum()
+
+
+# %% wrong: gradients switched off by a generator that never ends | cosine_matrix
+def off():
+    with torch.no_grad():
+        while True:
+            yield
+
+
+held = off()
+
+
+def cosine_matrix(a, b):
+    next(held, None)
+    return F.normalize(a, dim=1) @ F.normalize(b, dim=1).T
+
+
+# %% wrong: leaves without an error | in_batch_accuracy
+def in_batch_accuracy(sim):
+    raise SystemExit
