@@ -371,10 +371,10 @@ class _Reader(ast.NodeVisitor):
 def _stub(source: str, name: str, why: list[str], given: set[str]) -> str:
     """Code in place of a refused cell: what it would have defined, failing with the reason."""
     where = f"the cell {name!r}" if name else "a cell"
-    reason = f"{where} was not run: it {'; it '.join(why)}"
+    reason = f"{where} was not run: it {'; it '.join(why[:2])}"
     mine = _bound(source) - given - _BUILTINS - set(_imports_of(source))
-    defined = sorted({n for n in mine if not _IPYTHON.fullmatch(n)} | ({name} - {""}))
-    lines = [f"# Put in by the grader: {reason}."]
+    defined = sorted({n for n in mine if not _IPYTHON.fullmatch(n)} | {n for n in [name] if n.isidentifier()})
+    lines = [f"# Put in by the grader: {where} was not run. It", *(f"# - {item}" for item in why), ""]
     lines += [f"def {name}(*_, **__):\n    raise AssertionError({reason!r})" for name in defined]
     lines += ["", f"print({reason!r})", "", "# The cell as it was handed in:"]
     return "\n".join([*lines, *(f"# {line}" for line in source.splitlines())])

@@ -83,7 +83,8 @@ def test_every_function_has_a_stub_with_shapes_a_hint_and_a_test(name) -> None:
         assert re.search(r"->.*:\n    \"\"\"", cell.source), cell.metadata["nbgrader"]["grade_id"]
         assert "### BEGIN SOLUTION" in cell.source and "### END SOLUTION" in cell.source
     tests = [c for c in notebook.cells if c.metadata["nbgrader"]["grade"] and c.cell_type == "code"]
-    assert all("### BEGIN HIDDEN TESTS" in cell.source for cell in tests)
+    hidden = "\n### BEGIN HIDDEN TESTS\ndef _hidden():\n"  # its variables are nobody's but its own
+    assert all(hidden in cell.source for cell in tests)
     assert "*Effort*" in notebook.cells[0].source and "*Importance*" in notebook.cells[0].source
     total = sum(c.metadata["nbgrader"].get("points", 0) for c in notebook.cells)
     assert f"*Points* {total} " in notebook.cells[0].source
