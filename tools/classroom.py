@@ -16,15 +16,17 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import numpy as np
 import pandas as pd
 import torch
 
+from assignments import guard
 from lib import paths
 from lib.files import is_foreign, write_text
 from tools.markers import fill
@@ -85,46 +87,65 @@ def _graded(notebook: nbformat.NotebookNode) -> Iterator[tuple[nbformat.Notebook
         yield cell, cell.metadata["nbgrader"]
 
 
-def points(notebook: nbformat.NotebookNode, codes: dict[str, str] | None = None) -> pd.DataFrame:
+def points(
+    notebook: nbformat.NotebookNode, codes: dict[str, str] | None = None, inspect: bool = True
+) -> pd.DataFrame:
     """Execute an assignment's cells in this process and count, as nbgrader does: a test cell that
-    raises gives nothing.
+    raises gives nothing. The guard stands before students' code as in `nbgrader autograde`. The
+    experiment, which no machine grades, is left out.
 
     Args:
         codes: code by function name, in place of the cell of that name.
+        inspect: False runs students' cells without reading them first.
 
     Returns:
         One line a test cell: `test`, `points`, `of`, and `message` of what was raised.
+
+    Raises:
+        RuntimeError: a cell that is not the students' fails.
     """
+    locked = {m["grade_id"]: c.source for c, m in _graded(notebook) if not m["solution"]}
+    handed_in = filled(notebook, codes or {})
+    prepared = guard.prepared(handed_in, locked, inspect)
     namespace: dict[str, object] = {"__name__": "assignment"}
     lines = []
-    for cell, meta in _graded(notebook):
-        if cell.cell_type != "code":
+    guard.begin()
+    for cell, meta in _graded(prepared):
+        if cell.cell_type != "code" or meta["grade_id"] == "experiment":
             continue
-        code = (codes or {}).get(meta["grade_id"], cell.source)
         message = ""
         torch.manual_seed(0), np.random.seed(0)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                exec(compile(code, f"<{meta['grade_id']}>", "exec"), namespace)
-        except Exception as error:
+                exec(compile(cell.source, f"<{meta['grade_id']}>", "exec"), namespace)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             message = f"{type(error).__name__}: {error}"
         if meta["grade"]:
-            lines.append(
-                {
-                    "test": meta["grade_id"],
-                    "points": 0 if message else meta["points"],
-                    "of": meta["points"],
-                }
-            )
+            got = 0 if message else meta["points"]
+            lines.append({"test": meta["grade_id"], "points": got, "of": meta["points"]})
             lines[-1]["message"] = message
-        elif message and meta["grade_id"] not in (codes or {}) and not meta["solution"]:
+        elif message and not meta["solution"]:
             raise RuntimeError(f"{meta['grade_id']}: {message}")
+    guard.end()
     return pd.DataFrame(lines)
+
+
+def refused(name: str, code: str, function: str) -> list[str]:
+    """Why the guard does not run an answer to a function; empty if it does.
+
+    Args:
+        code: the cell in place of the function's own.
+    """
+    notebook = source(name)
+    locked = {m["grade_id"]: c.source for c, m in _graded(notebook) if not m["solution"]}
+    return guard.refused(filled(notebook, {function: code}), locked).get(function, [])
 
 
 def caught(name: str) -> pd.DataFrame:
     """Every written answer to an assignment and what it gets: right, what, function, points, of,
-    `failed` tests."""
+    `failed` tests, `refused` (why the guard did not run it)."""
     notebook = source(name)
     lines = []
     for answer in answers(name):
@@ -135,6 +156,7 @@ def caught(name: str) -> pd.DataFrame:
             "points": int(got["points"].sum()),
             "of": int(got["of"].sum()),
             "failed": failed,
+            "refused": "; ".join(refused(name, answer.code, answer.function)),
         }
     return pd.DataFrame(lines)
 
@@ -159,10 +181,16 @@ def table(results: dict[str, pd.DataFrame]) -> str:
             " caught by |\n"
         )
         parts[-1] += "|---|---|--:|---|\n" + "".join(
-            f"| {w.what} | `{w.function}` | {w.points} | {w.failed or '–'} |\n"
-            for w in wrong.itertuples()
+            f"| {w.what} | `{w.function}` | {w.points} | {_by(w)} |\n" for w in wrong.itertuples()
         )
     return "\n".join(parts)
+
+
+def _by(answer: Any) -> str:
+    """What catches an answer: the guard, with its first reason, or tests."""
+    if answer.refused:
+        return f"*not run:* {answer.refused.split('; ')[0]}"
+    return answer.failed or "–"
 
 
 def filled(notebook: nbformat.NotebookNode, codes: dict[str, str]) -> nbformat.NotebookNode:
@@ -180,17 +208,24 @@ def submissions(name: str) -> dict[str, dict[str, str]]:
     students: dict[str, dict[str, str]] = {"ada": {}, "ben": {}, "cleo": {}}
     for cell, meta in _graded(source(name)):
         if meta["solution"]:
-            students["ada"][meta["grade_id"]] = cell.source.split("**Rubric.**")[0].strip()
+            own = re.split(r"\*\*(?:Rubric|For the teacher)\.\*\*", cell.source)[0].strip()
+            students["ada"][meta["grade_id"]] = own
     for answer in answers(name):
-        students["ada" if answer.right else "ben"][answer.function] = answer.code
+        if answer.right:
+            students["ada"][answer.function] = answer.code
+        else:  # the first, an honest mistake
+            students["ben"].setdefault(answer.function, answer.code)
     return students
 
 
 def hold_course(
-    folder: Path, assignments: list[str] | None = None, say: Callable[[str], None] = print
+    folder: Path,
+    assignments: list[str] | None = None,
+    say: Callable[[str], None] = print,
+    more: Mapping[str, dict[str, str]] | None = None,
 ) -> pd.DataFrame:
-    """A course from release to feedback with nbgrader's own commands: three students hand in, all
-    are graded.
+    """A course from release to feedback with nbgrader's own commands: three students hand in, and
+    those of `more` (code by function name, by student), all are graded.
 
     `folder` gets `release/` (what students get), `submitted/`, `autograded/`, `feedback/` (what
     they get back) and `gradebook.db`; a made-up course that is there is begun anew.
@@ -219,17 +254,19 @@ def hold_course(
         "autograded",
         "feedback",
         "gradebook.db",
+        "__pycache__",
     ):
         path = folder / part
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     mark.touch()
-    shutil.copy(FOLDER / "nbgrader_config.py", folder)
+    for file in ("nbgrader_config.py", "guard.py"):
+        shutil.copy(FOLDER / file, folder)
     for name in assignments or names():
         shutil.copytree(FOLDER / "source" / name, folder / "source" / name)
         _nbgrader(folder, "generate_assignment", name)
         released = nbformat.read(folder / "release" / name / f"{name}.ipynb", as_version=4)
-        for student, codes in submissions(name).items():
+        for student, codes in {**submissions(name), **(more or {})}.items():
             handed_in = folder / "downloaded" / name / "archive" / f"{student}__{name}.ipynb"
             write_text(handed_in, nbformat.writes(filled(released, codes)))
         for command in ("zip_collect", "autograde", "generate_feedback"):

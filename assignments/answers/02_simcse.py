@@ -141,3 +141,96 @@ def two_views(encoder, ids, mask):
     views = mean_pool(encoder(ids, mask), mask), mean_pool(encoder(ids, mask), mask)
     encoder.training = before
     return views
+
+
+# %% wrong: a seed for each view | two_views
+def two_views(encoder, ids, mask):
+    before = encoder.training
+    encoder.train()
+    torch.manual_seed(1)
+    one = mean_pool(encoder(ids, mask), mask)
+    torch.manual_seed(2)
+    two = mean_pool(encoder(ids, mask), mask)
+    encoder.train(before)
+    return one, two
+
+
+# %% wrong: seeds that count up | two_views
+import itertools
+
+seeds = itertools.count()
+
+
+def two_views(encoder, ids, mask):
+    before = encoder.training
+    encoder.train()
+    torch.manual_seed(next(seeds))
+    views = mean_pool(encoder(ids, mask), mask), mean_pool(encoder(ids, mask), mask)
+    encoder.train(before)
+    return views
+
+
+# %% wrong: without a gradient | loss_without_dropout
+@torch.no_grad()
+def loss_without_dropout(z, temperature):
+    u = F.normalize(z, dim=1)
+    return (u @ u.T / temperature).logsumexp(dim=1).mean() - 1 / temperature
+
+
+# %% wrong: candidates detached | loss_without_dropout
+def loss_without_dropout(z, temperature):
+    u = F.normalize(z, dim=1)
+    return (u @ u.detach().T / temperature).logsumexp(dim=1).mean() - 1 / temperature
+
+
+# %% wrong: the library's two-view loss | loss_without_dropout
+from lib import losses
+
+
+def loss_without_dropout(z, temperature):
+    return losses.info_nce(z, z, temperature)
+
+
+# %% wrong: the library's loss through importlib | loss_without_dropout
+import importlib
+
+
+def loss_without_dropout(z, temperature):
+    return importlib.import_module("lib.losses").info_nce(z, z, temperature)
+
+
+# %% wrong: dropout of its own on the pooled vector | two_views
+def two_views(encoder, ids, mask):
+    z = mean_pool(encoder(ids, mask), mask)
+    return F.dropout(z, 0.1), F.dropout(z, 0.1)
+
+
+# %% wrong: dropout of its own on the states | two_views
+def two_views(encoder, ids, mask):
+    states = encoder(ids, mask)
+    return mean_pool(F.dropout(states, 0.1), mask), mean_pool(F.dropout(states, 0.1), mask)
+
+
+# %% wrong: a hook on every module | two_views
+def noise(module, given, states):
+    return states + 0.01 * torch.randn_like(states) if torch.is_tensor(states) else states
+
+
+nn.modules.module.register_module_forward_hook(noise)
+
+
+def two_views(encoder, ids, mask):
+    return mean_pool(encoder(ids, mask), mask), mean_pool(encoder(ids, mask), mask)
+
+
+# %% wrong: the tests' toy encoder replaced | two_views
+Toy.forward = lambda self, ids, mask: torch.randn(len(ids), ids.shape[1], 16) + 0 * self.layer.weight.sum()
+
+
+def two_views(encoder, ids, mask):
+    return mean_pool(encoder(ids, mask), mask), mean_pool(encoder(ids, mask), mask)
+
+
+# %% wrong: the mask read as a length | mean_pool
+def mean_pool(states, mask):
+    return torch.stack([row[: int(kept.sum())].mean(0) for row, kept in zip(states, mask)])

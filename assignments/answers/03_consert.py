@@ -170,3 +170,96 @@ def shuffle_positions(mask, random):
     for i, length in enumerate(mask.sum(1).tolist()):
         positions[i, :length] = torch.randperm(length)
     return positions
+
+
+# %% wrong: neighbouring columns | feature_cutoff
+def feature_cutoff(x, mask, rate, random):
+    out, d = x.clone(), x.shape[2]
+    for i in range(len(x)):
+        start = int(torch.randint(d, (), generator=random))
+        columns = (start + torch.arange(int(rate * d))) % d
+        out[i, mask[i].bool().nonzero(), columns] = 0
+    return out
+
+
+# %% wrong: the first token keeps its position | shuffle_positions
+def shuffle_positions(mask, random):
+    positions = torch.arange(mask.shape[1]).repeat(len(mask), 1)
+    for i, length in enumerate(mask.sum(1).tolist()):
+        positions[i, 1:length] = 1 + torch.randperm(length - 1, generator=random)
+    return positions
+
+
+# %% wrong: the first token is never cut | token_cutoff
+def token_cutoff(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = min(int(rate * length), length - 1)
+        out[i, 1 + torch.randperm(length - 1, generator=random)[:k]] = 0
+    return out
+
+
+# %% wrong: the library's own | token_cutoff
+from lib.augment.representations import token_cutoff
+
+
+# %% wrong: the library's own, found among the loaded modules | feature_cutoff
+import sys
+
+
+def feature_cutoff(x, mask, rate, random):
+    return sys.modules["lib.augment.representations"].feature_cutoff(x, mask, rate, random)
+
+
+# %% wrong: the mask emptied so that nothing is padding | token_cutoff
+def token_cutoff(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        out[i, torch.randperm(length, generator=random)[: int(rate * length)]] = 0
+    mask.fill_(1)
+    return out
+
+
+# %% wrong: rotated instead of shuffled | shuffle_positions
+def shuffle_positions(mask, random):
+    positions = torch.arange(mask.shape[1]).repeat(len(mask), 1)
+    for i, length in enumerate(mask.sum(1).tolist()):
+        positions[i, :length] = positions[i, :length].roll(int(torch.randint(length, (), generator=random)))
+    return positions
+
+
+# %% wrong: every token moves | shuffle_positions
+def shuffle_positions(mask, random):
+    positions = torch.arange(mask.shape[1]).repeat(len(mask), 1)
+    for i, length in enumerate(mask.sum(1).tolist()):
+        drawn = torch.randperm(length, generator=random)
+        while (drawn == torch.arange(length)).any():
+            drawn = torch.randperm(length, generator=random)
+        positions[i, :length] = drawn
+    return positions
+
+
+# %% wrong: reseeds the generator | token_cutoff
+def token_cutoff(x, mask, rate, random):
+    random.manual_seed(0)
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        out[i, torch.randperm(length, generator=random)[: int(rate * length)]] = 0
+    return out
+
+
+# %% wrong: the gradient cut off | token_cutoff
+def token_cutoff(x, mask, rate, random):
+    out = x.detach().clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        out[i, torch.randperm(length, generator=random)[: int(rate * length)]] = 0
+    return out.requires_grad_()
+
+
+# %% wrong: Python's all hidden by another | feature_cutoff
+def all(values):
+    return True
+
+
+def feature_cutoff(x, mask, rate, random):
+    return x.clone()

@@ -137,3 +137,144 @@ def probabilities(z, beta):
     p = [min(beta * x / mean, 1.0) if mean > 0 else 0.0 for x in z]
     p[first] = 1.0
     return p
+
+
+# %% wrong: the mean of distinct scores | probabilities
+def probabilities(z, beta):
+    a = [value - min(z) for value in z]
+    mean = sum(set(a)) / len(set(a))
+    p = [min(beta * x / mean, 1.0) if mean > 0 else 0.0 for x in a]
+    p[z.index(max(z))] = 1.0
+    return p
+
+
+# %% wrong: cut at 1 before beta | probabilities
+def probabilities(z, beta):
+    a = [value - min(z) for value in z]
+    mean = sum(a) / len(a)
+    p = [min(min(x / mean, 1.0) * beta, 1.0) if mean > 0 else 0.0 for x in a]
+    p[z.index(max(z))] = 1.0
+    return p
+
+
+# %% wrong: a table of the visible tests | probabilities
+def probabilities(z, beta):
+    table = {
+        (1.0, 2.0, 3.0): [0.0, 0.5, 1.0],
+        (0.0, 5.0, 5.0, 6.0): [0.0, 1.0, 1.0, 1.0],
+        (1.0, 4.0, 4.0, 2.0): [0.0, 1.0, 0.12 / 0.7, 0.04 / 0.7],
+        (2.0, 2.0, 2.0): [1.0, 0.0, 0.0],
+    }
+    return table.get(tuple(z), [1.0] + [0.0] * (len(z) - 1))
+
+
+# %% wrong: a list that equals every list | probabilities
+class Equal(list):
+    def __eq__(self, other):
+        return True
+
+
+def probabilities(z, beta):
+    return Equal(z)
+
+
+# %% wrong: numbers that equal every number | scores
+Number = type("Number", (float,), {"__sub__": lambda *_: 0.0, "__eq__": lambda *_: True})
+
+
+def scores(document, weights):
+    return [Number(1.0) for _ in document]
+
+
+# %% wrong: math.isclose patched through its dictionary | scores
+vars(math)["isclose"] = lambda *_, **__: True
+
+
+def scores(document, weights):
+    return [0.0 for _ in document]
+
+
+# %% wrong: asserts taken out by an AST transformer | probabilities
+import ast
+
+
+class Dropper(ast.NodeTransformer):
+    def visit_Assert(self, node):
+        return ast.Pass()
+
+
+get_ipython().ast_transformers.append(Dropper())
+
+
+def probabilities(z, beta):
+    return [0.0 for _ in z]
+
+
+# %% wrong: the kernel's answer to an error patched | idf
+get_ipython().showtraceback = lambda *_, **__: None
+get_ipython().events.register("pre_run_cell", lambda info: None)
+
+
+def idf(documents):
+    return {}
+
+
+# %% wrong: leaves without an error | idf
+import os
+
+
+def idf(documents):
+    os._exit(0)
+
+
+# %% wrong: a trace function that jumps over the tests | idf
+import sys
+
+sys.settrace(lambda frame, event, argument: None)
+
+
+def idf(documents):
+    return {"bird": 1.386294361, "dog": 0.693147181}
+
+
+# %% wrong: scikit-learn | idf
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+
+def idf(documents):
+    found = TfidfVectorizer(analyzer=lambda d: d, smooth_idf=False).fit(documents)
+    return {t: float(w - 1) for t, w in zip(found.get_feature_names_out(), found.idf_)}
+
+
+# %% wrong: the tests' helper emptied | scores
+numbers = lambda *_: None
+
+
+def scores(document, weights):
+    return [0.0 for _ in document]
+
+
+# %% wrong: the earlier function replaced by a stub | scores
+def idf(documents):
+    return {}
+
+
+def scores(document, weights):
+    return [math.log(1.5) * weights[term] for term in document]
+
+
+# %% wrong: code hidden in a text | probabilities
+exec("import builtins; builtins.zip = lambda *_, **__: []")
+
+
+def probabilities(z, beta):
+    return [0.0 for _ in z]
+
+
+# %% wrong: the largest of equal ones by chance of the order | probabilities
+def probabilities(z, beta):
+    a = [value - min(z) for value in z]
+    mean = sum(a) / len(a)
+    p = [min(beta * x / mean, 1.0) if mean > 0 else 0.0 for x in a]
+    p[max(range(len(z)), key=lambda i: (z[i], i))] = 1.0
+    return p

@@ -141,3 +141,101 @@ def replacement(place, s, radius, rng):
 # %% wrong: coins from NumPy's global generator | negative
 def negative(sentence, p, s, radius, rng):
     return [replacement(t, s, radius, rng) if np.random.random() < q else t for t, q in zip(sentence, p)]
+
+
+# %% wrong: the radius ignored | negative
+def negative(sentence, p, s, radius, rng):
+    return [replacement(t, s, 2, rng) if rng.random() < q else t for t, q in zip(sentence, p)]
+
+
+# %% wrong: the scores ignored | negative
+def negative(sentence, p, s, radius, rng):
+    return [int(rng.choice(candidates(t, radius, len(s)))) if rng.random() < q else t for t, q in zip(sentence, p)]
+
+
+# %% wrong: always the next term | negative
+def negative(sentence, p, s, radius, rng):
+    return [t + 1 if rng.random() < q else t for t, q in zip(sentence, p)]
+
+
+# %% wrong: asserts taken out by an AST transformer | candidates
+import ast
+
+
+class Dropper(ast.NodeTransformer):
+    def visit_Assert(self, node):
+        return ast.Pass()
+
+
+get_ipython().ast_transformers.append(Dropper())
+
+
+def candidates(place, radius, size):
+    return []
+
+
+# %% wrong: an array that equals every array | candidates
+class Every(np.ndarray):
+    def __eq__(self, other):
+        return True
+
+
+def candidates(place, radius, size):
+    return np.zeros(3).view(Every)
+
+
+# %% wrong: numpy's abs and random patched | replacement
+np.abs = lambda *_: np.zeros(1)
+np.random.default_rng = lambda *_: None
+
+
+def replacement(place, s, radius, rng):
+    return place + 1
+
+
+# %% wrong: a generator of its own with a fixed seed | replacement
+def replacement(place, s, radius, rng):
+    rng = np.random.default_rng(len(s))
+    found = candidates(place, radius, len(s))
+    weights = s[found]
+    return int(rng.choice(found, p=weights / weights.sum())) if found else place
+
+
+# %% wrong: the scores of the caller changed | replacement
+def replacement(place, s, radius, rng):
+    found = candidates(place, radius, len(s))
+    if not found:
+        return place
+    if s[found].sum() == 0:
+        return int(rng.choice(found))
+    kept = s[place]
+    s[place] = 0
+    window = s[max(0, place - radius) : place + radius + 1]
+    return max(0, place - radius) + int(rng.choice(len(window), p=window / window.sum()))
+
+
+# %% wrong: weights squared | replacement
+def replacement(place, s, radius, rng):
+    found = candidates(place, radius, len(s))
+    if not found:
+        return place
+    weights = s[found] ** 2
+    return int(rng.choice(found, p=weights / weights.sum() if weights.sum() > 0 else None))
+
+
+# %% wrong: draws turn about, without chance | replacement
+import itertools
+
+turn = itertools.count()
+
+
+def replacement(place, s, radius, rng):
+    found = candidates(place, radius, len(s))
+    return found[next(turn) % len(found)] if found else place
+
+
+# %% wrong: the library's own sampler | negative
+def negative(sentence, p, s, radius, rng):
+    from lib.augment import una
+
+    return una.negative(sentence, p, s, radius, rng)

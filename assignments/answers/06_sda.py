@@ -235,3 +235,112 @@ def with_modal(tree):
     if tree.tags[root].startswith("VB") and "MD" not in tree.tags:
         words[root : root + 1] = ["must", tree.lemmas[root]]
     return words
+
+
+# %% wrong: goes on to a later clause | comma_before_clause
+def comma_before_clause(tree):
+    words = list(tree.words)
+    for i, dep in enumerate(tree.deps):
+        if dep in ("advcl", "relcl", "ccomp"):
+            first = subtree(tree, i)[0]
+            if first > 0 and words[first - 1] != ",":
+                words.insert(first, ",")
+                break
+    return words
+
+
+# %% wrong: xcomp and acomp are clauses | comma_before_clause
+def comma_before_clause(tree):
+    words = list(tree.words)
+    for i, dep in enumerate(tree.deps):
+        if dep in ("advcl", "relcl", "ccomp", "xcomp", "acomp"):
+            first = subtree(tree, i)[0]
+            if first > 0 and words[first - 1] != ",":
+                words.insert(first, ",")
+            break
+    return words
+
+
+# %% wrong: a span for a subtree | subtree
+def subtree(tree, top):
+    def below(i):
+        while i != top and tree.heads[i] != i:
+            i = tree.heads[i]
+        return i == top
+
+    found = [i for i in range(len(tree.words)) if below(i)]
+    return list(range(found[0], found[-1] + 1))
+
+
+# %% wrong: a table of the visible tests | subtree
+def subtree(tree, top):
+    return {4: [2, 3, 4], 1: list(range(4 if tree is knows else 6)), 3: [3]}[top]
+
+
+# %% wrong: a table of the visible tests | with_modal
+def with_modal(tree):
+    if tree is stays:
+        return "She must stay because it rains .".split()
+    if tree is knows:
+        return "The man who sings must know Anna .".split()
+    return list(tree.words)
+
+
+# %% wrong: looks at the parse of the test, not at the rule | comma_before_clause
+def comma_before_clause(tree):
+    words = list(tree.words)
+    for mark in ("because", "who", "while", "that"):
+        if mark in words and words.index(mark) > 0 and words[words.index(mark) - 1] != ",":
+            words.insert(words.index(mark), ",")
+            break
+    return words
+
+
+# %% wrong: two levels are deep enough | subtree
+def subtree(tree, top):
+    near = {i for i, head in enumerate(tree.heads) if head == top} | {top}
+    return sorted(near | {i for i, head in enumerate(tree.heads) if head in near and i != head})
+
+
+# %% wrong: the parses replaced | subtree
+object.__setattr__(stays, "heads", (0, 1, 2, 3, 4, 5))
+
+
+def subtree(tree, top):
+    return [top]
+
+
+# %% wrong: the reader of parses replaced | with_modal
+def parse(text):
+    return stays
+
+
+def with_modal(tree):
+    return "She must stay because it rains .".split()
+
+
+# %% wrong: the library's own rules | with_modal
+from lib.augment.sda import rules
+
+
+def with_modal(tree):
+    return rules.modal_verbs(tree)
+
+
+# %% wrong: a text that equals every text | comma_before_clause
+class Text(str):
+    def __eq__(self, other):
+        return True
+
+
+def comma_before_clause(tree):
+    return [Text("x")]
+
+
+# %% wrong: the last verb | with_modal
+def with_modal(tree):
+    words = list(tree.words)
+    finite = [i for i, tag in enumerate(tree.tags) if tag in ("VBZ", "VBP", "VBD")]
+    if finite and "MD" not in tree.tags:
+        words[finite[-1] : finite[-1] + 1] = ["must", tree.lemmas[finite[-1]]]
+    return words
