@@ -34,8 +34,7 @@ class Claim:
     What else differs is the profile's.
 
     Attributes:
-        paper, where: short name of the text, and its table, with our reading of a row where its
-            marks are lost.
+        paper, where: short name of the text, and its table.
         claim: in our words, such that the difference times `sign` is above zero where it holds.
         table: file of `data/papers/`; row, baseline: `row_id` of its two cells, after a colon their
             column if it is not `column` (`avg`: the mean of all columns of tasks).
