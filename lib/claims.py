@@ -5,6 +5,7 @@ difference it is about, and the two rows of our grids that measure the same.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,10 @@ SIZES = ("small", "light")
 class Claim:
     """A difference that a paper prints.
 
+    Two rows of ours answer it where they differ in what the paper's two rows differ in, and stand
+    on what those stand on: the family of the encoder, the kind of text, the other augmentations.
+    What else differs is the profile's.
+
     Attributes:
         paper, where: short name of the text, and its table.
         claim: in our words, such that the difference times `sign` is above zero where it holds.
@@ -35,6 +40,7 @@ class Claim:
             column if it is not `column` (`avg`: the mean of all columns of tasks).
         sign: −1 where the claim says "harms".
         rows: our grids, `una` for `una_small` or `una_light`; row_ours, baseline_ours: two rows;
+            baseline_small: the second at `small`, where SimCSE alone has another loss or head;
             metric: what is compared, without the checkpoint.
         full: grid that tests the claim in the paper's own setting.
         untested: what a test would need that we lack; empty where there are rows.
@@ -51,9 +57,15 @@ class Claim:
     rows: str
     row_ours: str
     baseline_ours: str
+    baseline_small: str
     metric: str
     full: str
     untested: str
+
+    def pair(self, size: str) -> tuple[str, str]:
+        """Our two rows at `small` or `light`."""
+        small = self.baseline_small if size == "small" else ""
+        return self.row_ours, small or self.baseline_ours
 
 
 def read(path: Path = paths.PAPERS / "claims.csv") -> list[Claim]:
@@ -107,22 +119,25 @@ def grid_of(claim: Claim, rows: Mapping[str, pd.DataFrame]) -> str | None:
     for size in SIZES if claim.rows else ():
         name = f"{claim.rows}_{size}"
         seeds = rows[name].groupby("row")["seed"].nunique()
-        if min(seeds.get(row, 0) for row in (claim.row_ours, claim.baseline_ours)) >= 2:
+        if min(seeds.get(row, 0) for row in claim.pair(size)) >= 2:
             return name
     return None
 
 
-def judged(claims: list[Claim], checkpoint: str = "best") -> pd.DataFrame:
+def judged(
+    claims: list[Claim], checkpoint: str = "best", comparisons: int | None = None
+) -> pd.DataFrame:
     """One line a claim: the paper's difference, ours, and the verdict.
 
-    The intervals hold together for all claims of a paper that have runs (`paired_differences` with
-    so many comparisons). The verdict is `statistics.verdict` with the paper's difference as the
-    size claimed, in other words (`OUTCOME`): a claim *holds* where all of the interval is above
-    zero, *fails* where all of it is below zero, is *smaller* here where the interval has zero and
-    not the paper's difference, and *undecided* where it has both.
+    The verdict is `statistics.verdict` with the paper's difference as the size claimed, in other
+    words (`OUTCOME`): a claim *holds* where all of the interval is above zero, *fails* where all of
+    it is below zero, is *smaller* here where the interval has zero and not the paper's difference,
+    and *undecided* where it has both.
 
     Args:
         checkpoint: best (on STS-B dev) or last.
+        comparisons: for how many the intervals hold together; None: for all claims of the same
+            paper that have runs.
 
     Returns:
         Columns paper, where, claim, printed, ours, half_width, seeds, grid, verdict, full,
@@ -130,11 +145,12 @@ def judged(claims: list[Claim], checkpoint: str = "best") -> pd.DataFrame:
     """
     rows = rows_of(claims)
     grids = [grid_of(claim, rows) for claim in claims]
-    together = pd.Series([c.paper for c, g in zip(claims, grids, strict=True) if g]).value_counts()
+    together = Counter(c.paper for c, g in zip(claims, grids, strict=True) if g)
     lines = []
     for claim, grid in zip(claims, grids, strict=True):
         line: dict[str, object] = {"paper": claim.paper, "where": claim.where, "claim": claim.claim}
-        line |= {"printed": printed(claim), **_ours(claim, grid, rows, checkpoint, together)}
+        many = comparisons or together[claim.paper]
+        line |= {"printed": printed(claim), **_ours(claim, grid, rows, checkpoint, many)}
         lines.append(line | {"full": claim.full, "untested": claim.untested})
     return pd.DataFrame(lines)
 
@@ -144,17 +160,15 @@ def _ours(
     grid: str | None,
     rows: Mapping[str, pd.DataFrame],
     checkpoint: str,
-    together: pd.Series,
+    comparisons: int,
 ) -> dict[str, object]:
     if grid is None:
         nothing = {"ours": math.nan, "half_width": math.nan, "seeds": 0, "grid": ""}
         return nothing | {"verdict": OUTCOME["not tested"]}
+    row, baseline = claim.pair(grid.rpartition("_")[2])
     found = paired_differences(
-        rows[grid],
-        f"{claim.metric}_{checkpoint}",
-        {claim.row_ours: claim.baseline_ours},
-        comparisons=int(together[claim.paper]),
-    ).loc[claim.row_ours]
+        rows[grid], f"{claim.metric}_{checkpoint}", {row: baseline}, comparisons=comparisons
+    ).loc[row]
     ours, half = claim.sign * found["mean"], found["95 % ±"]
     said = OUTCOME[verdict(ours, half, claimed=printed(claim))]
     seeds = {"seeds": int(found["seeds"]), "grid": grid}

@@ -15,6 +15,7 @@ from lib.grids import Grid
 
 SEEDS = (42, 0, 1, 11, 15)
 PROFILES = ("full", "small", "light", "mini")
+_BACKBONE = re.compile(r"_(bert|roberta)(?=_una$|$)")
 NO_TRAINING = {
     "una_table_a1": "counted in the tests of lib.data",
     "una_table_b2": "04_una, its own sentences",
@@ -73,7 +74,9 @@ def coverage(results: pd.DataFrame) -> pd.DataFrame:
     Returns:
         table; `printed`, rows of the paper's file (NaN for a figure); `in the grid`, how many of
         them the grid has; `full`, of these with a run in the paper's setting; and for each of
-        `small`, `light` and `mini` the distinct conditions, and `of small` …, how many there are.
+        `small`, `light` and `mini` the distinct conditions that have a run of at least one seed,
+        and `of small` …, how many the grid has: those that need text or an encoder which the
+        profile lacks are counted, too.
     """
     known = grids.conditions_of(results)
     lines = []
@@ -91,9 +94,25 @@ def coverage(results: pd.DataFrame) -> pd.DataFrame:
         for size in ("small", "light", "mini"):
             smaller = sized(grid, size)
             asked = {grids.condition(smaller, cell) for cell in smaller.cells}
-            line |= {size: len(asked & known), f"of {size}": len(asked)}
+            line |= {size: len(asked & known), f"of {size}": len(asked | _lacking(grid, smaller))}
         lines.append(line)
     return pd.DataFrame(lines)
+
+
+def _lacking(grid: Grid, smaller: Grid) -> set[frozenset[tuple[str, object]]]:
+    """The conditions of a grid that its smaller version leaves out, by their own parameters; one
+    for both backbones where the smaller encoder would take the place of either."""
+    kept = {(cell.row, cell.column) for cell in smaller.cells}
+    found = set()
+    for cell in grid.cells:
+        if (cell.row, cell.column) in kept:
+            continue
+        values = dict(cell.set)
+        if cell.smaller is not None:
+            values.pop("model", None)
+            values["method"] = _BACKBONE.sub("", str(values["method"]))
+        found.add(frozenset(values.items()))
+    return found
 
 
 def unmade() -> pd.DataFrame:

@@ -26,12 +26,15 @@ def test_coverage_counts_conditions_and_not_more(tmp_path, monkeypatch) -> None:
     table = papers.coverage(papers.finished(tmp_path)).set_index("table")
     assert set(table.index) == set(papers.papers_grids())
     assert table.loc["sda_table_4", ["printed", "in the grid"]].tolist() == [19, 10]
-    assert table.loc["una_table_d7", ["printed", "in the grid", "of light"]].tolist() == [11, 10, 1]
+    assert table.loc["una_table_d7", ["printed", "in the grid", "of light"]].tolist() == [11, 10, 2]
     assert np.isnan(table.loc["consert_figure_9", "printed"])
     assert (table["in the grid"] <= table["printed"].fillna(np.inf)).all()
-    assert table.loc["una_table_1", ["light", "of light"]].tolist() == [2, 2], (
-        "BERT's and RoBERTa's rows are the same runs of ours, and paraphrases are not at hand"
+    assert table.loc["una_table_1", ["light", "of light"]].tolist() == [2, 4], (
+        "BERT's and RoBERTa's rows are the same runs of ours; paraphrases are not at hand, and count"
     )
+    assert table.loc["backbones_table_1", "of small"] == 7, "also encoders that are too large here"
+    assert table.loc["consert_table_8", ["light", "of light"]].tolist() == [1, 8]
+    assert table.loc["sda_table_7", "of light"] == 5, "Chinese rows are asked for, too"
     assert table.loc["sda_table_8", "light"] == 9, "also those whose recipe has another name"
     assert table.loc["sda_table_7", "light"] == 0, "English runs are no Chinese STS-B"
     monkeypatch.setattr(paths, "RESULTS", tmp_path)

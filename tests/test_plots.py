@@ -542,7 +542,10 @@ def test_claimed_draws_the_tested_claims_of_one_paper():
     )
     (axis,) = draws("claimed")(table, "una").axes
     assert list(ticks(axis, "y").values()) == ["a"]
-    assert data(named(axis)["paper"]) == ([2.0], [0.0])
+    assert data(named(axis)["paper"]) == ([2.0], [-0.25]), "above the interval, not on it"
+    assert texts(axis) == []
+    (axis,) = draws("claimed")(table, "una", right=1.8).axes
+    assert texts(axis) == ["paper 2.0 →"] and axis.get_xlim()[1] == 1.8
 
 
 # --- 05: SDA
