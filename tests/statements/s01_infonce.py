@@ -1,5 +1,6 @@
 """Of 01 · InfoNCE: what its evidence says, from the rows and steps of one grid."""
 
+import math
 from functools import cache
 
 import pandas as pd
@@ -24,19 +25,19 @@ def at(step: int, column: str, row: str = "SimCSE") -> float:
 
 
 def test(row: str) -> float:
-    """The average of the seven tests, at the step with the best dev score."""
-    return mean(GRID, row)
+    """The average of the seven tests, after the last step."""
+    return mean(GRID, row, "sts7_test_avg_last")
 
 
 def dev(row: str) -> float:
-    """The best dev score."""
-    return mean(GRID, row, "stsb_dev_spearman_best")
+    """The dev score after the last step."""
+    return mean(GRID, row, "stsb_dev_spearman_last")
 
 
 def sd(row: str) -> float:
     """Over the seeds of a row."""
     found = rows(GRID)
-    return float(found.loc[found["row"] == row, "sts7_test_avg_best"].std())
+    return float(found.loc[found["row"] == row, "sts7_test_avg_last"].std())
 
 
 def pair(first: str) -> tuple[float, str, str]:
@@ -57,17 +58,28 @@ STATEMENTS = [
         lambda: pair("Last summer, the judge heard the reluctant defendant before a large public."),
     ),
     Statement(
-        "| {:.1f} | adjective changed | {} | {} |",
+        "| {:.1f} | detail changed | {} | {} |",
+        lambda: pair("An attempt was made by a violinist to tune the harp in the concert hall."),
+    ),
+    Statement(
+        "| {:.1f} | detail changed | {} | {} |",
+        lambda: pair('"I secured the evidence in the suburb," said a detective.'),
+    ),
+    Statement(
+        "| {:.1f} | attribute changed | {} | {} |",
         lambda: pair("The sister was sorry that she had built the colourful puppet theatre."),
     ),
     Statement("| {:.1f} | role swapped | {} | {} |", lambda: pair("It was Mei who hired Henry.")),
     Statement(
-        "plain BERT-base scores {:.2f} (UNA, Table D8)",
+        "stands at 15° from the anchor, a distance of {:.2f};",
+        lambda: (2 * math.sin(math.radians(15 / 2)),),
+    ),
+    Statement(
+        "BERT-base, a transformer trained to fill in masked words, scores {:.2f}.",
         lambda: (100 * printed("una_table_d8", "bert_first_last_avg"),),
     ),
     Statement(
-        "scores {:.2f} (SimCSE, as SDA's Table 4 quotes it)",
-        lambda: (printed("sda_table_4", "simcse_bert"),),
+        "without a single label, scores {:.2f}.", lambda: (printed("sda_table_4", "simcse_bert"),)
     ),
     Statement(
         "The pull keeps the own positive where it was, at {:.2f} first and {:.2f} last; the push"
@@ -93,7 +105,7 @@ STATEMENTS = [
     ),
     Statement(
         "by {} points: one mask ends at {:.1f} on the seven tests, untrained is {:.1f}, SimCSE"
-        " {:.1f} ± {:.1f}.",
+        " {:.1f} ± {:.1f} (standard deviation of the seeds).",
         lambda: (
             {10: "ten"}[round(test("SimCSE") - test(MASK))],
             test(MASK),
@@ -102,11 +114,17 @@ STATEMENTS = [
             sd("SimCSE"),
         ),
     ),
-    Statement("which counts words, has {:.1f}, and", lambda: (test("TF-IDF"),)),
-    Statement("a weighted mean of word vectors, {:.1f}.", lambda: (test(SIF),)),
     Statement(
-        "On STS-B dev it is even {} of SimCSE.",
-        lambda: ("ahead" if dev(SIF) > dev("SimCSE") else "behind",),
+        "has {:.1f} ({:.1f} with weights from 50,000 sentences).",
+        lambda: (test("TF-IDF"), mean("simcse_light", "TF-IDF", "sts7_test_avg_last")),
+    ),
+    Statement(
+        "input word vectors, has {:.1f}, and on STS-B dev it is {} of SimCSE.",
+        lambda: (test(SIF), "ahead" if dev(SIF) > dev("SimCSE") else "behind"),
+    ),
+    Statement(
+        "about three passes over {:,} sentences from Wikipedia",
+        lambda: (int(rows(GRID).query("row == @MASK")["n_sentences"].iloc[0]),),
     ),
     Statement(
         "a first loss of {:.2f} came with a gain of {} points, one of {:.2f} with {}.",
