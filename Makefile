@@ -20,7 +20,9 @@ PYTEST := HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 .PHONY: help setup check course lab assignments book report test test-fast test-notebooks test-slow test-browser test-real test-all verify-results table bench bench-gpu bench-robustness lint format notebooks strip clean
 
 help:  ## list the verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+##@ Learn
 
 setup: $(STAMP)  ## create .venv with every version fixed (PYTHON=python3.12, TORCH_INDEX=URL)
 
@@ -34,8 +36,8 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install -c constraints.txt -e '.[test,reference,cluster,classroom,book,browser]'
 	@touch $@
 
-check: setup  ## can the course run here? what to do if not
-	$(BIN)/python -m lib check
+check:  ## can the course run here? what to do if not; installs nothing
+	@$$(test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON)) -m lib check
 
 course: setup  ## execute every notebook at the mini profile into outputs/, JOBS=2 at a time
 	HF_HUB_OFFLINE=1 $(BIN)/python -m lib course --jobs $(JOBS)
@@ -44,14 +46,18 @@ lab: setup  ## open the notebooks in JupyterLab
 	@$(BIN)/python -m lib check || true
 	$(BIN)/jupyter lab --notebook-dir . --FileContentsManager.preferred_dir=notebooks
 
-assignments: setup  ## release, collect and grade all assignments with made-up students, into outputs/classroom
-	$(BIN)/python -m tools.classroom course
-
 book: setup  ## the course as a web site, into outputs/book/html
 	$(BIN)/python -m tools.site
 
 report: setup  ## notebook 07 as a report to cite, HTML and PDF, into outputs/report
 	$(BIN)/python -m tools.report
+
+##@ Teach
+
+assignments: setup  ## release, collect and grade all assignments with made-up students, into outputs/classroom
+	$(BIN)/python -m tools.classroom course
+
+##@ Develop
 
 test: test-fast test-real test-notebooks  ## lint, types, tests, each notebook once (PRECISION=fp32 or bf16: what auto means)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib import paths, results
-from lib.evaluate.statistics import paired_differences, verdict
+from lib.evaluate.statistics import paired_differences, smallest_effect, verdict
 
 OUTCOME = {
     "supported": "holds",
@@ -23,6 +23,7 @@ OUTCOME = {
     "not tested": "not tested",
 }
 SIZES = ("small", "light")
+SEEDS = {"small": 5, "light": 2}  # fewest that answer: two of `small` say less than five of `light`
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ class Claim:
         table: file of `data/papers/`; row, baseline: `row_id` of its two cells, after a colon their
             column if it is not `column` (`avg`: the mean of all columns of tasks).
         sign: −1 where the claim says "harms".
-        rows: our grids, `una` for `una_small` or `una_light`; row_ours, baseline_ours: two rows;
-            baseline_small: the second at `small`, where SimCSE alone has another loss or head;
-            metric: what is compared, without the checkpoint.
+        rows: our grids, `{}` in the place of the profile: `una_{}` is `una_small` or `una_light`;
+            row_ours, baseline_ours: two rows; baseline_small: the second at `small`, where SimCSE
+            alone has another loss or head; metric: what is compared, without the checkpoint.
         full: grid that tests the claim in the paper's own setting.
         untested: what a test would need that we lack; empty where there are rows.
     """
@@ -105,21 +106,21 @@ def _cell(table: pd.DataFrame, name: str, column: str) -> float:
 
 def rows_of(claims: list[Claim]) -> dict[str, pd.DataFrame]:
     """The committed rows that answer the claims, by grid."""
-    names = {f"{claim.rows}_{size}" for claim in claims if claim.rows for size in SIZES}
+    names = {claim.rows.format(size) for claim in claims if claim.rows for size in SIZES}
     return {name: results.rows(name) for name in sorted(names)}
 
 
 def grid_of(claim: Claim, rows: Mapping[str, pd.DataFrame]) -> str | None:
-    """The grid whose committed rows answer the claim: `small` if both its rows have two seeds,
-    else `light`; None where neither has them.
+    """The grid whose committed rows answer the claim: `small` if both its rows have five seeds,
+    else `light` if they have two; None where neither has them.
 
     Args:
         rows: as `rows_of`.
     """
     for size in SIZES if claim.rows else ():
-        name = f"{claim.rows}_{size}"
+        name = claim.rows.format(size)
         seeds = rows[name].groupby("row")["seed"].nunique()
-        if min(seeds.get(row, 0) for row in claim.pair(size)) >= 2:
+        if min(seeds.get(row, 0) for row in claim.pair(size)) >= SEEDS[size]:
             return name
     return None
 
@@ -140,8 +141,9 @@ def judged(
             paper that have runs.
 
     Returns:
-        Columns paper, where, claim, printed, ours, half_width, seeds, grid, verdict, full,
-        untested. A claim without runs has NaN and "not tested".
+        Columns paper, where, claim, printed, ours, half_width, could_be_seen, seeds, grid, verdict,
+        full, untested. `could_be_seen` is the `smallest_effect` at the scatter of our difference. A
+        claim without runs has NaN and "not tested".
     """
     rows = rows_of(claims)
     grids = [grid_of(claim, rows) for claim in claims]
@@ -163,13 +165,16 @@ def _ours(
     comparisons: int,
 ) -> dict[str, object]:
     if grid is None:
-        nothing = {"ours": math.nan, "half_width": math.nan, "seeds": 0, "grid": ""}
-        return nothing | {"verdict": OUTCOME["not tested"]}
-    row, baseline = claim.pair(grid.rpartition("_")[2])
+        nothing = dict.fromkeys(("ours", "half_width", "could_be_seen"), math.nan)
+        return nothing | {"seeds": 0, "grid": "", "verdict": OUTCOME["not tested"]}
+    row, baseline = claim.pair(grid.split("_")[1])
     found = paired_differences(
         rows[grid], f"{claim.metric}_{checkpoint}", {row: baseline}, comparisons=comparisons
     ).loc[row]
     ours, half = claim.sign * found["mean"], found["95 % ±"]
     said = OUTCOME[verdict(ours, half, claimed=printed(claim))]
-    seeds = {"seeds": int(found["seeds"]), "grid": grid}
-    return {"ours": ours, "half_width": half, **seeds, "verdict": said}
+    n, seen = int(found["seeds"]), math.nan
+    if not math.isnan(half):
+        seen = smallest_effect(n, found["sd"], comparisons)
+    rest = {"could_be_seen": seen, "seeds": n, "grid": grid, "verdict": said}
+    return {"ours": ours, "half_width": half, **rest}

@@ -47,6 +47,7 @@ LONGEST = (
 )  # begun first, so that no core idles at the end
 
 
+OPTIONAL = re.compile(r"Optional\[(.*)\]")
 KINDS = (
     "None",
     "bool",
@@ -127,20 +128,22 @@ def parse_value(text: str, kind: str = "") -> Any:
     """Read the value of a parameter by the type that it is declared with.
 
     Args:
-        kind: as annotated, e.g. `float | None`; "" takes what the text looks like in YAML 1.2.
+        kind: as annotated, e.g. `Optional[float]` or `float | None`; "" takes what the text looks
+            like in YAML 1.2.
 
     Raises:
         ValueError: the text is no value of that type.
 
     Example:
-        >>> [parse_value(text, "float | None") for text in ("0.1", "1e-3", "010", "None")]
+        >>> [parse_value(text, "Optional[float]") for text in ("0.1", "1e-3", "010", "None")]
         [0.1, 0.001, 10, None]
         >>> [parse_value(text, "str") for text in ("010", "yes", "1:30", "Question: what?")]
         ['010', 'yes', '1:30', 'Question: what?']
         >>> [parse_value(text) for text in ("0.1", "true", "[0, 1]", "bert-base")]
         [0.1, True, [0, 1], 'bert-base']
     """
-    kinds = [part.strip().partition("[")[0] for part in kind.split("|")]
+    union = OPTIONAL.sub(r"\1 | None", kind)
+    kinds = [part.strip().partition("[")[0] for part in union.split("|")]
     if not set(kinds) <= set(KINDS):
         kinds = []
     if kinds == ["str"]:
@@ -178,7 +181,8 @@ def parameter_kinds(notebook: Path) -> dict[str, str]:
     types.
 
     The type is the annotation, else that of the default, else "". Read from the syntax tree:
-    papermill's own inspection misses annotations such as `str | None`.
+    papermill's own inspection misses annotations such as `str | None`, which is why our notebooks
+    write `Optional[str]`.
 
     Raises:
         CourseError: no notebook, or its parameters are no Python.

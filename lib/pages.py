@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import nbformat
 import pandas as pd
@@ -27,6 +28,7 @@ RESULT_COLUMNS = {
     "seconds": ("train_seconds",),
 }
 PICTURE = re.compile(r"!\[(?:[^\[\]]|\[[^\]]*\])*\]\((pictures/[^)\s]+)\)")
+LINK = re.compile(r'href="(?![a-z]+:|#)([^"#]+)(#[^"]*)?"')
 NAMED_FUNCTION = re.compile(r"(<mi>(?:ln|log)</mi>)(?=<m)")
 THIN_SPACE = r'\1<mspace width="0.17em"></mspace>'
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -91,7 +93,8 @@ class OfflinePage(HTMLExporter):
 def render(executed: Path, page: Path, assets: Path | None = None) -> None:
     """Write an executed notebook as one self-contained HTML file.
 
-    Widgets need a kernel, so their picture stands in for them, or a note where there is none.
+    Widgets need a kernel, so their picture stands in for them, or a note where there is none. Links
+    to another notebook lead to its page, links to a file of the project to that file.
 
     Args:
         executed: the notebook.
@@ -99,7 +102,26 @@ def render(executed: Path, page: Path, assets: Path | None = None) -> None:
         assets: folder against which the notebook's image links are resolved.
     """
     node = nbformat.read(executed, as_version=4)
-    files.write_text(page, html(node, executed.stem, assets or paths.NOTEBOOKS))
+    files.write_text(page, linked(html(node, executed.stem, assets or paths.NOTEBOOKS), page))
+
+
+def linked(text: str, page: Path) -> str:
+    """A page's links, which are relative to `notebooks/`, relative to the page: another notebook's
+    is `NAME/NAME.html` two folders up, as `make course` writes them."""
+
+    def moved(link: re.Match[str]) -> str:
+        target = (paths.NOTEBOOKS / unquote(link[1])).resolve()
+        if not target.exists():
+            return link[0]
+        if target.suffix == ".ipynb" and target.parent == paths.NOTEBOOKS:
+            target = page.parent.parent.resolve() / target.stem / f"{target.stem}.html"
+        try:
+            path = Path(os.path.relpath(target, page.parent.resolve())).as_posix()
+        except ValueError:  # another drive, on Windows
+            path = target.as_uri()
+        return f'href="{quote(path, safe=":/.")}{link[2] or ""}"'
+
+    return LINK.sub(moved, text)
 
 
 def html(notebook: nbformat.NotebookNode, title: str, assets: Path, code: bool = True) -> str:
@@ -202,7 +224,12 @@ def index_page(outcomes: Sequence[Outcome], results: pd.DataFrame, folder: Path)
     template = Environment(autoescape=True).from_string(
         (TEMPLATES / "index.html.j2").read_text(encoding="utf-8")
     )
-    files.write_text(folder / "index.html", template.render(cards=cards, table=table))
+    beside = {
+        name: Path(os.path.relpath(paths.ROOT / page, folder)).as_posix()
+        for name, page in (("readme", "README.md"), ("glossary", "book/glossary.md"))
+    }
+    text = template.render(cards=cards, table=table, **beside)
+    files.write_text(folder / "index.html", text)
     return folder / "index.html"
 
 

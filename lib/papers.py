@@ -65,6 +65,19 @@ def sized(grid: Grid, profile_name: str) -> Grid:
     return grid.at("" if profile_name == "full" else profile_name, seeds)
 
 
+def shown(grid: Grid, profile_name: str) -> Grid:
+    """`sized`, without the rows of a RoBERTa below the papers' setting: our encoders there are
+    BERTs, and no surrogate stands under a RoBERTa's name."""
+    if profile_name == "full":
+        return sized(grid, profile_name)
+    cells = tuple(cell for cell in grid.cells if not _of_roberta(cell))
+    return sized(replace(grid, cells=cells), profile_name)
+
+
+def _of_roberta(cell: grids.Cell) -> bool:
+    return "roberta" in f"{cell.set.get('model', '')} {cell.set['method']} {cell.row}".lower()
+
+
 def coverage(results: pd.DataFrame) -> pd.DataFrame:
     """How far the papers' tables have been run: one line a grid.
 

@@ -151,7 +151,9 @@ def page(results: Path = paths.RESULTS) -> str:
         "One row a run on real data in `NOTEBOOK.csv`, one row a step in `histories/`; both and"
         " this page are written by `python -m lib runs collect NOTEBOOK` and by `python -m lib"
         " grid`, from the folders of finished runs. A run's id follows from its parameters and the"
-        " hashes of its data; a test computes every id anew.",
+        " hashes of its data; a test computes every id anew. Which runs stand behind a row of a"
+        ' table or a verdict: `results.rows("una_light")` has them with the row\'s name, and'
+        " `data/papers/claims.csv` names the two rows of each claim.",
         "",
         "| file | runs | with history | profiles | machines | hours |",
         "|---|--:|--:|---|---|--:|",

@@ -20,7 +20,7 @@ import pandas as pd
 import psutil
 import torch
 
-from lib import files, paths
+from lib import files, paths, profiles
 from lib.files import write_bytes, write_json, write_text
 
 RESULTS_VERSION = 2
@@ -51,12 +51,14 @@ def parameters(namespace: Mapping[str, object]) -> dict[str, object]:
 
     Raises:
         ValueError: a parameter was injected that the parameters cell does not name, e.g. by a
-            typing error.
+            typing error; or the notebook's `profile` is none.
 
     Example:
         >>> parameters({"In": ["", "beta: float = 0.5", "p = parameters(globals())"], "beta": 0.3})
         {'beta': 0.3}
     """
+    if "profile" in namespace:
+        profiles.profile(str(namespace["profile"]))
     cells = list(namespace.get("In", []))  # type: ignore[call-overload]
     before = [str(c) for c in cells[:-1] if str(c).strip()]
     annotated = namespace.get("__annotations__")

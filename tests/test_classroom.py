@@ -380,7 +380,12 @@ def test_a_refused_cell_is_kept_as_a_comment_and_costs_its_own_tests() -> None:
     prepared = guard.prepared(handed_in, locked).cells
     assert not any("tags" in cell.metadata for cell in prepared if cell.cell_type == "code")
     assert "# import ast" in next(c.source for c in prepared if "probabilities" in c.source[:90])
-    assert "was not run: it imports sys" in prepared[0].source  # a locked cell by name only
+    assert "import sys" not in prepared[0].source and locked["imports"] in prepared[0].source
+    note = (
+        "# This cell (id:imports) was missing from the submission. It was added back by nbgrader.\n"
+    )
+    forged.source = note + locked["imports"]
+    assert guard.prepared(handed_in, locked).cells[0].source == prepared[0].source
 
 
 def test_students_can_ask_beforehand(tmp_path, capsys) -> None:
@@ -467,6 +472,20 @@ def test_a_course_from_release_to_feedback(tmp_path) -> None:
     nbformat.write(released, fay / f"{name}.ipynb")
     classroom._nbgrader(tmp_path, "autograde", name, "--student=fay")
     assert classroom.grades(tmp_path).set_index("student").loc["fay", "score"] == 0
+    for student, codes in (("gil", {}), ("hal", classroom.submissions(name)["ada"])):
+        handed_in = classroom.filled(released, codes)
+        tests = [
+            c
+            for c in handed_in.cells
+            if c.metadata["nbgrader"]["grade"] and c.metadata["nbgrader"]["locked"]
+        ]
+        handed_in.cells = [cell for cell in handed_in.cells if cell not in tests]
+        folder = tmp_path / "submitted" / student / name
+        folder.mkdir(parents=True)
+        nbformat.write(handed_in, folder / f"{name}.ipynb")
+        classroom._nbgrader(tmp_path, "autograde", name, f"--student={student}")
+        score = classroom.grades(tmp_path).set_index("student").loc[student, "score"]
+        assert tests and score == (solved if student == "hal" else 0)
     graded = nbformat.read(tmp_path / "autograded" / "fay" / name / f"{name}.ipynb", as_version=4)
     outputs = [out for cell in graded.cells for out in cell.get("outputs", [])]
     errors = [out.ename for out in outputs if out.output_type == "error"]

@@ -216,7 +216,14 @@ def test_pages_need_no_network(executed: tuple[Path, int, str, str]) -> None:
         and "More." not in index
     )
     links = re.findall(r'href="([^"]+)"', index)
-    assert links == ["01_good/01_good.html", "02_bad/02_bad.failed.html", "03_last/03_last.html"]
+    texts = [link for link in links if link.endswith(".md")]
+    assert sorted(Path(link).name for link in texts) == ["README.md", "glossary.md"]
+    assert all((outputs / link).is_file() for link in texts)
+    assert [link for link in links if link not in texts] == [
+        "01_good/01_good.html",
+        "02_bad/02_bad.failed.html",
+        "03_last/03_last.html",
+    ]
     assert all((outputs / link).is_file() for link in links)
     assert "failed, cell [3]: ValueError: no luck" in index
 
@@ -328,6 +335,10 @@ def test_values(text: str, value: object) -> None:
         ("int | None", "-3", -3),
         ("float", "1e-3", 0.001),
         ("float | None", ".5", 0.5),
+        ("Optional[float]", ".5", 0.5),
+        ("Optional[str]", "010", "010"),
+        ("Optional[list[int]]", "[0]", [0]),
+        *((f"Optional[{kind}]", "None", None) for kind in ("str", "int", "float", "bool")),
         ("float", "4000", 4000),
         ("bool", "True", True),
         ("bool | None", "false", False),
@@ -350,6 +361,7 @@ def test_a_value_is_read_by_its_declared_type(kind: str, text: str, value: objec
             ("float | None", text)
             for text in ("0,1", "nan", ".inf", "1e999", "yes", "", "abc", "true", "[0.1]")
         ),
+        ("Optional[float]", "yes"),
         *(("bool | None", text) for text in ("yes", "on", "1", "0", "nein", "")),
         ("list", "1"),
     ],
@@ -400,6 +412,7 @@ def test_results_are_averaged_over_seeds(outputs: Path) -> None:
     ]
     page = pages.index_page([], table, outputs).read_text()
     assert "3, 1 collapsed" in page and "60.50" not in page and "nan" not in page.lower()
+    assert all(f"<b>{column}</b>" in page for column in pages.RESULT_COLUMNS)
     assert pages.results_table([]).empty
 
 
@@ -580,3 +593,22 @@ def test_refresh_leaves_a_failing_notebook_as_it_was(tmp_path: Path, outputs: Pa
     before = path.read_text()
     assert refresh.main(["--notebooks", str(tmp_path), "01"]) == 1
     assert path.read_text() == before
+
+
+def test_links_of_a_page_lead_somewhere(tmp_path) -> None:
+    def made(name):
+        return tmp_path / "outputs" / name / f"{name}.html"
+
+    names = [path.stem for path in paths.NOTEBOOKS.glob("0*.ipynb")]
+    for name in names:
+        made(name).parent.mkdir(parents=True)
+        made(name).touch()
+    source = paths.NOTEBOOKS / f"{names[0]}.ipynb"
+    pages.render(source, made(names[0]))
+    text = made(names[0]).read_text(encoding="utf-8")
+    links = [link for link, _ in pages.LINK.findall(text)]
+    assert any(link.endswith("glossary.md") for link in links)
+    assert f"../{names[1]}/{names[1]}.html" in pages.linked(
+        f'href="{names[1]}.ipynb"', made(names[0])
+    )
+    assert [link for link in links if not (made(names[0]).parent / link).exists()] == []

@@ -30,6 +30,7 @@ from pathlib import Path
 from types import ModuleType
 
 import nbformat
+import papermill
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat.v4 import new_code_cell
@@ -123,6 +124,14 @@ def test_begins_with_number_and_question(path: Path) -> None:
         )
         == 1
     )
+
+
+@each
+def test_papermill_knows_every_parameter_and_its_help(path: Path) -> None:
+    kinds = course.parameter_kinds(path)
+    found = papermill.inspect_notebook(str(path))
+    assert {name: one["inferred_type_name"] for name, one in found.items()} == kinds
+    assert all(one["help"] for one in found.values())
 
 
 @each

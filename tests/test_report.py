@@ -58,7 +58,8 @@ def test_it_says_how_to_cite_it_and_shows_the_figures(page):
     figures = [
         o for c in shown.cells for o in c.get("outputs", []) if "image/png" in o.get("data", {})
     ]
-    assert "To cite:" in " ".join(read(page).words)
+    words = " ".join(read(page).words)
+    assert "To cite:" in words and "Sections have the numbers of the notebook" in words
     assert page.count("data:image/png;base64") >= len(figures) >= 4
 
 

@@ -405,3 +405,9 @@ def test_committed_checksums_are_those_of_the_files() -> None:
             f"| {path.relative_to(paths.DATA).as_posix()} | {path.stat().st_size:,} |"
             f" `{files.sha256(path)}` |" in text
         )
+
+
+def test_a_profile_that_is_none_stops_the_notebook_in_its_first_cells():
+    cells = ["profile: str = 'ful'", "given = parameters(globals())"]
+    with pytest.raises(ValueError, match="unknown profile 'ful': choose one of mini"):
+        runs.parameters({"In": cells, "profile": "ful"})

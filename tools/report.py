@@ -13,7 +13,7 @@ from pathlib import Path
 import nbformat
 import yaml
 
-from lib import pages, paths
+from lib import pages, paths, runs
 from lib.files import write_bytes, write_text
 from tools.browser import chromium
 
@@ -66,7 +66,8 @@ def _cite() -> str:
     authors = ", ".join(author["name"] for author in about["authors"])
     return (
         f"*To cite:* {authors}. *{about['title']}*, notebook 07, version {about['version']},"
-        f" {about['date-released']}."
+        f" commit {str(runs.commit()['commit'])[:7]}.\n\nSections have the numbers of the notebook;"
+        " its setup, run, summary and exercises are left out."
     )
 
 

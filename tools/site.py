@@ -31,18 +31,48 @@ def cards() -> str:
     return "\n".join(lines)
 
 
+NO_TEST = (
+    "No encoder of ours stands under a RoBERTa's name. Differences between rows of one table are no"
+    " test below `full`: two rows may differ in their loss or head, too. Notebook 07 compares rows"
+    " that differ in nothing else."
+)
+_TITLE = re.compile(r"(.*?(?:Table|Figure) .*?)(?:[:;] (.*))?")
+
+
 def results() -> str:
     """Every table of the papers beside our committed runs, at each profile that has any, as
     Markdown."""
     committed = papers.finished(paths.RESULTS)  # a folder that holds no runs of one's own
-    parts = ["## Coverage", _html(papers.coverage(committed), index=False)]
+    parts = [NO_TEST, "## Coverage", _coverage(papers.coverage(committed))]
     for name, grid in papers.papers_grids().items():
-        parts += [f"## {name}", grid.source + "."]
+        title, rest = _title(grid.source)
+        parts += [f"## {title}", f"{rest}`python -m lib grid {name}` runs it."]
         for profile in papers.PROFILES:
-            table = papers.side_by_side(papers.sized(grid, profile), committed)
+            smaller = papers.shown(grid, profile)
+            if not smaller.cells:
+                continue
+            table = papers.side_by_side(smaller, committed)
             if profile == "full" or table["n"].any():
                 parts += [f"Profile `{profile}`:", _html(papers.page(table))]
     return "\n\n".join(parts)
+
+
+def _title(source: str) -> tuple[str, str]:
+    """A source as a heading, and what it says after it as a sentence.
+
+    Example:
+        >>> _title("Zhu et al. 2024 (SDA), Table 7: Chinese STS-B")
+        ('Zhu et al. 2024 (SDA), Table 7', 'Chinese STS-B. ')
+    """
+    found = _TITLE.fullmatch(source)
+    title, rest = (found[1], found[2]) if found else (source, None)
+    return title, f"{rest[0].upper()}{rest[1:]}. " if rest else ""
+
+
+def _coverage(table: pd.DataFrame) -> str:
+    """`mini` has no committed runs, and a figure's rows are not printed."""
+    printed = [f"{n:.0f}" if n == n else "a figure" for n in table["printed"]]
+    return _html(table.assign(printed=printed).drop(columns=["mini", "of mini"]), index=False)
 
 
 def _html(table: pd.DataFrame, index: bool = True) -> str:

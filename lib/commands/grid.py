@@ -119,10 +119,8 @@ def _print_plan(table: pd.DataFrame) -> int:
     print(shown.to_string(index=False, float_format=lambda value: f"{value:.1f}", na_rep="–"))
     ready = table[table["missing"] == ""]
     minutes = ready["minutes"].sum()
-    print(
-        f"\n{len(ready)} of {len(table)} runs can start; about {minutes:.0f} minutes one after"
-        " another."
-    )
+    cost = f"about {minutes:.0f} minutes one after another" if len(ready) else "no estimate yet"
+    print(f"\n{len(ready)} of {len(table)} runs can start; {cost}.")
     missing = sorted({text for line in table["missing"] for text in line.split("; ") if text})
     if missing:
         print("missing:\n" + "\n".join(f"  {text}" for text in missing), file=sys.stderr)

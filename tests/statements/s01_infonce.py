@@ -71,6 +71,10 @@ STATEMENTS = [
     ),
     Statement("| {:.1f} | role swapped | {} | {} |", lambda: pair("It was Mei who hired Henry.")),
     Statement(
+        "{:,} for development (here) and {:,} for the test (section 14).",
+        lambda: tuple(len(data.mini_pairs(part).scores) for part in ("dev", "test")),
+    ),
+    Statement(
         "stands at 15° from the anchor, a distance of {:.2f};",
         lambda: (2 * math.sin(math.radians(15 / 2)),),
     ),
@@ -82,8 +86,8 @@ STATEMENTS = [
         "without a single label, scores {:.2f}.", lambda: (printed("sda_table_4", "simcse_bert"),)
     ),
     Statement(
-        "The pull keeps the own positive where it was, at {:.2f} first and {:.2f} last; the push"
-        " drives the others from {:.2f} to {:.2f}.",
+        "The own positive stays where it was, at {:.2f} first and {:.2f} last; the others fall"
+        " from {:.2f} to {:.2f}.",
         lambda: (
             at(1, "positive_cosine"),
             at(300, "positive_cosine"),
@@ -104,7 +108,7 @@ STATEMENTS = [
         "One mask, too, pushes the others down to {:.2f}.", lambda: (at(300, "other_cosine", MASK),)
     ),
     Statement(
-        "by {} points: one mask ends at {:.1f} on the seven tests, untrained is {:.1f}, SimCSE"
+        "by about {} points: one mask ends at {:.1f} on the seven tests, untrained is {:.1f}, SimCSE"
         " {:.1f} ± {:.1f} (standard deviation of the seeds).",
         lambda: (
             {10: "ten"}[round(test("SimCSE") - test(MASK))],

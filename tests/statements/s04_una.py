@@ -208,7 +208,7 @@ STATEMENTS = [
         una,
     ),
     Statement(
-        "Not here: {} ± {:.2f}, so that a gain above half a point is unlikely. In the paper's Table 2"
+        "No sign of it here: {} ± {:.2f}, so that a gain above half a point is unlikely. In the paper's Table 2"
         " UNA is {:.2f} and {:.2f} above its two rows with random steps.",
         minus_random,
     ),

@@ -79,6 +79,12 @@ def above(model: str, other: str = "bert_base") -> int:
     return int((scores.loc[model] > scores.loc[other]).sum())
 
 
+def larger(family: str) -> float:
+    """By how much the large encoder of a family is above its base one in the slides' mean."""
+    means = slides().mean(axis=1)
+    return means[f"{family}_large"] - means[f"{family}_base"]
+
+
 def by_own_rate(sibling: str, rate: str) -> float:
     """What a rate adds to the common one on STS-B dev, with the seed that chose."""
     column = "stsb_dev_spearman_best"
@@ -88,8 +94,9 @@ def by_own_rate(sibling: str, rate: str) -> float:
 
 STATEMENTS = [
     Statement(
-        "ALBERT, by {:.1f} ± {:.1f}, next to BERT's {:.1f} ± {:.1f}: a lead of {:.1f} ± {:.1f}",
-        lambda: (*gain("ALBERT"), *gain("BERT"), *lead()),
+        "ALBERT, by {:.1f} ± {:.1f}, next to BERT's {:.1f} ± {:.1f}: a lead of {:.1f} ± {:.1f} "
+        "({:.2f} − {:.2f})",
+        lambda: (*gain("ALBERT"), *gain("BERT"), *lead(), gain("ALBERT")[0], gain("BERT")[0]),
     ),
     Statement("RoBERTa ends {:.1f} ± {:.1f} below BERT", lambda: below("RoBERTa")[:2]),
     Statement("RoBERTa gains {:.1f} ± {:.1f}", lambda: gain("RoBERTa")),
@@ -132,6 +139,14 @@ STATEMENTS = [
             {6: "six"}[above("roberta_large", "bert_large")],
             slides().mean(axis=1)["roberta_large"] - slides().mean(axis=1)["bert_large"],
         ),
+    ),
+    Statement(
+        "BERT-large is {:.1f} below BERT-base, RoBERTa-large {:.1f} above RoBERTa-base",
+        lambda: (-larger("bert"), larger("roberta")),
+    ),
+    Statement(
+        "Gemma-7B has {:.1f} billion, {:.0f} GB",  # 8,537,680,896 weights, of two bytes
+        lambda: (8_537_680_896 / 1e9, 2 * 8_537_680_896 / 1e9),
     ),
     Statement("RoBERTa-base is above it in {}", lambda: ({2: "two"}[above("roberta_base")],)),
     Statement(

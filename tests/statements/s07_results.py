@@ -1,5 +1,6 @@
 """What notebook 07 says of the papers' claims."""
 
+from dataclasses import replace
 from functools import cache
 
 import pandas as pd
@@ -61,10 +62,19 @@ def in_table(claim: str, table: str) -> pd.Series:
     return found[(found["claim"] == claim) & found["where"].str.startswith(table)].iloc[0]
 
 
-def synonyms_alone() -> str:
-    """How many claims hold, if all of them are about synonyms."""
-    held = judged()[judged()["verdict"] == "holds"]["claim"]
-    return WORDS[int(held.str.lower().str.contains("synonyms").sum())].capitalize()
+def held() -> tuple[str, str]:
+    """How many claims hold, and how many of them are about synonyms; one other, SimSiam's."""
+    found = judged()[judged()["verdict"] == "holds"]["claim"]
+    synonyms = found[found.str.lower().str.contains("synonyms")]
+    assert [name.split()[0] for name in found.drop(synonyms.index)] == ["SimSiam's"]
+    return WORDS[len(found)].capitalize(), WORDS[len(synonyms)].capitalize()
+
+
+def failed() -> str:
+    """How many claims fail, if all of them are additions to ConSERT."""
+    found = judged()[judged()["verdict"] == "fails"]
+    assert set(found["paper"]) == {"consert_ext"} and (found["printed"] > 0).all()
+    return WORDS[len(found)].capitalize()
 
 
 def otherwise(**how) -> pd.Series:
@@ -90,8 +100,164 @@ def lost() -> str:
     """The claim that holds, but not by the last checkpoint."""
     changed = ways()[2]
     (line,) = changed[changed == "holds undecided"].index
-    assert not any("fails" in both for way in ways() for both in way)
     return str(judged()["claim"][line])
+
+
+def spared() -> str:
+    """The claim that fails, but not as one of all; by the other ways all fail as before."""
+    together, *others = ways()
+    (line,) = together[together == "fails smaller"].index
+    assert not any("fails" in both for way in others for both in way)
+    return str(judged()["claim"][line])
+
+
+def by_unas_schedule() -> tuple[float, float]:
+    """SDA's "Synonyms harm" on UNA's rows, which look at dev every 25 steps; trained alike."""
+    names = {"EDA synonym replacement": "SimCSE"}
+    sda = rows("sda_light").replace({"row": {"synonym replacement": "EDA synonym replacement"}})
+    scores = [
+        table[table["row"].isin([*names, "SimCSE"])]
+        .set_index(["row", "seed"])["sts7_test_avg_last"]
+        .sort_index()
+        for table in (rows("una_light"), sda)
+    ]
+    pd.testing.assert_series_equal(*scores)
+    many = int(((judged()["paper"] == "sda") & (judged()["seeds"] > 0)).sum())
+    found = paired_differences(
+        rows("una_light"), "stsb_dev_spearman_best", names, comparisons=many
+    ).iloc[0]
+    return -float(found["mean"]), float(found["95 % ±"])
+
+
+def other_schedule() -> tuple[str, str]:
+    """How many claims have rows trained alike in the other paper's grid, and how many verdicts are
+    others there."""
+    row = {"synonym replacement": "EDA synonym replacement"}
+    row |= {"word deletion 10 %": "EDA random deletion"}
+    row |= {una: sda for sda, una in row.items()}
+    grid = {"una_{}": "sda_{}", "sda_{}": "una_{}"}
+    moved = [
+        replace(claim, rows=grid[claim.rows], row_ours=row[claim.row_ours])
+        if claim.row_ours in row
+        else claim
+        for claim in claims.read()
+    ]
+    both = [claim.row_ours in row for claim in moved]
+    changed = claims.judged(moved)["verdict"] != judged()["verdict"]
+    (line,) = changed[changed].index
+    assert judged()["claim"][line] == "Synonyms harm" and judged()["paper"][line] == "sda"
+    assert claims.judged(moved)["verdict"][line] == "smaller"
+    return WORDS[sum(both)], WORDS[int(changed.sum())]
+
+
+def looks() -> pd.DataFrame:
+    """The rows of the tested claims: grid, row, seed, best step, between which looks, last step."""
+    listed = [claim for claim, n in zip(claims.read(), judged()["seeds"], strict=True) if n]
+    pairs = {(claim.rows.format("light"), row) for claim in listed for row in claim.pair("light")}
+    found = [
+        rows(grid)[lambda t, row=row: t["row"] == row].assign(grid=grid) for grid, row in pairs
+    ]
+    return pd.concat(found)[["grid", "row", "seed", "best_step", "eval_every", "steps"]]
+
+
+def synonyms_look() -> str:
+    """Which look is the best of all rows with synonyms as positives."""
+    table = looks()[lambda t: t["row"].str.endswith("synonym replacement")]
+    assert len(table) == 10 and (table["best_step"] == table["eval_every"]).all()
+    return "first"
+
+
+def consert_look() -> str:
+    """Which step is the best of ConSERT's tested rows, without SimSiam's."""
+    table = looks()[lambda t: t["grid"].str.startswith("consert")]
+    table = table[table["row"] != "SimSiam's head and loss"]
+    assert (table["best_step"] == table["steps"]).all()
+    return "last"
+
+
+def unas_rows(baseline: bool = False) -> pd.DataFrame:
+    """The rows that answer UNA's first claim: its own, or those of its baseline."""
+    (claim,) = [c for c in claims.read() if c.row_ours == "UNA, doubled" and c.rows]
+    grid = ours(claim.claim)["grid"]
+    row = claim.pair(grid.removeprefix("una_"))[baseline]
+    return rows(grid)[lambda table: table["row"] == row].set_index("seed")
+
+
+def una_at_the_end() -> tuple[int, float, float]:
+    """Batches with negatives, what UNA adds at the last step, and its interval."""
+    steps = unas_rows()["steps"]
+    index = ours("UNA's negatives add to SimCSE").name
+    line = claims.judged(claims.read(), "last").loc[index]
+    return int(steps.max()) // 5, -float(line["ours"]), float(line["half_width"])
+
+
+def unseen() -> str:
+    """Whether all undecided claims are printed below what could be seen."""
+    part = judged()[judged()["verdict"] == "undecided"]
+    return {True: "Every", False: "Not every"}[
+        bool((part["printed"] < part["could_be_seen"]).all())
+    ]
+
+
+def at_midi() -> str:
+    """The paper whose first claim alone is answered by `small`."""
+    found = judged()[judged()["grid"].fillna("").str.contains("_small")]
+    assert list(found["claim"]) == ["UNA's negatives add to SimCSE"]
+    return found["paper"].iloc[0].upper()
+
+
+def half_tested() -> str:
+    """The share of the claims that is tested, in words."""
+    every, tested = counts()[:2]
+    assert 0.5 < tested / every < 0.6
+    return "a good half"
+
+
+def simsiam() -> tuple[float, float]:
+    """Seven tasks with SimSiam's head and loss, and of the encoder as it was."""
+    trained = rows("consert_light_heads").set_index("row").loc["SimSiam's head and loss"]
+    before = rows("consert_light").set_index("row").loc["as pre-trained"]
+    return trained["sts7_test_avg_best"].mean(), before["sts7_test_avg_last"].mean()
+
+
+def unas_scatter() -> float:
+    """The sd of UNA minus SimCSE over seeds."""
+    una, simcse = (unas_rows(baseline)["sts7_test_avg_best"] for baseline in (False, True))
+    return float((una - simcse).std())
+
+
+def seeds_for_una(comparisons: int) -> int:
+    """Seeds that find UNA's printed gain four times in five."""
+    size, sd = float(ours("UNA's negatives add to SimCSE")["printed"]), unas_scatter()
+    return next(n for n in range(2, 99) if power_of(size, n, sd, comparisons=comparisons) >= 0.8)
+
+
+def of_una() -> int:
+    """UNA's tested claims."""
+    return int(((judged()["paper"] == "una") & (judged()["seeds"] > 0)).sum())
+
+
+def judged_after(table: pd.DataFrame) -> tuple[int, ...]:
+    """First and last best step of UNA's rows, and batches with negatives before them."""
+    first, last = (int(step) for step in table["best_step"].agg(["min", "max"]))
+    return first, last, first // 5, last // 5
+
+
+def una_at_light() -> tuple[float, float, int, int]:
+    """UNA minus SimCSE with mini-BERT and its interval; batches with negatives before the checkpoint."""
+    table = rows("una_light")
+    pair = {"UNA, doubled": "SimCSE"}
+    line = paired_differences(table, "sts7_test_avg_best", pair, comparisons=of_una()).iloc[0]
+    batches = judged_after(table[table["row"] == "UNA, doubled"])[2:]
+    return -float(line["mean"]), float(line["95 % ±"]), *batches
+
+
+def ensemble_at_small() -> tuple[float, ...]:
+    """SDA's ensemble without negations, its baseline, their difference and its interval."""
+    table, pair = rows("sda_small"), {"ensemble": "SimCSE, SDA's head"}
+    line = paired_differences(table, "sts7_test_avg_best", pair).loc["ensemble"]
+    means = table.groupby("row")["sts7_test_avg_best"].mean()
+    return means["ensemble"], means[pair["ensemble"]], line["mean"], line["95 % ±"]
 
 
 def held_alone() -> str:
@@ -108,12 +274,6 @@ def beyond_our_interval() -> pd.Series:
     """How far the printed size of each smaller claim lies beyond our interval's end."""
     part = judged()[judged()["verdict"] == "smaller"]
     return part["printed"] - part["ours"] - part["half_width"]
-
-
-def closely() -> tuple[str, float]:
-    """How many of these lie within two sd of a printed difference, and the farthest of them."""
-    near = beyond_our_interval()[lambda gap: gap <= 2 * spread()]
-    return WORDS[len(near)], float(near.max())
 
 
 def beyond() -> tuple[str, str, str]:
@@ -157,20 +317,76 @@ def synonyms_at_the_end() -> float:
 
 
 STATEMENTS = [
-    Statement("We list {} differences that", lambda: counts()[:1]),
+    Statement("We list {} differences that four texts print", lambda: counts()[:1]),
+    Statement("We could test {} of the papers' claims", lambda: (half_tested(),)),
     Statement("We test {} of them on real data", lambda: counts()[1:2]),
-    Statement("{} hold: all of them say that synonyms harm", lambda: (synonyms_alone(),)),
-    Statement("{} hold: all of them", lambda: (in_words()[0].capitalize(),)),
-    Statement("{} fails.", lambda: (in_words()[1].capitalize(),)),
+    Statement("{}'s first claim with midi-BERT, all others with mini-BERT", lambda: (at_midi(),)),
+    Statement("today in {}'s first claim", lambda: (at_midi(),)),
+    Statement("{} hold. {} say that synonyms harm: two of these by the same edit", held),
+    Statement("{} fail, all of them additions to ConSERT", lambda: (failed(),)),
     Statement("{} are smaller here than printed", lambda: (in_words()[2].capitalize(),)),
-    Statement("which is itself one run, {} times by no more than {:.1f} points", closely),
     Statement("For {} our intervals are too wide", lambda: in_words()[3:]),
     Statement("{} gain of a paper's own method", lambda: (gains_that_hold(),)),
     Statement("among a dozen others needs {} seeds", lambda: (seeds_for_one_point(),)),
+    Statement("UNA's 0.82 on midi-BERT would need {}", lambda: (seeds_for_una(of_una()),)),
+    Statement('With all claims as one family "{}" no longer fails', lambda: (spared(),)),
+    Statement("SDA's \"Synonyms harm\" is {:.2f} ± {:.2f} by UNA's, smaller", by_unas_schedule),
+    Statement("So {} verdicts can be had by the other schedule, and {} changes", other_schedule),
+    Statement("Synonyms are best at the {} look, each time", lambda: (synonyms_look(),)),
+    Statement("the best step is the {}", lambda: (consert_look(),)),
+    Statement("after {} such batches, it is −{:.2f} ± {:.2f}", una_at_the_end),
+    Statement("{} undecided claim prints less than could be seen", lambda: (unseen(),)),
+    Statement("they leave it where it was, at {:.2f}; untrained it has {:.2f}", simsiam),
     Statement(
-        "Of {} claims {} were tested with a small encoder: {} hold, {} fails, {} are smaller here"
-        " than printed, {} are undecided.",
-        counts,
+        "are steps {} to {}, after {} to {} batches with negatives",
+        lambda: judged_after(unas_rows()),
+    ),
+    Statement(
+        "find four times in five (section 9): {:.1f} points for UNA",
+        lambda: (smallest_effect(5, unas_scatter(), comparisons=of_una()),),
+    ),
+    Statement(
+        "Its {:.2f} would need {} seeds as one of ten claims, {} alone",
+        lambda: (
+            ours("UNA's negatives add to SimCSE")["printed"],
+            seeds_for_una(of_una()),
+            seeds_for_una(1),
+        ),
+    ),
+    Statement(
+        "UNA has {:.2f} and SimCSE with UNA's loss {:.2f}, with an sd of {:.2f} and {:.2f}",
+        lambda: tuple(
+            float(unas_rows(baseline)["sts7_test_avg_best"].agg(how))
+            for how in ("mean", "std")
+            for baseline in (False, True)
+        ),
+    ),
+    Statement("−{:.2f} ± {:.2f}, with checkpoints after {} to {} batches", una_at_light),
+    Statement(
+        "a linear one costs {:.2f} ± {:.2f} points, one with a ReLU {:.2f} ± {:.2f},"
+        " where the report gains {:.2f} and {:.2f}",
+        lambda: (
+            -(linear := ours("A linear head is better than no head"))["ours"],
+            linear["half_width"],
+            -(relu := ours("A head with a ReLU is better than no head"))["ours"],
+            relu["half_width"],
+            linear["printed"],
+            relu["printed"],
+        ),
+    ),
+    Statement(
+        "SimSiam's head and loss lie {:.2f} ± {:.2f} below no head, as claimed, and by more than its"
+        " {:.2f}",
+        lambda: tuple(
+            ours("SimSiam's head and loss are worse than no head")[
+                ["ours", "half_width", "printed"]
+            ]
+        ),
+    ),
+    Statement(
+        "the ensemble without negations has {:.2f} and SimCSE with SDA's head {:.2f}: a difference"
+        " of {:.2f} ± {:.2f}",
+        ensemble_at_small,
     ),
     Statement('By the last checkpoint "{}" is undecided', lambda: (lost(),)),
     Statement("Alone, {} more hold", lambda: (held_alone(),)),
