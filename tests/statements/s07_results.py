@@ -336,7 +336,7 @@ STATEMENTS = [
     Statement("the best step is the {}", lambda: (consert_look(),)),
     Statement("after {} such batches, it is −{:.2f} ± {:.2f}", una_at_the_end),
     Statement("{} undecided claim prints less than could be seen", lambda: (unseen(),)),
-    Statement("they leave it where it was, at {:.2f}; untrained it has {:.2f}", simsiam),
+    Statement("They leave the encoder where it was, at {:.2f}; untrained it has {:.2f}", simsiam),
     Statement(
         "are steps {} to {}, after {} to {} batches with negatives",
         lambda: judged_after(unas_rows()),
