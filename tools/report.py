@@ -19,7 +19,7 @@ from tools.browser import chromium
 
 NOTEBOOK = paths.NOTEBOOKS / "07_results.ipynb"
 STYLE = Path(__file__).with_name("report.css")
-LOCAL_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!https?:)[^)\s]+\)")
+LOCAL_LINK = re.compile(r"(?<!!)\[((?:[^][]|\[[^][]*\])+)\]\((?!https?:)[^)\s]+\)")
 ANSWER = re.compile(r"<details>\s*<summary>Answer</summary>(.*?)</details>", re.S)
 FOLD = re.compile(r"<details>\s*<summary>(.*?)</summary>(.*?)</details>", re.S)
 NAVIGATION = re.compile(r"^\*Previous:\*.*$", re.M)
@@ -53,6 +53,8 @@ def unfolded(text: str) -> str:
     Example:
         >>> unfolded("See [07](07_results.ipynb) and [it](https://example.org).")
         'See 07 and [it](https://example.org).'
+        >>> unfolded("The state of [[CLS]](glossary.md#term-CLS)")
+        'The state of [CLS]'
         >>> unfolded("<details><summary>Answer</summary>No.</details>")
         '**Answer.** No.'
     """
