@@ -6,7 +6,7 @@ import re
 import pandas as pd
 
 from lib import paths
-from lib.evaluate.statistics import paired_differences, smallest_effect
+from lib.evaluate.statistics import critical_value, paired_differences, smallest_effect
 from statements import Statement, paper, rows
 
 GRID, MEAN, SICK = "sda_light", "sts7_test_avg_best", "SICK-R_test_spearman_best"
@@ -55,11 +55,15 @@ def above_marks() -> tuple[float, float]:
     return tuple(table.loc["DN", ["mean", "95 % ±"]])
 
 
-def spread_is_the_baseline_s() -> tuple:
-    """No number: SimCSE scatters more over its seeds than DN and random punctuation together."""
-    spread = rows(GRID).groupby("row")[MEAN].std()
-    assert spread["SimCSE"] > 2 * (spread["DN"] + spread["random punctuation"])
-    return ()
+def scatter() -> tuple[float, ...]:
+    """The spreads of DN, of random punctuation, the next and the largest; and the interval of
+    their difference as one of 18 by the rows' pooled spread, which holds zero."""
+    spread = rows(GRID).groupby("row")[MEAN].std().sort_values()
+    assert len(spread) == 16 and set(spread.index[:2]) == {"DN", "random punctuation"}
+    freedom = len(spread) * 4  # five seeds a row
+    half = critical_value(freedom + 1, 18) * math.sqrt(2 * (spread**2).mean() / 5)
+    assert half > above_marks()[0]
+    return spread["DN"], spread["random punctuation"], spread.iloc[2], spread.iloc[-1], half
 
 
 def rising() -> tuple[float, float]:
@@ -92,10 +96,35 @@ def widest() -> tuple[float, float]:
 
 
 def lose_on_sick() -> tuple:
-    """No number: DN and MV lose on SICK-R, and of the rules the ensemble alone stands clear."""
+    """No number: DN and MV lose on SICK-R, PI least, and of the rules the ensemble alone stands
+    clear."""
     table = gains(SICK).loc[list(RULES)]
     assert (table["mean"][["DN", "MV"]] < 0).all() and clear(table) == ["ensemble"]
+    assert table["mean"].idxmax() == "PI" and table["mean"]["PI"] < 0
     return ()
+
+
+def positives_alone() -> tuple[float, float]:
+    """What MV without negations adds in Table 6, on the mean and on SICK-R."""
+    table = paper("sda_table_6")[["Avg.", "SICK-R"]].astype(float)
+    added = table.loc["mv_roberta_no_negation"] - table.loc["simcse_roberta"]
+    return added["Avg."], added["SICK-R"]
+
+
+def at_small() -> tuple[float, ...]:
+    """The ensemble minus its baseline with midi-BERT: loss on SICK-R, its interval alone and as one
+    of two; gain on the mean and its interval."""
+    table, pair = rows("sda_small"), {"ensemble": "SimCSE, SDA's head"}
+    assert set(table["row"]) == {"ensemble", "SimCSE, SDA's head"}
+    assert set(table["steps"]) == {300} and set(table["dropout"]) == {0.1}
+    assert set(table["rules"].dropna()) == {3} and set(table["batch_size"]) == {128}
+    mean, sick, both = (
+        paired_differences(table, metric, pair, comparisons=n).loc["ensemble"]
+        for metric, n in ((MEAN, 1), (SICK, 1), (SICK, 2))
+    )
+    assert mean["seeds"] == 5
+    widths = sick["95 % ±"], both["95 % ±"]
+    return -sick["mean"], *widths, mean["mean"], mean["95 % ±"]
 
 
 def transfer() -> tuple[float, float]:
@@ -158,10 +187,14 @@ STATEMENTS = [
         "with DN's spread five seeds show a gain of {:.1f} four times in five",
         lambda: (smallest_effect(5, gains().loc["DN", "sd"], comparisons=10),),
     ),
-    Statement("masks, about as large as MV, lose {:.1f} ± {:.1f}. Both intervals hold zero", masks),
-    Statement("(DN − PI alone is {:.1f} ± {:.1f}", rising),
+    Statement("masks, near MV in size, lose {:.1f} ± {:.1f}. Both intervals hold zero", masks),
+    Statement("(DN − PI, as one comparison, is {:.1f} ± {:.1f})", rising),
     Statement("DN lies {:.2f} ± {:.2f} above it; PI and MV do not stand clear", above_marks),
-    Statement("most of that spread is SimCSE's own", spread_is_the_baseline_s),
+    Statement(
+        "scatter least of all 16 rows: sd {:.2f} and {:.2f}, the next {:.2f}, the largest {:.2f}. "
+        "With the spread that the rows have in common the interval would be ± {:.1f}, and hold zero",
+        scatter,
+    ),
     Statement("DN's row has δ = {:.1f}, as in the paper", deltas),
     Statement("No row moves by more than {:.1f} on the mean", added),
     Statement(
@@ -183,8 +216,17 @@ STATEMENTS = [
         lambda: (overlap("one_sided")["SICK-R"],),
     ),
     Statement(
-        "The ensemble of the rules loses {:.1f} ± {:.1f} on SICK-R",
+        "Our ensemble of the rules loses {:.1f} ± {:.1f} on SICK-R",
         lambda: (-gain("ensemble", metric=SICK)[0], gain("ensemble", metric=SICK)[1]),
     ),
-    Statement("DN and MV lose too, within their intervals", lose_on_sick),
+    Statement(
+        "DN and MV lose too, within their intervals, and PI, which adds no such word, loses least",
+        lose_on_sick,
+    ),
+    Statement("MV positives alone add {:.2f} to the mean, {:.2f} to SICK-R", positives_alone),
+    Statement(
+        "The loss: {:.2f} ± {:.2f} on SICK-R, or ± {:.2f} if the two columns count as two "
+        "comparisons. The mean gains {:.2f} ± {:.2f}",
+        at_small,
+    ),
 ]
