@@ -54,6 +54,10 @@ def printed(table: str, row: str, column: str = "Avg.") -> float:
 
 STATEMENTS = [
     Statement(
+        "Draw at random two of the course's {:,} sentences, nearly all generated.",
+        lambda: (len(data.corpus("mini")),),
+    ),
+    Statement(
         "| {:.1f} | paraphrase | {} | {} |",
         lambda: pair("Last summer, the judge heard the reluctant defendant before a large public."),
     ),
@@ -105,7 +109,8 @@ STATEMENTS = [
         ),
     ),
     Statement(
-        "One mask, too, pushes the others down to {:.2f}.", lambda: (at(300, "other_cosine", MASK),)
+        "One mask, too, pushes the others down to {:.2f}: its log looks perfect.",
+        lambda: (at(300, "other_cosine", MASK),),
     ),
     Statement(
         "by about {} points: one mask ends at {:.1f} on the seven tests, untrained is {:.1f}, SimCSE"
