@@ -7,6 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TORCH := $(shell sed -n 's/^torch==//p' constraints.txt)
+WANTED := name a Python 3.11, 3.12 or 3.13, as in PYTHON=python3.12 make setup
 NOTEBOOKS := $(sort $(wildcard notebooks/[0-9][0-9]_*.ipynb))
 
 export HF_HUB_DISABLE_TELEMETRY := 1
@@ -27,8 +28,9 @@ help:  ## list the verbs
 setup: $(STAMP)  ## create .venv with every version fixed (PYTHON=python3.12, TORCH_INDEX=URL)
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
-	    { echo "$(PYTHON) is not Python 3.11, 3.12 or 3.13; name one that is: PYTHON=python3.12 make setup"; exit 1; }
+	@command -v $(PYTHON) > /dev/null || { echo "$(PYTHON) is not here: $(WANTED)"; exit 1; }
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; \
+	    sys.exit(None if (3, 11) <= v <= (3, 13) else "$(PYTHON) is Python %d.%d: $(WANTED)" % v)'
 	$(PYTHON) -m venv $(VENV)
 
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python

@@ -35,6 +35,7 @@ from papermill.exceptions import PapermillExecutionError
 from lib import files, paths
 from lib.check import MEMORY_GIB
 from lib.data.readers import yaml_value
+from lib.documents import write_documents
 from lib.pages import Outcome, bring_pictures, index_page, render, results_table, two_decimals
 from lib.workers import at_once
 
@@ -472,12 +473,13 @@ def course(
     except ValueError as error:
         results = pd.DataFrame()
         log(f"\nNo table of results: {error}")
+    write_documents(outputs)
     page = index_page(outcomes, results, outputs)
     if not results.empty:
         log(
             "\n"
             + results.head(40).to_string(
-                index=False, float_format=two_decimals, na_rep="", max_colwidth=40
+                index=False, float_format=two_decimals, na_rep="", max_colwidth=60
             )
         )
     log("\nExecuted notebooks:\n" + "\n".join(f"  {outcome.path}" for outcome in outcomes))

@@ -34,6 +34,8 @@ THIN_SPACE = r'\1<mspace width="0.17em"></mspace>'
 WIDGET = "application/vnd.jupyter.widget-view+json"
 PARAMETERS = (*FIELDS, "max_steps", "corpus")
 TEMPLATES = Path(__file__).parent / "templates"
+# Files that have a page of their own beside the executed notebooks.
+DOCUMENTS = {"README.md": "readme.html", "book/glossary.md": "glossary.html"}
 
 
 @dataclass(frozen=True)
@@ -105,16 +107,27 @@ def render(executed: Path, page: Path, assets: Path | None = None) -> None:
     files.write_text(page, linked(html(node, executed.stem, assets or paths.NOTEBOOKS), page))
 
 
-def linked(text: str, page: Path) -> str:
-    """A page's links, which are relative to `notebooks/`, relative to the page: another notebook's
-    is `NAME/NAME.html` two folders up, as `make course` writes them."""
+def linked(text: str, page: Path, outputs: Path | None = None, source: Path | None = None) -> str:
+    """A page's links, which are relative to its source, relative to the page; those to a notebook
+    or to one of `DOCUMENTS` lead to its page.
+
+    Args:
+        outputs: where the pages are, as `make course` writes them: notebooks as `NAME/NAME.html`,
+            documents beside them. None: two folders up from `page`.
+        source: the file that the links are relative to; None: a notebook.
+    """
+    outputs = (outputs or page.parent.parent).resolve()
+    folder = source.parent if source else paths.NOTEBOOKS
 
     def moved(link: re.Match[str]) -> str:
-        target = (paths.NOTEBOOKS / unquote(link[1])).resolve()
+        target = (folder / unquote(link[1])).resolve()
         if not target.exists():
             return link[0]
+        inside = target.relative_to(paths.ROOT).as_posix() if paths.ROOT in target.parents else ""
         if target.suffix == ".ipynb" and target.parent == paths.NOTEBOOKS:
-            target = page.parent.parent.resolve() / target.stem / f"{target.stem}.html"
+            target = outputs / target.stem / f"{target.stem}.html"
+        elif inside in DOCUMENTS:
+            target = outputs / DOCUMENTS[inside]
         try:
             path = Path(os.path.relpath(target, page.parent.resolve())).as_posix()
         except ValueError:  # another drive, on Windows
@@ -224,17 +237,15 @@ def index_page(outcomes: Sequence[Outcome], results: pd.DataFrame, folder: Path)
     template = Environment(autoescape=True).from_string(
         (TEMPLATES / "index.html.j2").read_text(encoding="utf-8")
     )
-    beside = {
-        name: Path(os.path.relpath(paths.ROOT / page, folder)).as_posix()
-        for name, page in (("readme", "README.md"), ("glossary", "book/glossary.md"))
-    }
-    text = template.render(cards=cards, table=table, **beside)
+    text = template.render(cards=cards, table=table, documents=DOCUMENTS)
     files.write_text(folder / "index.html", text)
     return folder / "index.html"
 
 
 def results_table(names: Sequence[str]) -> pd.DataFrame:
     """Finished runs of these notebooks, one row for each set of parameters, over its seeds.
+
+    A run that several notebooks share stands in one line, which names them by their numbers.
 
     Returns:
         Columns notebook, method (`methods` says how it is named), profile, seeds (how many, and how
@@ -258,15 +269,18 @@ def results_table(names: Sequence[str]) -> pd.DataFrame:
     }
     measured = {metric for metrics in shown.values() for metric in metrics}
     lost = pd.Series([bool(measured & set(text.split())) for text in finished["collapsed"]])
-    keys = [name for name in ("notebook", "method", "profile") if name in finished]
+    keys = [name for name in ("method", "profile") if name in finished]
     same = finished["run_id"].str.replace(r"-s\d+$", "", regex=True)
     lines = []
     for _, group in finished.groupby([*(finished[key] for key in keys), same], sort=False):
-        line = dict(zip(keys, group[keys].iloc[0], strict=True))
+        owners = group["notebook"].unique()
+        group = group.drop_duplicates("run_id")
+        owner = owners[0] if len(owners) == 1 else ", ".join(name[:2] for name in owners)
+        line = {"notebook": owner} | dict(zip(keys, group[keys].iloc[0], strict=True))
         collapsed = int(lost[group.index].sum())
         line["seeds"] = str(len(group)) + (f", {collapsed} collapsed" if collapsed else "")
         lines.append(line | {name: _shown(name, v[group.index]) for name, v in values.items()})
-    return pd.DataFrame(lines, columns=[*keys, "seeds", *values])
+    return pd.DataFrame(lines, columns=["notebook", *keys, "seeds", *values])
 
 
 def methods(finished: pd.DataFrame) -> list[str]:

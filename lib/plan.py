@@ -125,15 +125,20 @@ def cost(profile: Profile, recipe: Recipe, steps: int | None, data_dir: str | No
 
 def operations_per_second(device: str = "auto", seconds: float = 0.3) -> float:
     """Floating point operations a second of matrix products here, in the precision that training
-    would use."""
+    would use: those of the quickest product, so that other work on the machine does not count.
+
+    Args:
+        seconds: at least so long is tried.
+    """
     where = resolve_device(device)
     dtype = torch.bfloat16 if resolve_precision("auto", where) == "bf16" else torch.float32
     a, b = (torch.ones(2048, 2048, dtype=dtype, device=where) for _ in range(2))
-    products, start = 0, time.perf_counter()
-    while products < 3 or time.perf_counter() - start < seconds:
+    taken: list[float] = []
+    while len(taken) < 3 or sum(taken) < seconds:
+        start = time.perf_counter()
         (a @ b)[0, 0].item()
-        products += 1
-    return 2 * 2048**3 * products / (time.perf_counter() - start)
+        taken.append(time.perf_counter() - start)
+    return 2 * 2048**3 / min(taken)
 
 
 def memory_gib(device: str = "auto") -> float:

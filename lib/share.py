@@ -54,8 +54,8 @@ def model_card(params: dict, metrics: dict, environment: dict, name: str, dimens
         f'model = SentenceTransformer("{name}")',
         'model.encode(["A dog barks.", "A hound is barking."])\n```\n',
         (
-            "## Scores\n\nSpearman's ρ × 100 of cosine against the grades of the pairs, which people"
-            " gave in the STS sets and a rule in the mini sets. The dev set chose the checkpoint.\n"
+            "## Scores\n\nSpearman's ρ × 100 of cosine against the grades of the pairs, by people"
+            " in the STS sets, by rule in the mini sets. The dev set chose the checkpoint.\n"
         ),
         "| set | score |\n|---|--:|",
         *(

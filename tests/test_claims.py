@@ -167,7 +167,7 @@ def test_the_front_page_counts_the_verdicts():
     word = {name: NUMBERS.split()[n] for name, n in count.drop("not tested").items()}
     readme = " ".join((paths.ROOT / "README.md").read_text(encoding="utf-8").split())
     tested = count.sum() - count["not tested"]
-    assert f"{tested} differences that three of the four papers print" in readme
+    assert f"{tested} differences that three of the four texts print" in readme
     assert (
         f"{word['holds'].capitalize()} hold, {word['fails']} fail, {word['smaller']} are smaller"
         f" than printed, {word['undecided']} are undecided"

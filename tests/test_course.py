@@ -14,6 +14,7 @@ import pytest
 
 from lib import course, pages, paths
 from lib.__main__ import main as cli
+from lib.documents import write_documents
 from tools import refresh
 
 RUN = """
@@ -216,10 +217,9 @@ def test_pages_need_no_network(executed: tuple[Path, int, str, str]) -> None:
         and "More." not in index
     )
     links = re.findall(r'href="([^"]+)"', index)
-    texts = [link for link in links if link.endswith(".md")]
-    assert sorted(Path(link).name for link in texts) == ["README.md", "glossary.md"]
-    assert all((outputs / link).is_file() for link in texts)
-    assert [link for link in links if link not in texts] == [
+    documents = list(pages.DOCUMENTS.values())
+    assert [link for link in links if link in documents] == ["glossary.html", "readme.html"]
+    assert [link for link in links if link not in documents] == [
         "01_good/01_good.html",
         "02_bad/02_bad.failed.html",
         "03_last/03_last.html",
@@ -416,6 +416,18 @@ def test_results_are_averaged_over_seeds(outputs: Path) -> None:
     assert pages.results_table([]).empty
 
 
+def test_a_run_that_notebooks_share_stands_in_one_line(outputs: Path) -> None:
+    from lib import runs
+
+    for notebook in ("01_good", "02_bad"):
+        for seed in (0, 1):
+            run = runs.Run(notebook, "simcse", seed, {"profile": "mini"}, {})
+            run.start()
+            run.finish({"mini_dev_spearman_best": 60.0 + seed})
+    table = pages.results_table(["01_good", "02_bad"])
+    assert table[["notebook", "seeds", "dev"]].values.tolist() == [["01, 02", "2", "60.50 ± 0.71"]]
+
+
 def test_a_damaged_run_does_not_cost_the_pages(
     folder: Path, outputs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -607,7 +619,8 @@ def test_links_of_a_page_lead_somewhere(tmp_path) -> None:
     pages.render(source, made(names[0]))
     text = made(names[0]).read_text(encoding="utf-8")
     links = [link for link, _ in pages.LINK.findall(text)]
-    assert any(link.endswith("glossary.md") for link in links)
+    write_documents(tmp_path / "outputs")
+    assert any(link.endswith("glossary.html") for link in links)
     assert f"../{names[1]}/{names[1]}.html" in pages.linked(
         f'href="{names[1]}.ipynb"', made(names[0])
     )

@@ -569,7 +569,9 @@ def test_a_damaged_run_is_named_by_the_table(tmp_path, outputs, capsys) -> None:
 
 def test_a_table_names_the_rows_without_a_run(tmp_path, outputs, capsys) -> None:
     assert cli(["grid", tiny_grid(tmp_path), "--table", str(tmp_path / "t.csv")]) == 1
-    assert "no finished run of a, b" in capsys.readouterr().err
+    assert capsys.readouterr().err.strip().endswith("of: a; b")
+    assert cli(["grid", tiny_grid(tmp_path), "--table", str(tmp_path / "t.md")]) == 2
+    assert "call the file t.csv" in capsys.readouterr().err
     assert (tmp_path / "t.csv").read_text().startswith("row,column,paper,n,collapsed,mean,sd\n")
 
 

@@ -6,17 +6,15 @@ the entry on the site; GitHub and JupyterLab, to which entries have no addresses
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import nbformat
 
-from lib import paths
+from lib.glossary import PAGE, Term, address, read
 from tools import prose
 
-PAGE = paths.ROOT / "book" / "glossary.md"
 LINKED = re.compile(r"(?:.*/)?glossary\.md#(?P<address>.+)")
 AHEAD = "**You will learn"
 FORMS = {  # regular expressions; a blank is any space, and marks of emphasis beside it
@@ -30,21 +28,7 @@ FORMS = {  # regular expressions; a blank is any space, and marks of emphasis be
 }
 
 _BETWEEN = r"[\s*_-]+"
-_BLOCK = re.compile(r"^```\{glossary\}\n(?P<entries>.*?)^```", re.M | re.S)
 _BOLD = re.compile(r"(?P<mark>\*\*|__)(?P<text>(?:(?!\n\s*\n).)+?)(?P=mark)", re.S)
-
-
-@dataclass(frozen=True)
-class Term:
-    """An entry of the glossary: its names and its definition."""
-
-    names: tuple[str, ...]
-    definition: str
-
-    @property
-    def name(self) -> str:
-        """The name that it is sorted by."""
-        return self.names[0]
 
 
 @dataclass(frozen=True)
@@ -56,41 +40,10 @@ class Use:
     found: str
 
 
-def read(text: str) -> list[Term]:
-    """The terms of a page with Sphinx's directive `glossary`: lines with names, and below them the
-    indented definition.
-
-    Example:
-        >>> read("```{glossary}\\nSTS-B\\nSTS benchmark\\n  A set.\\n  It is split.\\n```\\n")
-        [Term(names=('STS-B', 'STS benchmark'), definition='A set. It is split.')]
-    """
-    block = _BLOCK.search(text)
-    found: list[Term] = []
-    for line in block["entries"].splitlines() if block else []:
-        if line[:1].isspace() and found:
-            said = f"{found[-1].definition} {line.strip()}".strip()
-            found[-1] = Term(found[-1].names, said)
-        elif line.strip():  # a name straight after a name is another one of the same entry
-            names = () if not found or found[-1].definition else found.pop().names
-            found.append(Term((*names, line.strip()), ""))
-    return found
-
-
 @cache
 def terms() -> tuple[Term, ...]:
     """The terms of the course."""
     return tuple(read(PAGE.read_text(encoding="utf-8")))
-
-
-def address(name: str) -> str:
-    """Where a name stands on the glossary's page, as Sphinx calls it.
-
-    Example:
-        >>> address("Spearman's rank correlation"), address("[CLS]")
-        ('term-Spearman-s-rank-correlation', 'term-CLS')
-    """
-    plain = unicodedata.normalize("NFKD", f"term-{name}").encode("ascii", "ignore").decode()
-    return re.sub(r"[^a-zA-Z0-9._]+", "-", plain).strip("-")
 
 
 def order(name: str) -> str:

@@ -36,17 +36,24 @@ NO_TEST = (
     " test below `full`: two rows may differ in their loss or head, too. Notebook 07 compares rows"
     " that differ in nothing else."
 )
+COVERAGE = (
+    "`printed`: rows of the paper's table; `in the grid`: how many of them our grid trains; `full`:"
+    " of these, run in the paper's setting. `small` and `light`: distinct trainings with committed"
+    " runs, of so many that the grid asks for there; rows that train the same count once, and a row"
+    " whose columns are trainings of their own counts as several."
+)
 _TITLE = re.compile(r"(.*?(?:Table|Figure) .*?)(?:[:;] (.*))?")
 
 
 def results() -> str:
     """Every table of the papers beside our committed runs, at each profile that has any, as
-    Markdown."""
+    Markdown: first those with runs, then those without, then how many rows have any."""
     committed = papers.finished(paths.RESULTS)  # a folder that holds no runs of one's own
-    parts = [NO_TEST, "## Coverage", _coverage(papers.coverage(committed))]
+    with_runs, without = [], []
     for name, grid in papers.papers_grids().items():
         title, rest = _title(grid.source)
-        parts += [f"## {title}", f"{rest}`python -m lib grid {name}` runs it."]
+        parts = [f"## {title}", f"{rest}`python -m lib grid {name}` runs it."]
+        ours = False
         for profile in papers.PROFILES:
             smaller = papers.shown(grid, profile)
             if not smaller.cells:
@@ -54,7 +61,10 @@ def results() -> str:
             table = papers.side_by_side(smaller, committed)
             if profile == "full" or table["n"].any():
                 parts += [f"Profile `{profile}`:", _html(papers.page(table))]
-    return "\n\n".join(parts)
+                ours |= bool(table["n"].any())
+        (with_runs if ours else without).extend(parts)
+    coverage = ["## Coverage", COVERAGE, _coverage(papers.coverage(committed))]
+    return "\n\n".join([NO_TEST, *with_runs, *without, *coverage])
 
 
 def _title(source: str) -> tuple[str, str]:

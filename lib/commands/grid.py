@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from lib import grids, plan, results
+from lib import grids, paths, plan, results
 from lib.commands import reporting
 from lib.distributed import is_main_process
 from lib.files import write_text
@@ -71,7 +71,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--max-steps", type=int, help="of every run")
     parser.add_argument("--rows", nargs="+", default=[], help="only these")
     parser.add_argument(
-        "--jobs", type=int, default=1, help="runs at once, on one GPU as many as its memory holds"
+        "--jobs",
+        type=int,
+        default=1,
+        help="runs at once, dealt out over several GPUs, on one as many as its memory holds",
     )
     parser.add_argument("--data-dir")
     parser.add_argument("--device", default="auto")
@@ -82,7 +85,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--table",
         type=Path,
-        help="write the finished runs beside the paper's figures, train nothing",
+        help="a CSV file: the finished runs under outputs/ beside the paper's figures (those of"
+        " results/ stand in the book); train nothing",
     )
     options = parser.parse_args(arguments)
     check_whole_number("--jobs", options.jobs, 1, 1_000)
@@ -103,6 +107,8 @@ def _grid(options: argparse.Namespace) -> Grid:
 
 
 def _write_table(grid: Grid, path: Path, machine: dict[str, Any]) -> int:
+    if path.suffix != ".csv":
+        raise ValueError(f"--table writes CSV: call the file {path.with_suffix('.csv').name}")
     table, older = grids.table_of(grid, machine)
     write_text(path, table.to_csv(index=False, float_format="%.4f"))
     print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}", na_rep="–"))
@@ -110,7 +116,7 @@ def _write_table(grid: Grid, path: Path, machine: dict[str, Any]) -> int:
         print(older)
     empty = table.loc[table["n"] == 0, "row"]
     if len(empty):
-        print(f"no finished run of {', '.join(empty)}", file=sys.stderr)
+        print(f"no finished run under {paths.outputs()} of: {'; '.join(empty)}", file=sys.stderr)
     return int(len(empty) > 0)
 
 
