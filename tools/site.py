@@ -49,7 +49,8 @@ def results() -> str:
     """Every table of the papers beside our committed runs, at each profile that has any, as
     Markdown: first those with runs, then those without, then how many rows have any."""
     committed = papers.finished(paths.RESULTS)  # a folder that holds no runs of one's own
-    with_runs, without = [], []
+    with_runs: list[str] = []
+    without: list[str] = []
     for name, grid in papers.papers_grids().items():
         title, rest = _title(grid.source)
         parts = [f"## {title}", f"{rest}`python -m lib grid {name}` runs it."]
