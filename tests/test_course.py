@@ -598,6 +598,17 @@ def test_refresh_executes_in_place_and_leaves_out_what_differs(
     assert not list(outputs.rglob("*.ipynb"))
 
 
+def test_refresh_shows_shipped_data_alone(
+    tmp_path: Path, outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CSE_DATA", str(tmp_path))
+    shown = code("import os\nprint(os.environ.get('CSE_DATA'))")
+    path = write(tmp_path / "01_a.ipynb", markdown("# 01 · A"), shown)
+    assert refresh.main(["--notebooks", str(tmp_path)]) == 0
+    assert nbformat.read(path, as_version=4).cells[1].outputs[0].text == "None\n"
+    assert os.environ["CSE_DATA"] == str(tmp_path)
+
+
 def test_refresh_leaves_a_failing_notebook_as_it_was(tmp_path: Path, outputs: Path) -> None:
     path = write(
         tmp_path / "01_a.ipynb", markdown("# 01 · A"), code("print('again')"), code("1 / 0")

@@ -17,12 +17,13 @@ from lib import course, files, pages
 
 
 def refresh(notebook: Path, stream: TextIO | None = None) -> course.Outcome:
-    """Execute a notebook in place, with the parameters it has, from an empty `outputs/`.
+    """Execute a notebook in place, with the parameters it has, on shipped data, from an empty
+    `outputs/`.
 
     What a commit should not hold is left out: timings, widget state, messages of libraries.
     The notebook is replaced only if every cell succeeded.
     """
-    with tempfile.TemporaryDirectory() as folder, _outputs_in(folder):
+    with tempfile.TemporaryDirectory() as folder, _shipped_data_and_outputs_in(folder):
         outcome = course.execute(notebook, Path(folder) / notebook.name, stream=stream)
         if not outcome.error:
             node = committable(nbformat.read(outcome.path, as_version=4))
@@ -48,15 +49,15 @@ def committable(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 
 @contextmanager
-def _outputs_in(folder: str) -> Iterator[None]:
-    before = os.environ.get("CSE_OUTPUTS")
+def _shipped_data_and_outputs_in(folder: str) -> Iterator[None]:
+    """Runs go to `folder`, and real data is not looked for: a commit holds our own sentences."""
+    before = {name: os.environ.pop(name, None) for name in ("CSE_OUTPUTS", "CSE_DATA")}
     os.environ["CSE_OUTPUTS"] = folder
     try:
         yield
     finally:
         os.environ.pop("CSE_OUTPUTS")
-        if before is not None:
-            os.environ["CSE_OUTPUTS"] = before
+        os.environ.update({name: value for name, value in before.items() if value is not None})
 
 
 def main(argv: list[str] | None = None) -> int:
