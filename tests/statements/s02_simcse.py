@@ -69,6 +69,7 @@ def without_above_one_mask() -> tuple[float, float, float]:
         stats.t.isf(0.025 / together, len(gaps) - 1) * gaps.std(ddof=1) / len(gaps) ** 0.5
         for together in (1, 5)
     )
+    assert alone < gaps.mean() < of_five  # of five, the interval contains zero
     return gaps.mean(), alone, of_five
 
 
@@ -190,8 +191,8 @@ STATEMENTS = [
         lambda: below("p = 0.05") + below("p = 0.2"),
     ),
     Statement(
-        "by {:.1f} ± {:.1f} points on average. (That is the 95 % interval of this difference alone;"
-        " held together with the four of the figure it would be ± {:.1f}.)",
+        "by {:.1f} ± {:.1f} points on average. (That is the 95 % interval of this difference alone. To "
+        "hold together with the four of the figure it would have to be ± {:.1f}, and contain zero.)",
         without_above_one_mask,
     ),
 ]

@@ -273,7 +273,7 @@ STATEMENTS = [
         midi_open,
     ),
     Statement(
-        "the best steps came after {} to {} batches with negatives.", batches_before_the_best
+        "the best steps came after {} to {} batches with negatives;", batches_before_the_best
     ),
     Statement(
         "Gaussian noise has the same average, {:.2f}, and interpolation {:.2f}. The paper prints no"
