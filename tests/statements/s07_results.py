@@ -316,6 +316,47 @@ def synonyms_at_the_end() -> float:
     return float(last["SimCSE"] - last["EDA synonym replacement"])
 
 
+def seen() -> tuple[int, ...]:
+    """Tested claims whose printed size five seeds could have seen: how many, of how many; and how
+    many of them hold, fail, are smaller, and how many could not be seen."""
+    tested = judged()[judged()["seeds"] > 0]
+    could = tested["verdict"][tested["printed"] > tested["could_be_seen"]].value_counts()
+    assert could.sum() == could[["holds", "fails", "smaller"]].sum()
+    each = [int(could[name]) for name in ("holds", "fails", "smaller")]
+    return int(could.sum()), len(tested), *each, len(tested) - int(could.sum())
+
+
+def seen_gains() -> tuple[str, str]:
+    """How many claims that something helps could have been seen at their printed size, and how
+    many of these hold."""
+    signs = pd.Series([claim.sign for claim in claims.read()])
+    could = judged()[(signs > 0) & (judged()["printed"] > judged()["could_be_seen"])]
+    return WORDS[len(could)].capitalize(), {0: "none"}[int((could["verdict"] == "holds").sum())]
+
+
+def printed_inside() -> tuple[str, str, str]:
+    """How many hold, how many of them with the printed size in the interval, and which."""
+    part = judged()[judged()["verdict"] == "holds"].set_index("claim")
+    off = part["printed"] - part["ours"]
+    inside = part.index[off.abs() <= part["half_width"]]
+    above = off[off < -part["half_width"]].index
+    assert [name.split()[0] for name in above] == ["SimSiam's"]
+    (claim,) = inside
+    return WORDS[len(part)], WORDS[len(inside)], claim.removesuffix(" harm").lower()
+
+
+def line_inside() -> float:
+    """The printed gain of extrapolation, inside our interval by less than 0.01."""
+    line = ours("Extrapolated vectors help")
+    assert 0 < line["ours"] + line["half_width"] - line["printed"] < 0.01
+    return float(line["printed"])
+
+
+def table_6(head: str) -> float:
+    """A cell of the report's Table 6, on ConSERT's own views."""
+    return float(paper("consert_ext_table_6").loc[f"consert_{head}", "Avg."])
+
+
 STATEMENTS = [
     Statement("We list {} differences that four texts print", lambda: counts()[:1]),
     Statement("We could test {} of the papers' claims", lambda: (half_tested(),)),
@@ -485,4 +526,23 @@ STATEMENTS = [
         "Five seeds and fifteen comparisons find {:.2f} points",
         lambda: (smallest_effect(5, sd=0.7, comparisons=15),),
     ),
+    Statement(
+        "At their printed size, {} of the {} differences: {} hold, {} fail, {} are smaller. The other"
+        " {} are printed smaller",
+        lambda: tuple(n if i < 2 else WORDS[n] for i, n in enumerate(seen())),
+    ),
+    Statement(
+        "{} printed gains were large enough for our five seeds to see: {} came out", seen_gains
+    ),
+    Statement("Of the {} that hold, {} has the printed size in its interval: {}", printed_inside),
+    Statement(
+        "noise of a tenth hardly moves the score (−{:.2f} ± {:.2f})",
+        lambda: (-(line := ours("Noise on the vectors helps"))["ours"], line["half_width"]),
+    ),
+    Statement('for "extrapolated vectors" {:.2f} is inside', lambda: (line_inside(),)),
+    Statement(
+        "has a hidden layer and gains {:.2f}; we have no row",
+        lambda: (table_6("hidden_600") - table_6("none"),),
+    ),
+    Statement("the report's reaches {:.2f}", lambda: (table_6("simsiam"),)),
 ]
