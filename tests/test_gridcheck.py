@@ -57,6 +57,11 @@ WRONG = {
     "cell key": ("{row: a, ", "{row: a, sat: 1, ", "cell 1: unknown key 'sat'"),
     "row a number": ("row: a", "row: 0.1", r"cell 1: row must be text \(quote it\), got 0.1"),
     "row null": ("row: a", "row: ~", "cell 1: row must be text"),
+    "an encoder for a method without training": (
+        "{method: una, radius: 1e-2, lr: 5e-4}",
+        "{method: sif, model: data/mini-bert}",
+        "cell 'a': sif trains nothing and takes no model",
+    ),
     "row with braces": ("row: a", 'row: "{beta}"', "may hold {seed} and no other braces"),
     "twice": ("row: b", "row: a", r"\('a', ''\)\] stands twice"),
     "no method": ("method: una, ", "", "cell 'a': method must be named, got None"),
