@@ -124,8 +124,8 @@ def check_runs(path: Path, content: Mapping[str, Any], cells: list[tuple[str, Ma
         if values["method"] in untrained.METHODS:
             if idle := sorted({"model", "corpus", "n_sentences"} & values.keys()):
                 raise ValueError(
-                    f"{where}: {values['method']} trains nothing and takes no {idle[0]}; it stands on"
-                    " the profile's encoder and text"
+                    f"{where}: {values['method']} trains nothing and takes no {idle[0]}; it stands"
+                    " on the profile's encoder and text"
                 )
             continue
         try:
