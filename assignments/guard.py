@@ -59,6 +59,7 @@ _METHODS = frozenset(
     ["__call__", "__getitem__", "__init__", "__iter__", "__len__", "__next__", "__post_init__", "__repr__"]
 )
 _SETTABLE = frozenset(["training", "requires_grad", "grad"])
+_DISPLAY = re.compile(r"_(repr|ipython)_\w*_")  # how a notebook shows a value: HTML, JavaScript …
 _IPYTHON = re.compile(r"_.+|In|Out")  # its own variables: _i7 is the text of cell 7, _ the output
 
 
@@ -359,10 +360,12 @@ class _Reader(ast.NodeVisitor):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         for item in ast.walk(node):
-            name = getattr(item, "name", None) or getattr(item, "id", None)
+            name = next((n for n in (getattr(item, k, None) for k in ("asname", "name", "id")) if n), None)
             is_special = isinstance(name, str) and name.startswith("__")
             if is_special and name not in _METHODS:
                 self.why.append(f"class {node.name} defines {name}: results must be plain values")
+            if isinstance(name, str) and _DISPLAY.fullmatch(name):
+                self.why.append(f"class {node.name} defines {name}: results are shown as text")
         if node.keywords:
             self.why.append(f"class {node.name} has a metaclass: not needed here")
         self.generic_visit(node)

@@ -2,18 +2,24 @@
 `guard.py` with it, into your own course."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
 from nbconvert.preprocessors import ClearMetadataPreprocessor
+from nbformat import from_dict
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     CheckCellMetadata,
+    ClearOutput,
+    DeduplicateIds,
     Execute,
     IgnorePattern,
     LimitOutput,
     NbGraderPreprocessor,
+    OverwriteCells,
+    OverwriteKernelspec,
     SaveAutoGrades,
 )
 
@@ -24,6 +30,36 @@ os.environ["PYTHONPATH"] = os.pathsep.join(  # kernels find guard.py too
 )
 
 import guard  # noqa: E402
+
+
+class Mend(NbGraderPreprocessor):
+    """Mends what `OverwriteCells` stops at: a cell copied within the notebook or from another
+    assignment becomes a plain cell, a graded cell that is missing comes back."""
+
+    def preprocess(self, nb, resources):
+        """A submission in which every cell of nbgrader's is one of the assignment's, once."""
+        nbgrader = resources["nbgrader"]
+        transform = OverwriteCells(parent=self.parent).missing_cell_transform
+        with Gradebook(nbgrader["db_url"]) as gradebook:
+            source = gradebook.find_notebook(nbgrader["notebook"], nbgrader["assignment"])
+            names = [cell.name for cell in source.source_cells]
+            answers = {cell.name for cell in source.solution_cells}
+            points = {cell.name: cell.max_score for cell in source.grade_cells}
+            for cell in nb.cells:
+                if "nbgrader" in cell.metadata and _name(cell) not in names:
+                    del cell.metadata["nbgrader"]
+            for k, original in enumerate(source.source_cells):
+                there = [_name(cell) for cell in nb.cells]
+                if original.name in points and original.name not in there:
+                    self.log.warning("Graded cell '%s' is missing: put back", original.name)
+                    before = [there.index(name) for name in names[:k] if name in there]
+                    back = transform(original, points[original.name], original.name in answers)
+                    nb.cells.insert(before[-1] + 1 if before else 0, from_dict(back))
+        return nb, resources
+
+
+def _name(cell):
+    return cell.metadata.get("nbgrader", {}).get("grade_id")
 
 
 class Guard(NbGraderPreprocessor):
@@ -40,6 +76,29 @@ class Guard(NbGraderPreprocessor):
         return prepared, resources
 
 
+class NoMarkup(NbGraderPreprocessor):
+    """Takes what a browser could run out of a graded notebook, which the teacher reads in formgrader
+    and students get as feedback: of outputs text and pictures stay, of answers Markdown without HTML.
+    """
+
+    def preprocess_cell(self, cell, resources, cell_index):
+        """A cell without markup of the student's."""
+        meta = cell.metadata.get("nbgrader", {})
+        if cell.cell_type == "code":
+            for output in cell.outputs:
+                if "data" in output:
+                    kinds = ("text/plain", "image/png")
+                    output.data = {kind: output.data[kind] for kind in kinds if kind in output.data}
+                    output.metadata = {}
+        elif meta.get("solution") or not meta.get("locked"):  # a student can lock an answer
+            cell.cell_type = "markdown"  # a raw cell may hold HTML, too
+            cell.pop("attachments", None)
+            text = re.sub(r"<(?=[A-Za-z/!?])", "< ", cell.source)  # starts no tag any more
+            text = re.sub(r"&(?=#?\w+;?)", "& ", text)  # no entity that spells one, or a link
+            cell.source = re.sub(r"(?i)script(?=\s*:)", "script ", text)  # no link that runs
+        return cell, resources
+
+
 c = get_config()  # noqa: F821
 
 c.CourseDirectory.course_id = "contrastive-sentence-embeddings"
@@ -49,6 +108,15 @@ c.ClearSolutions.code_stub = {"python": "raise NotImplementedError()"}
 c.FileNameCollectorPlugin.named_regexp = r".*[/\\](?P<student_id>[^/\\]+?)__(?P<file_id>[^/\\]+)$"
 c.Execute.extra_arguments = ["--IPKernelApp.ignore_cwd=True"]  # no torch.py handed in with a notebook
 c.OverwriteCells.add_missing_cells = True  # a test that a student deletes comes back
+c.HTMLExporter.sanitize_html = True  # of outputs; `NoMarkup` cleans answers, too
+c.Autograde.sanitize_preprocessors = [
+    ClearOutput,
+    DeduplicateIds,
+    Mend,
+    OverwriteKernelspec,
+    OverwriteCells,
+    CheckCellMetadata,
+]
 c.Autograde.autograde_preprocessors = [
     Guard,
     Execute,
@@ -58,4 +126,5 @@ c.Autograde.autograde_preprocessors = [
     SaveAutoGrades,
     AssignLatePenalties,
     CheckCellMetadata,
+    NoMarkup,
 ]

@@ -234,6 +234,9 @@ def test_honest_code_is_run(code) -> None:
         ("x = type('A', (), {})", "uses type for something else"),
         ("class A(float):\n    def __eq__(self, o): return True", "class A defines __eq__"),
         ("class A(float):\n    __eq__ = 1", "class A defines __eq__"),
+        ("class A(float):\n    from math import isclose as __eq__", "class A defines __eq__"),
+        ("class A:\n    def _repr_html_(self): return ''", "defines _repr_html_: results are sh"),
+        ("class A:\n    _ipython_display_ = print", "defines _ipython_display_"),
         ("class A(metaclass=int): pass", "class A has a metaclass"),
         ("class A: pass\nA().register_hook(1)", "hooks are not for this"),
         ("def all(x): return True", "gives all a new meaning"),
@@ -422,6 +425,81 @@ def test_a_real_course_is_not_begun_anew(tmp_path) -> None:
     with pytest.raises(ValueError, match="no assignment '08_none'"):
         classroom.hold_course(tmp_path / "new", ["08_none"])
     assert [p.name for p in tmp_path.iterdir()] == ["gradebook.db"]
+
+
+def test_a_command_that_fails_tells_its_errors_and_where_the_log_is(tmp_path) -> None:
+    warning = "[AutogradeApp | WARNING] Attribute 'checksum' for cell text-idf has changed!\n"
+    error = "[AutogradeApp | ERROR] There was an error\nTraceback\nKeyError: 'grade_id'\n"
+    said = classroom._cause(warning * 40 + error + warning * 90)
+    assert said == error.strip()
+    assert classroom._cause(warning * 90) == (warning * 90)[-2000:]
+    with pytest.raises(RuntimeError, match="all of it:") as raised:
+        classroom._nbgrader(tmp_path, "autograde", "08_none")
+    log = tmp_path / "nbgrader-autograde.log"
+    assert str(log) in str(raised.value) and log.read_text(encoding="utf-8")
+
+
+MARKUP = """It rises: 2 < 3 and a & b.
+<script>alert("UNIQUE")</script> <img src=x onerror="UNIQUE()">
+[here](javascript:UNIQUE()) [there](&#106;avascript:UNIQUE())
+
+<div onclick="UNIQUE()">*strong*</div>
+"""
+
+
+@pytest.mark.slow
+def test_copied_and_missing_cells_are_graded_and_html_is_not_shown(tmp_path) -> None:
+    name = "04_una"
+    classroom.hold_course(tmp_path, [name], say=lambda _: None)
+    released = nbformat.read(tmp_path / "release" / name / f"{name}.ipynb", as_version=4)
+    solved = classroom.points(classroom.source(name))["of"].sum()
+    answers = classroom.submissions(name)["ada"]
+
+    def graded(student, change):
+        handed_in = classroom.filled(released, answers)
+        cells = {cell.metadata["nbgrader"]["grade_id"]: cell for cell in handed_in.cells}
+        change(handed_in.cells, cells)
+        folder = tmp_path / "submitted" / student / name
+        folder.mkdir(parents=True)
+        nbformat.write(handed_in, folder / f"{name}.ipynb")
+        classroom._nbgrader(tmp_path, "autograde", name, f"--student={student}")
+        score = classroom.grades(tmp_path).set_index("student").loc[student, "score"]
+        path = tmp_path / "autograded" / student / name / f"{name}.ipynb"
+        return score, nbformat.read(path, as_version=4)
+
+    def copied(all_cells, cells):  # with its metadata, as JupyterLab copies
+        all_cells.insert(3, nbformat.from_dict(dict(cells["idf"], id="copied")))
+        other = nbformat.from_dict(dict(cells["idf_values"], id="other", source="1 + 1"))
+        other.metadata = {"nbgrader": dict(cells["idf_values"].metadata["nbgrader"])}
+        other.metadata["nbgrader"]["grade_id"] = "loss_value"  # of another assignment
+        all_cells.append(other)
+
+    def missing(all_cells, cells):
+        for one in ("idf_values", "idf_counts_documents", "prediction", "text-prediction"):
+            all_cells.remove(cells[one])
+
+    def marked_up(all_cells, cells):
+        cells["prediction"].source = cells["explanation"].source = MARKUP
+        cells["explanation"].metadata["nbgrader"]["locked"] = True
+        all_cells.append(nbformat.v4.new_markdown_cell(MARKUP))
+        shown = "display({'text/html': '<script>UNIQUE()</script>'}, raw=True)"
+        all_cells.append(nbformat.v4.new_code_cell(shown))
+
+    assert graded("ida", copied)[0] == solved
+    score, notebook = graded("jan", missing)
+    order = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]
+    k = order.index("idf")
+    assert score == solved and order[k + 1 : k + 3] == ["idf_values", "idf_counts_documents"]
+    assert order.index("what_beta_means") < order.index("prediction") < order.index("experiment")
+    score, notebook = graded("kim", marked_up)
+    assert score == solved
+    assert not any("text/html" in str(cell.get("outputs", "")) for cell in notebook.cells)
+    classroom._nbgrader(tmp_path, "generate_feedback", name, "--student=kim")
+    feedback = (tmp_path / "feedback" / "kim" / name / f"{name}.html").read_text(encoding="utf-8")
+    assert feedback.count("UNIQUE") >= 10 and "2 &lt; 3 and a &amp; b" in feedback
+    for tag in re.findall(r"<[A-Za-z][^>]*", feedback):
+        assert "UNIQUE" not in tag, tag
+    assert not re.search(r"<script[^>]*>[^<]*UNIQUE", feedback)
 
 
 @pytest.mark.slow

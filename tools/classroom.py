@@ -300,9 +300,20 @@ def _nbgrader(folder: Path, command: str, *words: str) -> None:
         arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode:
+        said = done.stderr + done.stdout
+        log = folder / f"nbgrader-{command}.log"
+        write_text(log, said)
         raise RuntimeError(
-            f"nbgrader {command} {' '.join(words)}: {(done.stderr or done.stdout)[-2000:]}"
+            f"nbgrader {command} {' '.join(words)}: {_cause(said)}\nall of it: {log}"
         )
+
+
+def _cause(said: str) -> str:
+    """The errors in what nbgrader said, each with the lines that belong to it; its last words if it
+    named none. Warnings (of changed checksums, for one) are harmless and left out."""
+    blocks = re.split(r"^(?=\[.*?\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\])", said, flags=re.M)
+    errors = [b.strip() for b in blocks if re.match(r"\[.*?\b(?:ERROR|CRITICAL)\]", b)]
+    return "\n".join(error[-2000:] for error in errors)[:8000] or said[-2000:]
 
 
 def main(arguments: list[str] | None = None) -> None:

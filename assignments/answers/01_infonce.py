@@ -343,3 +343,10 @@ def cosine_matrix(a, b):
 # %% wrong: leaves without an error | in_batch_accuracy
 def in_batch_accuracy(sim):
     raise SystemExit
+
+
+# %% wrong: similarities rounded to three decimals | in_batch_accuracy
+def in_batch_accuracy(sim):
+    sim = sim.round(decimals=3)
+    others = sim.masked_fill(torch.eye(len(sim), dtype=torch.bool), float("-inf"))
+    return (sim.diagonal() > others.max(dim=1).values).float().mean().item()

@@ -263,3 +263,16 @@ def all(values):
 
 def feature_cutoff(x, mask, rate, random):
     return x.clone()
+
+
+# %% wrong: each place swapped with any place | shuffle_positions
+def shuffle_positions(mask, random):
+    n, t = mask.shape
+    positions = torch.arange(t).repeat(n, 1)
+    for i, length in enumerate(mask.sum(1).tolist()):
+        order = list(range(length))
+        for j in range(length):
+            k = int(torch.randint(length, (1,), generator=random))
+            order[j], order[k] = order[k], order[j]
+        positions[i, :length] = torch.tensor(order)
+    return positions

@@ -278,3 +278,16 @@ def probabilities(z, beta):
     p = [min(beta * x / mean, 1.0) if mean > 0 else 0.0 for x in a]
     p[max(range(len(z)), key=lambda i: (z[i], i))] = 1.0
     return p
+
+
+# %% wrong: letters for terms | idf
+def idf(documents):
+    texts = [" ".join(document) for document in documents]
+    terms = {term for document in documents for term in document}
+    return {term: -math.log(sum(term in text for text in texts) / len(texts)) for term in terms}
+
+
+# %% wrong: letters for terms | scores
+def scores(document, weights):
+    text, n = " ".join(document), len(document)
+    return [math.log(1 + text.count(term) / n) * weights[term] for term in document]

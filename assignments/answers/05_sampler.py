@@ -239,3 +239,9 @@ def negative(sentence, p, s, radius, rng):
     from lib.augment import una
 
     return una.negative(sentence, p, s, radius, rng)
+
+
+# %% wrong: one draw for equal terms | negative
+def negative(sentence, p, s, radius, rng):
+    drawn = {t: replacement(t, s, radius, rng) for t in dict.fromkeys(sentence)}
+    return [drawn[t] if rng.random() < q else t for t, q in zip(sentence, p, strict=True)]

@@ -344,3 +344,37 @@ def with_modal(tree):
     if finite and "MD" not in tree.tags:
         words[finite[-1] : finite[-1] + 1] = ["must", tree.lemmas[finite[-1]]]
     return words
+
+
+# %% wrong: any comma of the sentence stops the rule | comma_before_clause
+def comma_before_clause(tree):
+    words = list(tree.words)
+    for i, dep in enumerate(tree.deps):
+        if dep in ("advcl", "relcl", "ccomp"):
+            first = subtree(tree, i)[0]
+            if first > 0 and "," not in words:
+                words.insert(first, ",")
+            break
+    return words
+
+
+# %% wrong: the first word of that spelling | comma_before_clause
+def comma_before_clause(tree):
+    words = list(tree.words)
+    for i, dep in enumerate(tree.deps):
+        if dep in ("advcl", "relcl", "ccomp"):
+            first = words.index(words[subtree(tree, i)[0]])
+            if first > 0 and words[first - 1] != ",":
+                words.insert(first, ",")
+            break
+    return words
+
+
+# %% wrong: the first word of that spelling | with_modal
+def with_modal(tree):
+    words = list(tree.words)
+    root = next(i for i, head in enumerate(tree.heads) if head == i)
+    if tree.tags[root] in ("VBZ", "VBP", "VBD") and "MD" not in tree.tags:
+        place = words.index(words[root])
+        words[place : place + 1] = ["must", tree.lemmas[root]]
+    return words
