@@ -8,6 +8,7 @@ import pandas as pd
 from lib import claims
 from lib.evaluate.statistics import best_of, paired_differences, power_of, smallest_effect
 from statements import Statement, paper, rows
+from statements.s05_sda import at_small
 
 NUMBERS = """no one two three four five six seven eight nine ten eleven twelve thirteen fourteen
 fifteen sixteen seventeen eighteen nineteen twenty"""
@@ -358,6 +359,7 @@ def table_6(head: str) -> float:
 
 
 STATEMENTS = [
+    Statement("SICK-R alone, where it loses {:.2f} ± {:.2f}", lambda: at_small()[:2]),
     Statement("We list {} differences that four texts print", lambda: counts()[:1]),
     Statement("We could test {} of the papers' claims", lambda: (half_tested(),)),
     Statement("We test {} of them on real data", lambda: counts()[1:2]),
