@@ -47,25 +47,26 @@ _TITLE = re.compile(r"(.*?(?:Table|Figure) .*?)(?:[:;] (.*))?")
 
 def results() -> str:
     """Every table of the papers beside our committed runs, at each profile that has any, as
-    Markdown: first those with runs, then those without, then how many rows have any."""
+    Markdown: those with most runs first, figures last, then how many rows have any."""
     committed = papers.finished(paths.RESULTS)  # a folder that holds no runs of one's own
-    with_runs: list[str] = []
-    without: list[str] = []
+    tables: list[tuple[int, list[str]]] = []
     for name, grid in papers.papers_grids().items():
         title, rest = _title(grid.source)
         parts = [f"## {title}", f"{rest}`python -m lib grid {name}` runs it."]
-        ours = False
-        for profile in papers.PROFILES:
+        ours = 0
+        for profile in sorted(papers.PROFILES, key="full".__eq__):
             smaller = papers.shown(grid, profile)
             if not smaller.cells:
                 continue
             table = papers.side_by_side(smaller, committed)
-            if profile == "full" or table["n"].any():
+            if (profile == "full" and grid.table) or table["n"].any():
                 parts += [f"Profile `{profile}`:", _html(papers.page(table))]
-                ours |= bool(table["n"].any())
-        (with_runs if ours else without).extend(parts)
+                ours += int((table["n"] > 0).sum()) if grid.table else 0
+        tables.append((ours, parts))
+    tables.sort(key=lambda pair: -pair[0])
     coverage = ["## Coverage", COVERAGE, _coverage(papers.coverage(committed))]
-    return "\n\n".join([NO_TEST, *with_runs, *without, *coverage])
+    shown = [part for _, parts in tables for part in parts]
+    return "\n\n".join([NO_TEST, *shown, *coverage])
 
 
 def _title(source: str) -> tuple[str, str]:
