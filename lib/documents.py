@@ -4,25 +4,19 @@ import re
 from html import escape
 from pathlib import Path
 
-from jinja2 import Environment
-from nbconvert.filters.markdown_mistune import MarkdownWithMath
-
 from lib import files, glossary, paths
-from lib.pages import DOCUMENTS, TEMPLATES, MathRenderer, linked
+from lib.pages import DOCUMENTS, filled, linked, markdown_html
 
 REFERENCE = re.compile(r"\{term\}`(?:(?P<shown>[^`<]+?)\s*<(?P<to>[^`>]+)>|(?P<name>[^`]+))`")
 
 
 def write_documents(outputs: Path) -> list[Path]:
     """Write `DOCUMENTS` as HTML pages into `outputs`."""
-    template = Environment(autoescape=True).from_string(
-        (TEMPLATES / "document.html.j2").read_text(encoding="utf-8")
-    )
     pages = []
-    for source, name in DOCUMENTS.items():
-        page = outputs / name
-        body = linked(document(paths.ROOT / source), page, outputs, paths.ROOT / source)
-        files.write_text(page, template.render(title=Path(name).stem, body=body))
+    for name, page_name in DOCUMENTS.items():
+        source, page = paths.ROOT / name, outputs / page_name
+        body = linked(document(source), page, outputs, source)
+        files.write_text(page, filled("document.html.j2", title=page.stem, body=body))
         pages.append(page)
     return pages
 
@@ -33,10 +27,10 @@ def document(source: Path) -> str:
     text = source.read_text(encoding="utf-8")
     block = glossary.BLOCK.search(text)
     if block is None:
-        return _html(text, source.parent)
+        return markdown_html(text, source.parent)
     entries = "\n".join(_entry(term) for term in glossary.read(text))
     before, after = (
-        _html(part, source.parent) for part in (text[: block.start()], text[block.end() :])
+        markdown_html(part, source.parent) for part in (text[: block.start()], text[block.end() :])
     )
     return f"{before}<dl>\n{entries}\n</dl>\n{after}"
 
@@ -45,14 +39,9 @@ def _entry(term: glossary.Term) -> str:
     names = "\n".join(
         f'<dt id="{glossary.address(name)}">{escape(name)}</dt>' for name in term.names
     )
-    return f"{names}\n<dd>{_html(REFERENCE.sub(_link, term.definition), paths.ROOT)}</dd>"
+    return f"{names}\n<dd>{markdown_html(REFERENCE.sub(_link, term.definition), paths.ROOT)}</dd>"
 
 
 def _link(reference: re.Match[str]) -> str:
     name = reference["to"] or reference["name"]
     return f"[{reference['shown'] or name}](#{glossary.address(name)})"
-
-
-def _html(text: str, folder: Path) -> str:
-    renderer = MathRenderer(escape=False, embed_images=True, path=str(folder))
-    return MarkdownWithMath(renderer=renderer).render(text)

@@ -86,10 +86,19 @@ class OfflinePage(HTMLExporter):
         """Render one markdown cell; the name and signature are nbconvert's filter."""
         attachments = context.get("cell", {}).get("attachments", {})
         folder = context.get("resources", {}).get("metadata", {}).get("path", "")
-        renderer = MathRenderer(
-            escape=False, attachments=attachments, embed_images=self.embed_images, path=folder
-        )
-        return MarkdownWithMath(renderer=renderer).render(source)
+        return markdown_html(source, folder, attachments)
+
+
+def markdown_html(text: str, folder: str | Path, attachments: dict | None = None) -> str:
+    """Markdown with equations and folds as HTML in which pictures are embedded.
+
+    Args:
+        folder: against which the pictures' links are resolved; attachments: a notebook cell's.
+    """
+    renderer = MathRenderer(
+        escape=False, attachments=attachments, embed_images=True, path=str(folder)
+    )
+    return MarkdownWithMath(renderer=renderer).render(text)
 
 
 def render(executed: Path, page: Path, assets: Path | None = None) -> None:
@@ -234,12 +243,15 @@ def index_page(outcomes: Sequence[Outcome], results: pd.DataFrame, folder: Path)
         if results.empty
         else results.to_html(index=False, border=0, float_format=two_decimals, na_rep="")
     )
-    template = Environment(autoescape=True).from_string(
-        (TEMPLATES / "index.html.j2").read_text(encoding="utf-8")
-    )
-    text = template.render(cards=cards, table=table, documents=DOCUMENTS)
+    text = filled("index.html.j2", cards=cards, table=table, documents=DOCUMENTS)
     files.write_text(folder / "index.html", text)
     return folder / "index.html"
+
+
+def filled(template: str, **values: object) -> str:
+    """One of `TEMPLATES` with its values; text is escaped unless the template calls it safe."""
+    text = (TEMPLATES / template).read_text(encoding="utf-8")
+    return Environment(autoescape=True).from_string(text).render(**values)
 
 
 def results_table(names: Sequence[str]) -> pd.DataFrame:
