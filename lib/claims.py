@@ -111,16 +111,17 @@ def rows_of(claims: list[Claim]) -> dict[str, pd.DataFrame]:
 
 
 def grid_of(claim: Claim, rows: Mapping[str, pd.DataFrame]) -> str | None:
-    """The grid whose committed rows answer the claim: `small` if both its rows have five seeds,
-    else `light` if they have two; None where neither has them.
+    """The grid whose committed rows answer the claim: `small` if its two rows share five seeds,
+    else `light` if they share two; None where neither does.
 
     Args:
         rows: as `rows_of`.
     """
     for size in SIZES if claim.rows else ():
         name = claim.rows.format(size)
-        seeds = rows[name].groupby("row")["seed"].nunique()
-        if min(seeds.get(row, 0) for row in claim.pair(size)) >= SEEDS[size]:
+        measured = rows[name].reindex(columns=["row", "seed", f"{claim.metric}_last"]).dropna()
+        shared = [set(measured.loc[measured["row"] == row, "seed"]) for row in claim.pair(size)]
+        if len(set.intersection(*shared)) >= SEEDS[size]:
             return name
     return None
 

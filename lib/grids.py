@@ -229,32 +229,52 @@ def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     row and column.
 
     A cell holds runs of one version of SDA's rules, the newest it has; `note` says if that is not
-    today's. Of two runs of one cell and seed, which differ by precision or compilation, the later
-    one in `results` is taken.
+    today's. Of runs that differ by precision, scoring, compilation or `results_version` it holds
+    one kind: that of most seeds, the newer of two with as many.
     """
     positions_of: dict[frozenset[tuple[str, object]], list[int]] = defaultdict(list)
     names = [name for name in results if name in _PARAMETERS]
-    seeds = results["seed"].to_list() if "seed" in results else []
+    results = results.reset_index(drop=True)
     for position, values in enumerate(results[names].astype(object).to_numpy()):
         parameters = dict(zip(names, values, strict=True))
         alone = str(parameters["recipe"]).partition("_")[2] in untrained.METHODS
         positions_of[_key({"recipe": parameters["recipe"]} if alone else parameters)].append(
             position
         )
-    rules = results["rules"].fillna(0).to_list() if "rules" in results else [0] * len(seeds)
     positions, rows, columns = [], [], []
     for cell in grid.cells:
-        same = positions_of[_run_key(grid, cell)]
-        newest = max((rules[position] for position in same), default=0)
-        for seed, position in {
-            seeds[position]: position for position in same if rules[position] == newest
-        }.items():
-            if seed in grid.seeds:
-                positions.append(position)
-                rows.append(cell.row.format(seed=seed))
-                columns.append(cell.column)
+        alone = cell.set["method"] in untrained.METHODS
+        same = results.iloc[positions_of[_run_key(grid, cell)]]
+        if len(same) and not alone:
+            same = _on_as_much_text(same[same["seed"].isin(grid.seeds)], grid, cell)
+        for position, seed in _of_one_kind(same).items():
+            positions.append(position)
+            rows.append(cell.row.format(seed=seed))
+            columns.append(cell.column)
     found = results.iloc[positions].reset_index(drop=True).copy()
     return found.assign(row=rows, column=columns)
+
+
+def _on_as_much_text(same: pd.DataFrame, grid: Grid, cell: Cell) -> pd.DataFrame:
+    """Those of a cell's trainings that had as many sentences as the cell or the profile says."""
+    wanted = experiment.resolve(grid.profile, **cell.set)[0].n_sentences  # type: ignore[arg-type]
+    if wanted is None or "n_sentences" not in same:
+        return same
+    return same[(same["n_sentences"] == wanted) | (same["max_steps"] == 0)]
+
+
+def _of_one_kind(same: pd.DataFrame) -> dict[int, int]:
+    """Position → seed of runs that may stand in one row of a table: see `collect`."""
+    kinds = ["rules", "results_version", "precision", "scoring", "compile"]
+    of_kind = same.reindex(columns=kinds)
+    of_kind[kinds[:2]] = of_kind[kinds[:2]].fillna(0)
+    same = same[of_kind["rules"] == of_kind["rules"].max()]
+    if not len(same):
+        return {}
+    groups = same.groupby([of_kind.loc[same.index, kind] for kind in kinds], dropna=False)
+    _, chosen = max(groups, key=lambda group: (group[1]["seed"].nunique(), group[0][1]))
+    chosen = chosen.drop_duplicates("seed", keep="last")
+    return dict(zip(chosen.index, chosen["seed"], strict=True))
 
 
 def note(collected: pd.DataFrame) -> str:

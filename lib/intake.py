@@ -201,7 +201,7 @@ def _check_content(params: dict, env: dict, metrics: dict) -> None:
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float | None)
-            or value == math.inf
+            or (value is not None and not math.isfinite(value))
         ):
             raise ValueError(f"metrics.json: {name} is no number")
 

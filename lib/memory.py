@@ -16,7 +16,7 @@ class Memory:
 
     θ′ ← m θ′ + (1 − m) θ,   queue ← the newest `rows` of [queue; f_θ′(sentences)]
 
-    The copy begins as the encoder, has no dropout and no gradient, and shares its head.
+    The copy begins as the encoder (MoCo), has no dropout and no gradient, and shares its head.
 
     Args:
         encoder: what is trained, on its device, before anything is hooked to it.
@@ -33,8 +33,12 @@ class Memory:
         >>> [len(memory(ids, torch.ones_like(ids))) for _ in range(3)]
         [0, 2, 3]
 
+    Relations:
+        In ESimCSE's code the copy begins at random weights: it is made before the checkpoint is
+        read, and its log lists it as newly initialised. Its queue is emptied after every epoch.
+
     Source: Wu et al. 2022 (ESimCSE), momentum contrast, after He et al. 2020 (MoCo); their code,
-        esimcse/models.py lines 123-163 and esimcse/trainers.py lines 619-636.
+        esimcse/models.py lines 123-163 and 347-354, esimcse/trainers.py lines 452 and 619-636.
     """
 
     def __init__(self, encoder: Encoder, rows: int, momentum: float = 0.995):

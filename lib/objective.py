@@ -95,6 +95,16 @@ class Objective:
         negatives = (torch.cat(further),) if further else ()
         return self.objective.weight * self._loss(anchor, positive, temperature, *negatives)
 
+    def compared(self, z: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The columns whose cosines the loss is about: SCD's vectors without their features,
+        SimSiam's projections without their predictions, of other losses all."""
+        width = z["anchor"].shape[1]
+        if self.objective.loss == "scd":
+            width -= self._loss.keywords["features"]
+        elif self.objective.loss == "simsiam":
+            width //= 2
+        return {role: rows[:, :width] for role, rows in z.items()}
+
     def _generator(self, step: int, device: torch.device) -> torch.Generator | None:
         """Of the step's draws, if it has any."""
         draws = self.views.representation != "none" or self.negative.noise

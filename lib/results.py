@@ -8,6 +8,7 @@ import lzma
 from collections.abc import Collection
 from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -25,27 +26,36 @@ OF_A_STEP = (
 )
 
 
+class Saved(NamedTuple):
+    """A file of results after `save`, and how many of its rows are new or have been replaced."""
+
+    path: Path
+    added: int
+    replaced: int
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.added} new, {self.replaced} replaced"
+
+
 def save(
     notebook: str,
     folder: Path | None = None,
     results: Path = paths.RESULTS,
     only: Collection[str] | None = None,
-) -> Path:
+) -> Saved:
     """Merge the finished runs of `notebook` on real data into `results/<notebook>.csv`, one row a
     run, and their histories into `results/histories/<notebook>.csv.xz`.
 
-    Runs of the mini profile stay out, those of an older `RESULTS_VERSION`, and all but the run ids
-    of `only` if it is given. A row whose run id is there already is replaced; the others stay.
+    Runs of the mini profile stay out, and all but the run ids of `only` if it is given. A row whose run id is there already is replaced; the others stay.
     Processes that do so at once wait for each other.
 
     Raises:
         FileNotFoundError: there is no such run.
         ValueError: as `runs.collect`.
     """
-    table = runs.collect(folder)
+    table = runs.collect(folder, notebook)
     if len(table):
-        current = table["results_version"] == runs.RESULTS_VERSION
-        table = table[current & (table["notebook"] == notebook) & (table["profile"] != "mini")]
+        table = table[table["profile"] != "mini"]
         table = (table if only is None else table[table["run_id"].isin(only)]).dropna(
             axis=1, how="all"
         )
@@ -58,11 +68,14 @@ def save(
     with files.locked(path):
         place = Path(folder or paths.outputs()) / notebook
         _save_histories([place / run_id for run_id in table["run_id"]], notebook, results)
+        found, replaced = len(table), 0
         if path.exists():
             old = pd.read_csv(path)
-            table = pd.concat([old[~old["run_id"].isin(table["run_id"])], table])
+            known = old["run_id"].isin(table["run_id"])
+            replaced = int(known.sum())
+            table = pd.concat([old[~known], table])
         write_table(path, table)
-    return path
+    return Saved(path, found - replaced, replaced)
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:

@@ -25,6 +25,7 @@ from lib.files import write_bytes, write_json, write_text
 
 RESULTS_VERSION = 2
 COMMIT = "commit.json"
+CODE = ("lib", "workflow", "pyproject.toml", "constraints.txt")  # what decides a run's numbers
 _PACKAGES = (
     "torch",
     "transformers",
@@ -146,7 +147,7 @@ def commit() -> dict[str, object]:
     """
     if (paths.ROOT / COMMIT).is_file():
         return _read(paths.ROOT / COMMIT)
-    status = _git("status", "--porcelain", "--untracked-files=no")
+    status = _git("status", "--porcelain", "--untracked-files=no", "--", *CODE)
     known = _git("rev-parse", "HEAD") or None
     return {"commit": known, "dirty": None if status is None else bool(status)}
 
@@ -312,11 +313,12 @@ def _read(path: Path) -> dict:
     return content
 
 
-def collect(folder: Path | None = None) -> pd.DataFrame:
-    """One row for each finished run under `folder` (default `paths.outputs()`): parameters,
-    metrics, machine.
+def collect(folder: Path | None = None, notebook: str = "*") -> pd.DataFrame:
+    """One row for each finished run under `folder` (default `paths.outputs()`), of one notebook or
+    of all: parameters, metrics, machine.
 
-    Unfinished runs are left out; an empty folder gives an empty table. `collapsed` names the
+    Unfinished runs are left out, and those of an older `RESULTS_VERSION`, whose ids say less than
+    today's; an empty folder gives an empty table. `collapsed` names the
     metrics of a run that are no numbers, as those of an encoder that gives all sentences one
     vector; `machine` is the processor or GPU that it ran on, `rules` the version of SDA's rules if
     it used them.
@@ -325,12 +327,14 @@ def collect(folder: Path | None = None) -> pd.DataFrame:
         ValueError: a file of a finished run is missing or damaged.
     """
     rows = []
-    for path in sorted(Path(folder or paths.outputs()).glob("*/*/metrics.json")):
+    for path in sorted(Path(folder or paths.outputs()).glob(f"{notebook}/*/metrics.json")):
         params = _read(path.with_name("params.json"))
+        if params.get("results_version") != RESULTS_VERSION:
+            continue
         env = _read(path.with_name("env.json"))
         metrics = _read(path)
         hashes = params.pop("data", {})
-        row = {"notebook": path.parent.parent.name, "results_version": 1, **params}
+        row = {"notebook": path.parent.parent.name, **params}
         row |= {name: math.nan if value is None else value for name, value in metrics.items()}
         row["collapsed"] = " ".join(name for name, value in metrics.items() if value is None)
         row["machine"] = env.get("machine") or env.get("gpu") or env.get("cpu")

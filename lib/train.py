@@ -99,7 +99,7 @@ def fit(
                 torch.nn.utils.clip_grad_norm_(encoder.parameters(), clip)
             optimizer.step()
             optimizer.zero_grad()
-            monitor.add(step, loss, z, lr)
+            monitor.add(step, loss, objective.compared(z), lr)
             if evaluates_after(step + 1, total, len(feed), recipe, eval_every):
                 with monitor.paused():
                     state.score(dev)

@@ -150,10 +150,15 @@ def test_small_answers_where_it_has_five_seeds_else_light():
         pd.DataFrame({"row": np.repeat(names, n), "seed": [*range(n)] * len(names)})
         for n in (1, 2, 4, 5)
     )
+    one, two, four, five = (
+        table.assign(**{f"{claim.metric}_last": 1.0}) for table in (one, two, four, five)
+    )
     plain = five[five["row"] != "SimCSE, UNA's loss"]
     assert claims.grid_of(claim, {"una_small": four, "una_light": two}) == "una_light"
     assert claims.grid_of(claim, {"una_small": five, "una_light": two}) == "una_small"
     assert claims.grid_of(claim, {"una_small": plain, "una_light": two}) == "una_light"
+    apart = five.assign(seed=five["seed"] + (five["row"] == claim.row_ours))
+    assert claims.grid_of(claim, {"una_small": apart, "una_light": two}) == "una_light"
     assert claims.grid_of(claim, {"una_small": four, "una_light": one}) is None
     assert claims.grid_of(replace(claim, rows=""), {}) is None
 

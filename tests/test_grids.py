@@ -340,14 +340,37 @@ def test_runs_of_two_versions_of_the_rules_are_not_mixed() -> None:
     assert grids.note(found.drop(columns="rules")) == ""
 
 
-def test_of_two_runs_of_one_seed_the_later_is_taken() -> None:
+def kinds(*found: tuple[dict[int, float], dict[str, object]]) -> list[float]:
+    """Scores that `collect` finds of SimCSE's row, whatever the order of the rows."""
     grid = grids.read("una_light")
-    first, second = (
-        recorded(grid, {"SimCSE": {42: score}}).assign(precision=name)
-        for score, name in ((1.0, "bf16"), (2.0, "fp32"))
-    )
-    found = grids.collect(grid, pd.concat([first, second], ignore_index=True))
-    assert found[grid.metric].tolist() == [2.0]
+    tables = [recorded(grid, {"SimCSE": scores}).assign(**columns) for scores, columns in found]
+    both = [
+        grids.collect(grid, pd.concat(order, ignore_index=True))[grid.metric].tolist()
+        for order in (tables, tables[::-1])
+    ]
+    assert both[0] == both[1]
+    return both[0]
+
+
+def test_a_row_holds_runs_of_one_kind_whatever_their_order() -> None:
+    bf16, fp32 = {"precision": "bf16"}, {"precision": "fp32"}
+    assert kinds(({42: 1.0, 0: 2.0}, bf16), ({42: 3.0}, fp32)) == [1.0, 2.0]
+    assert kinds(({42: 1.0}, bf16), ({42: 3.0, 1: 4.0}, fp32)) == [3.0, 4.0]
+    first, second = {"results_version": 1}, {"results_version": 2}
+    assert kinds(({42: 1.0}, first), ({42: 2.0}, second)) == [2.0]
+    assert kinds(({42: 1.0, 0: 1.0}, first), ({42: 2.0}, second)) == [1.0, 1.0]
+    assert kinds(({42: 1.0}, {"compile": True}), ({0: 2.0, 1: 3.0}, {})) == [2.0, 3.0]
+
+
+def test_runs_on_less_text_are_not_those_of_the_profile() -> None:
+    whole = {"n_sentences": experiment.resolve("light", "simcse")[0].n_sentences}
+    assert kinds(({0: 1.0}, whole), ({42: 2.0, 1: 3.0}, {"n_sentences": 1000})) == [1.0]
+
+
+def test_what_trains_nothing_is_found_at_any_seed_and_once() -> None:
+    grid = grids.read("simcse_small").at(seeds=(42,))
+    table = pd.DataFrame({"recipe": ["small_tfidf"], "seed": 0, grid.metric: 58.0})
+    assert grids.collect(grid, table)["row"].tolist() == ["TF-IDF"]
 
 
 def test_committed_rows_of_the_rules_say_their_version() -> None:

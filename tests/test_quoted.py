@@ -171,6 +171,34 @@ def test_scd_in_closed_form():
     assert torch.equal(scd(z[:, :4], z[:, :4]), scd(z[:, :4], z[:, :4], features=2))
 
 
+def test_scd_has_the_gradients_of_both_views():
+    inputs = [draw(4, 5).requires_grad_(), draw(4, 5, seed=1).requires_grad_()]
+    assert torch.autograd.gradcheck(lambda a, b: scd(a, b, 0.2, 2, 0.7, 0.2), inputs)
+
+
+def test_measures_are_of_the_vectors_that_the_loss_compares():
+    z = {"anchor": draw(4, 10), "positive": draw(4, 10, seed=1)}
+    widths = {"scd:6:4": 6, "simsiam": 5, "none": 10}  # features, a half and all of ten
+    for head, width in widths.items():
+        loss = head.partition(":")[0] if head != "none" else "info_nce"
+        found = Objective(recipe("mini_simcse", head=head, loss=loss)).compared(z)
+        assert {role: rows.shape for role, rows in found.items()} == dict.fromkeys(z, (4, width))
+        assert all(torch.equal(rows, z[role][:, :width]) for role, rows in found.items())
+
+
+def test_a_trainings_cosines_are_of_the_vectors_without_their_features(folder):
+    changes = {**SCD, "dropout": 1e-5, "dropout2": 0.0}  # the views are alike: cosine 1
+    _, result = fit(folder, changes, steps=1)
+    encoder = load(folder, tiny_recipe(**changes))
+    feed = Feed.of(SENTENCES, tiny_recipe(**changes), encoder.tokenizer, 42)
+    batch = feed.batch(0).of_roles({"anchor"})
+    with torch.no_grad():
+        states = encoder.backbone(batch.ids, attention_mask=batch.mask).last_hidden_state
+    cosines = cosine_matrix(states[:, 0], states[:, 0])
+    others = cosines[~torch.eye(len(cosines), dtype=torch.bool)].mean().item()
+    assert result.history[0]["other_cosine"] == pytest.approx(others, abs=1e-3)
+
+
 def test_scd_says_what_is_wrong():
     z = draw(3, 4)
     for features in (4, 9, -1):
@@ -311,6 +339,17 @@ def test_noise_is_a_negative_of_every_anchor_and_drawn_by_seed_and_step():
     still = Objective(recipe("mini_dclr", noise_steps=0), 1)
     by_hand = gaussian_negatives(z["anchor"], 1.0, still._generator(0, CPU))
     assert torch.equal(still(z, 0), info_nce(z["anchor"], z["positive"], 0.05, by_hand))
+
+
+def test_noise_climbs_the_loss_that_is_trained():
+    z = {"anchor": draw(4, 5), "positive": draw(4, 5, seed=1)}
+    chosen = recipe("mini_dclr", noise_steps=3, noise_rate=0.5, temperature=0.3)
+    objective = Objective(chosen, 1)
+    noise = gaussian_negatives(z["anchor"], 1.0, objective._generator(0, CPU))
+    still = info_nce(z["anchor"], z["positive"], 0.3, noise)
+    noise = climb(noise, lambda x: info_nce(z["anchor"], z["positive"], 0.3, x), 3, 0.5)
+    expected = info_nce(z["anchor"], z["positive"], 0.3, noise)
+    assert torch.allclose(objective(z, 0), expected) and expected > still + 0.1
 
 
 def test_noise_has_no_gradient_and_leaves_the_others_theirs():
@@ -469,6 +508,17 @@ def test_a_span_as_long_as_the_sentence_leaves_it():
 def test_the_rate_of_a_span_is_a_share_of_the_sentences():
     changed = augment("mask_span", [LONG] * 2000, 0.3, seed=1)
     assert sum("[MASK]" in s for s in changed) / 2000 == pytest.approx(0.3, abs=0.03)
+
+
+@pytest.mark.parametrize("kind", ["mask_span", "repeat"])
+def test_one_side_alone_is_changed(folder, kind):
+    recipe = tiny_recipe(positive=kind, positive_rate=1.0, max_length=32)
+    text = [" ".join(["house", "garden", "river"] * 4)] * 16
+    tokenizer = tiny_encoder(folder).tokenizer
+    anchors, positives = Feed.of(text, recipe, tokenizer).views
+    whole = tokenizer(text[0], truncation=True, max_length=32)["input_ids"]
+    assert anchors[range(16)][0].tolist() == [whole] * 16
+    assert positives.lengths.tolist() != anchors.lengths.tolist()
 
 
 def test_the_span_reaches_the_tokens(folder):

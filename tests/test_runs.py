@@ -278,13 +278,20 @@ def test_changes_that_are_not_committed_are_recorded(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     assert environment()["commit"] is None
     git("init")
-    (tmp_path / "a.py").write_text("one\n")
+    for name in ("a.py", "results/a.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("one\n")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "a.py").write_text("one\n")
     git("add", ".")
     git("commit", "-m", "one")
     assert environment()["dirty"] is False and len(environment()["commit"]) == 40
     (tmp_path / "new.txt").write_text("not part of it\n")
     assert environment()["dirty"] is False
-    (tmp_path / "a.py").write_text("two\n")
+    for name in ("a.py", "results/a.csv"):
+        (tmp_path / name).write_text("what grids write, and tests\n")
+    assert environment()["dirty"] is False
+    (tmp_path / "lib" / "a.py").write_text("two\n")
     assert environment()["dirty"] is True
 
 
@@ -307,14 +314,26 @@ def test_results_hold_runs_on_real_data_once(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no finished run of 02_simcse"):
         committed.save("02_simcse", tmp_path / "a", tmp_path)
     first = finished(tmp_path / "a", "02_simcse", "mini_simcse", 1, "small", 60.0)
-    path = committed.save("02_simcse", tmp_path / "a", tmp_path)
+    path, *numbers = committed.save("02_simcse", tmp_path / "a", tmp_path)
+    assert numbers == [1, 0]
     second = finished(tmp_path / "b", "02_simcse", "mini_simcse", 2, "small", 70.0)
     committed.save("02_simcse", tmp_path / "b", tmp_path)
-    committed.save("02_simcse", tmp_path / "a", tmp_path)
+    finished(tmp_path / "a", "02_simcse", "mini_simcse", 3, "small", 60.5)
+    saved = committed.save("02_simcse", tmp_path / "a", tmp_path, only={first.id})
+    assert str(saved).endswith("02_simcse.csv: 0 new, 1 replaced")
     table = pd.read_csv(path)
     assert table["run_id"].tolist() == [first.id, second.id]
     assert table["stsb_dev_spearman_last"].tolist() == [60.0, 70.0]
     assert {"seed", "profile", "machine", "commit"} <= set(table.columns)
+
+
+def test_a_damaged_run_of_another_notebook_does_not_stand_in_the_way(tmp_path: Path) -> None:
+    finished(tmp_path / "a", "02_simcse", "mini_simcse", 1, "small", 60.0)
+    other = finished(tmp_path / "a", "03_consert", "mini_consert", 1, "small", 60.0)
+    (other.folder / "params.json").write_text("{")
+    assert committed.save("02_simcse", tmp_path / "a", tmp_path).added == 1
+    with pytest.raises(ValueError, match="is damaged"):
+        committed.save("03_consert", tmp_path / "a", tmp_path)
 
 
 def test_the_table_of_results_is_sorted_by_seed_within_a_recipe(tmp_path: Path) -> None:
@@ -331,7 +350,7 @@ def test_the_table_of_results_is_sorted_by_seed_within_a_recipe(tmp_path: Path) 
             record.start()
             record.finish({"stsb_dev_spearman_last": 1.0})
     assert (
-        pd.read_csv(committed.save("n", tmp_path / "a", tmp_path))["seed"].tolist()
+        pd.read_csv(committed.save("n", tmp_path / "a", tmp_path).path)["seed"].tolist()
         == [1] * 3 + [2] * 3 + [11] * 3
     )
 
@@ -354,7 +373,7 @@ def test_two_outputs_folders_share_the_lock_of_one_table(tmp_path: Path, monkeyp
         with FileLock(results / ".02_simcse.csv.lock"), pytest.raises(Timeout):
             committed.save("02_simcse", tmp_path / "a", results)
         assert not (results / "02_simcse.csv").exists()
-    assert len(pd.read_csv(committed.save("02_simcse", tmp_path / "a", results))) == 1
+    assert len(pd.read_csv(committed.save("02_simcse", tmp_path / "a", results).path)) == 1
 
 
 def test_fill_replaces_between_the_markers_only(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def headline(grid: str, names: Mapping[str, str]) -> str:
 
 def _checkpoint(runs_of: pd.DataFrame) -> tuple[bool, str]:
     """Whether runs are trained, and at which checkpoint they are read."""
-    trained = bool((runs_of["max_steps"] > 0).all())
+    trained = bool((runs_of["steps"] > 0).all())
     return trained, "best" if trained else "last"
 
 

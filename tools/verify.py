@@ -125,6 +125,7 @@ def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Dat
     lines = []
     for grid, cell, row, sd in draw(day, n):
         parameters = {name: value for name, value in cell.set.items() if name != "method"}
+        id_today = run_id(grid, cell, row, data_dir)  # stops where the row's text is not here
         with tempfile.TemporaryDirectory() as folder:
             again = experiment.run(
                 grid.notebook,
@@ -138,7 +139,6 @@ def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Dat
             )
             value = float((again.metrics or {})[grid.metric])
         recorded = float(row[grid.metric])
-        id_today = run_id(grid, cell, row, data_dir)
         lines.append(
             {
                 "row": f"{grid.notebook}: {row['row']}",

@@ -91,15 +91,15 @@ def mask_span(
 def repeat(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
     """Double k random words in place, k uniform in 0 … max(2, int(rate·n)), never more than n.
 
-    ESimCSE draws k by this rule and repeats sub-words; here whole words are. Its code differs from
-    its text, too: k is below min(10, int(rate·t)) of the t tokens, special ones counted but never
-    repeated, and the repeated row may be longer than the cut.
+    ESimCSE's code repeats sub-words, as its script has it: k is below min(10, int(rate·t)) of the t
+    tokens that the cut left, special ones counted but never repeated. Another mode repeats whole
+    words: k below min(10, n, max(2, int(rate·n))), never the last. Here k is drawn before the cut.
 
     Example:
         >>> repeat("a b c d".split(), 0.3, np.random.default_rng(1))
         ['a', 'b', 'c', 'c', 'd']
 
-    Source: Wu et al. 2022 (ESimCSE), word repetition; train.py lines 498-524 of their code.
+    Source: Wu et al. 2022 (ESimCSE), word repetition; train.py lines 461-524 of their code.
     """
     if rate == 0:
         return words
