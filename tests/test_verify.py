@@ -57,6 +57,12 @@ def test_every_committed_row_says_what_it_was_made_under() -> None:
     assert (trained["rules"].notna() == trained["parser"].notna()).all()
 
 
+@pytest.fixture
+def all_texts(monkeypatch) -> None:
+    monkeypatch.setattr(verify, "is_at_hand", lambda grid, cell, data_dir=None: True)
+
+
+@pytest.mark.usefixtures("all_texts")
 def test_the_rows_are_drawn_by_the_date(committed) -> None:
     one, same, other = (verify.draw(datetime.date(2026, 1, day)) for day in (1, 1, 2))
     ids = [[row["run_id"] for _, _, row, _ in drawn] for drawn in (one, same, other)]
@@ -66,6 +72,7 @@ def test_the_rows_are_drawn_by_the_date(committed) -> None:
         assert sd == pytest.approx(statistics.stdev(scores)) and row[grid.metric] in set(scores)
 
 
+@pytest.mark.usefixtures("all_texts")
 def test_only_rows_that_can_come_out_again_are_drawn(committed) -> None:
     drawn = verify.draw(DAY, n=10_000)
     assert all(sd > 0 for _, _, _, sd in drawn), "a cell without spread has nothing to compare with"
@@ -75,6 +82,14 @@ def test_only_rows_that_can_come_out_again_are_drawn(committed) -> None:
     row = {"results_version": runs.RESULTS_VERSION, "rules": sda.VERSION}
     assert verify.is_of_today(pd.Series(row))
     assert not verify.is_of_today(pd.Series(row | {"rules": sda.VERSION - 1}))
+
+
+def test_rows_whose_text_is_not_here_are_not_drawn(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("CSE_DATA", str(tmp_path))
+    assert verify.draw(DAY) == []
+    (tmp_path / "wiki1m_for_simcse.txt").write_text("One sentence of a text.\n")
+    texts = {row["corpus"] for _, _, row, _ in verify.draw(DAY, n=10_000, data_dir=str(tmp_path))}
+    assert texts == {"wiki1m_head"}
 
 
 def recorded(monkeypatch, one_id, shift=0.0):
@@ -91,6 +106,7 @@ def recorded(monkeypatch, one_id, shift=0.0):
     monkeypatch.setattr(verify, "run_id", lambda grid, cell, row, data_dir: one_id or row["run_id"])
 
 
+@pytest.mark.usefixtures("all_texts")
 @pytest.mark.parametrize("shift", [-1.1, 0.0, 0.9, 1.1, np.nan])
 def test_a_row_is_within_its_sd_or_told(committed, monkeypatch, capsys, shift) -> None:
     recorded(monkeypatch, None, shift)
@@ -100,6 +116,7 @@ def test_a_row_is_within_its_sd_or_told(committed, monkeypatch, capsys, shift) -
     assert "recorded" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("all_texts")
 def test_a_row_with_another_id_is_told(committed, monkeypatch) -> None:
     recorded(monkeypatch, "another")
     with pytest.raises(SystemExit, match="does not come out"):

@@ -82,6 +82,7 @@ def headlines() -> dict[Path, str]:
     return {
         paths.ROOT / "README.md": headline("simcse_small", SMALL),
         paths.MINI_BERT / "README.md": headline("simcse_light", LIGHT),
+        paths.MIDI_BERT / "README.md": headline("simcse_small", SMALL),
     }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 
-from lib import experiment, grids, identity, paths, runs, untrained
+from lib import data, experiment, grids, identity, paths, runs, untrained
 from lib.augment import sda
 from lib.device import resolve_precision
 from lib.grids import Cell, Grid
@@ -83,14 +83,24 @@ def is_of_today(row: pd.Series) -> bool:
     return pd.isna(row.get("rules")) and row.get("synonyms") != "wordnet"
 
 
+def is_at_hand(grid: Grid, cell: Cell, data_dir: str | None = None) -> bool:
+    """Whether the training text of a cell's runs is here."""
+    profile = experiment.resolve(grid.profile, **cell.set)[0]  # type: ignore[arg-type]
+    try:
+        return bool(data.corpus_files(profile.corpus, data_dir))
+    except FileNotFoundError:
+        return False
+
+
 def draw(
-    day: datetime.date, n: int = 2, seeds: int = 3
+    day: datetime.date, n: int = 2, seeds: int = 3, data_dir: str | None = None
 ) -> list[tuple[Grid, Cell, pd.Series, float]]:
     """`n` committed rows of trained runs, drawn by the date, each with the sd of its cell's metric
     over its seeds.
 
-    Rows that cannot come out again are left out: those of other rules than today's, and cells in
-    which a seed collapsed. A run that cells of several grids share counts once.
+    Rows that cannot come out again are left out: those of other rules than today's, those whose
+    training text is not here, and cells in which a seed collapsed. A run that cells of several
+    grids share counts once.
 
     Args:
         seeds: fewest seeds of a cell whose spread is worth comparing with.
@@ -102,7 +112,7 @@ def draw(
         (grid, cell, row, rows[grid.metric].std(ddof=1))
         for grid, cell, rows in cells
         for _, row in rows.iterrows()
-        if is_of_today(row)
+        if is_of_today(row) and is_at_hand(grid, cell, data_dir)
     ]
     pairs = list({pair[2]["run_id"]: pair for pair in pairs if pair[3] > 0}.values())
     drawn = np.random.default_rng(day.toordinal()).choice(
@@ -123,7 +133,7 @@ def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Dat
         more than it.
     """
     lines = []
-    for grid, cell, row, sd in draw(day, n):
+    for grid, cell, row, sd in draw(day, n, data_dir=data_dir):
         parameters = {name: value for name, value in cell.set.items() if name != "method"}
         id_today = run_id(grid, cell, row, data_dir)  # stops where the row's text is not here
         with tempfile.TemporaryDirectory() as folder:
@@ -169,7 +179,10 @@ def main(arguments: list[str] | None = None) -> None:
     except (OSError, ValueError) as error:
         sys.exit(f"error: {error}")
     if not len(table):
-        sys.exit(f"nothing to verify: no cell of a grid has three seeds in {paths.RESULTS}")
+        sys.exit(
+            f"nothing to verify: no cell of a grid has three seeds in {paths.RESULTS} and its"
+            " training text here (`python -m lib data fetch`)"
+        )
     print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
     sys.exit(
         0 if (table["within"] & table["same id"]).all() else "a row does not come out as recorded"
