@@ -46,7 +46,8 @@ def save(
     """Merge the finished runs of `notebook` on real data into `results/<notebook>.csv`, one row a
     run, and their histories into `results/histories/<notebook>.csv.xz`.
 
-    Runs of the mini profile stay out, and all but the run ids of `only` if it is given. A row whose run id is there already is replaced; the others stay.
+    Runs of the mini profile stay out, and all but the run ids of `only` if it is given. A row whose
+    run id is there already is replaced; the others stay.
     Processes that do so at once wait for each other.
 
     Raises:
