@@ -19,7 +19,7 @@ from lib.augment import sda
 from lib.augment.sda import Augmented, Edit, Tree, english, parse
 from lib.augment.sda import rules as sda_rules
 from lib.augment.sda.trees import render
-from tools import sda_overlap
+from tools import sda_changes, sda_overlap
 
 SAME = "as it was"
 
@@ -843,6 +843,24 @@ def test_the_overlap_of_the_test_pairs_has_all_of_them():
 def test_the_overlap_of_the_test_pairs_is_what_its_tool_computes():
     kept = pd.read_csv(sda_overlap.PATH, index_col="task")
     pd.testing.assert_frame_equal(sda_overlap.table(), kept)
+
+
+def test_how_much_the_rules_change_stands_with_every_rule_and_control():
+    table = pd.read_csv(sda_changes.PATH, index_col="version")
+    edits = [f"random edits {rate:.0%}".replace("%", " %") for rate in sda_changes.RATES]
+    assert list(table.index) == [*sda_changes.RULES, "said-that prefix", *edits]
+    assert table["changed"].between(50, 100).all() and table["share"].between(0, 1).all()
+    assert table.loc[edits, "share"].is_monotonic_increasing
+    assert table.loc["said-that prefix", ["changed", "words"]].tolist() == [100, 4]
+
+
+@pytest.mark.real_data
+def test_what_punctuation_and_the_prefix_change_is_what_the_tool_computes(monkeypatch):
+    monkeypatch.setattr(sda_changes, "RULES", {"PI": "punctuation"})
+    monkeypatch.setattr(sda_changes, "RATES", (0.1,))
+    kept = pd.read_csv(sda_changes.PATH, index_col="version")
+    found = sda_changes.table()
+    pd.testing.assert_frame_equal(found, kept.loc[found.index])
 
 
 def verdicts() -> pd.DataFrame:

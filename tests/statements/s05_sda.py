@@ -162,6 +162,14 @@ def jaccard() -> tuple[float, ...]:
     return sick, others, sick - others, 57.24 - 47.39
 
 
+def changed() -> tuple[float, float, float]:
+    """Percent of Wikipedia's sentences that MV and DN change; and of the paper's, for both."""
+    ours = pd.read_csv(paths.DATA / "sda" / "changed.csv", index_col="version")["changed"]
+    theirs = paper("sda_table_2")["Augmented %"].str.rstrip("%").astype(float)
+    (both,) = {round(percent) for percent in theirs[["mv", "dn"]]}
+    return ours["MV"], ours["DN"], both
+
+
 def deltas() -> tuple[float, ...]:
     """δ of the rows with negations: DN's, and the others'."""
     found = rows(GRID).groupby("row")["delta"].first().dropna()
@@ -195,6 +203,10 @@ STATEMENTS = [
         "scatter least of all 16 rows: sd {:.2f} and {:.2f}, the next {:.2f}, the largest {:.2f}. "
         "With the spread that the rows have in common the interval would be ± {:.1f}, and hold zero",
         scatter,
+    ),
+    Statement(
+        "On Wikipedia MV changes {:.0f} % of the sentences and DN {:.0f} %, in the paper both {} %",
+        changed,
     ),
     Statement("DN's row has δ = {:.1f}, as in the paper", deltas),
     Statement("No row moves by more than {:.1f} on the mean", added),
