@@ -234,47 +234,62 @@ def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     """
     positions_of: dict[frozenset[tuple[str, object]], list[int]] = defaultdict(list)
     names = [name for name in results if name in _PARAMETERS]
-    results = results.reset_index(drop=True)
     for position, values in enumerate(results[names].astype(object).to_numpy()):
         parameters = dict(zip(names, values, strict=True))
         alone = str(parameters["recipe"]).partition("_")[2] in untrained.METHODS
         positions_of[_key({"recipe": parameters["recipe"]} if alone else parameters)].append(
             position
         )
+    seeds = results["seed"].to_list() if "seed" in results else []
+    kinds = _kinds(results)
     positions, rows, columns = [], [], []
     for cell in grid.cells:
-        alone = cell.set["method"] in untrained.METHODS
-        same = results.iloc[positions_of[_run_key(grid, cell)]]
-        if len(same) and not alone:
-            same = _on_as_much_text(same[same["seed"].isin(grid.seeds)], grid, cell)
-        for position, seed in _of_one_kind(same).items():
+        same = positions_of[_run_key(grid, cell)]
+        if same and cell.set["method"] not in untrained.METHODS:
+            same = [position for position in same if seeds[position] in grid.seeds]
+            same = _on_as_much_text(same, results, grid, cell)
+        for position in _of_one_kind(same, kinds, seeds):
             positions.append(position)
-            rows.append(cell.row.format(seed=seed))
+            rows.append(cell.row.format(seed=seeds[position]))
             columns.append(cell.column)
     found = results.iloc[positions].reset_index(drop=True).copy()
     return found.assign(row=rows, column=columns)
 
 
-def _on_as_much_text(same: pd.DataFrame, grid: Grid, cell: Cell) -> pd.DataFrame:
+def _on_as_much_text(
+    positions: list[int], results: pd.DataFrame, grid: Grid, cell: Cell
+) -> list[int]:
     """Those of a cell's trainings that had as many sentences as the cell or the profile says."""
     wanted = experiment.resolve(grid.profile, **cell.set)[0].n_sentences  # type: ignore[arg-type]
-    if wanted is None or "n_sentences" not in same:
-        return same
-    return same[(same["n_sentences"] == wanted) | (same["max_steps"] == 0)]
+    if wanted is None or "n_sentences" not in results:
+        return positions
+    same = results.iloc[positions]
+    fits = (same["n_sentences"] == wanted) | (same["max_steps"] == 0)
+    return [position for position, fit in zip(positions, fits, strict=True) if fit]
 
 
-def _of_one_kind(same: pd.DataFrame) -> dict[int, int]:
-    """Position → seed of runs that may stand in one row of a table: see `collect`."""
-    kinds = ["rules", "results_version", "precision", "scoring", "compile"]
-    of_kind = same.reindex(columns=kinds)
-    of_kind[kinds[:2]] = of_kind[kinds[:2]].fillna(0)
-    same = same[of_kind["rules"] == of_kind["rules"].max()]
-    if not len(same):
-        return {}
-    groups = same.groupby([of_kind.loc[same.index, kind] for kind in kinds], dropna=False)
-    _, chosen = max(groups, key=lambda group: (group[1]["seed"].nunique(), group[0][1]))
-    chosen = chosen.drop_duplicates("seed", keep="last")
-    return dict(zip(chosen.index, chosen["seed"], strict=True))
+def _kinds(results: pd.DataFrame) -> list[tuple[float, float, str]]:
+    """Of each run: the version of SDA's rules, `results_version`, and how it was computed."""
+    numbers = results.reindex(columns=["rules", "results_version"]).fillna(0).astype(float)
+    how = results.reindex(columns=["precision", "scoring", "compile"]).to_numpy(object)
+    return [
+        (rules, version, " ".join(map(str, row)))
+        for (rules, version), row in zip(numbers.to_numpy().tolist(), how, strict=True)
+    ]
+
+
+def _of_one_kind(
+    positions: list[int], kinds: list[tuple[float, float, str]], seeds: list[int]
+) -> list[int]:
+    """Of these runs those that may stand in one row of a table, one a seed: see `collect`."""
+    newest = max((kinds[position][0] for position in positions), default=0)
+    of_kind: dict[tuple[float, float, str], dict[int, int]] = defaultdict(dict)
+    for position in positions:
+        if kinds[position][0] == newest:
+            of_kind[kinds[position]][seeds[position]] = position
+    if not of_kind:
+        return []
+    return list(of_kind[max(of_kind, key=lambda kind: (len(of_kind[kind]), kind))].values())
 
 
 def note(collected: pd.DataFrame) -> str:
