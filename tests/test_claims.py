@@ -156,11 +156,10 @@ def test_small_answers_where_it_has_five_seeds_else_light():
     assert claim.pair("small")[1] == "SimCSE, UNA's loss" != claim.pair("light")[1]
     names = [*claim.pair("small"), *claim.pair("light")]
     one, two, four, five = (
-        pd.DataFrame({"row": np.repeat(names, n), "seed": [*range(n)] * len(names)})
+        pd.DataFrame({"row": np.repeat(names, n), "seed": [*range(n)] * len(names)}).assign(
+            **{f"{claim.metric}_last": 1.0}
+        )
         for n in (1, 2, 4, 5)
-    )
-    one, two, four, five = (
-        table.assign(**{f"{claim.metric}_last": 1.0}) for table in (one, two, four, five)
     )
     plain = five[five["row"] != "SimCSE, UNA's loss"]
     assert claims.grid_of(claim, {"una_small": four, "una_light": two}) == "una_light"

@@ -49,7 +49,7 @@ def versions(sentences: Sequence[str]) -> Mapping[str, list[str]]:
     found = {name: made[rule] for name, rule in RULES.items()}
     found["said-that prefix"] = augment("prefix", sentences, 1.0)
     for rate in RATES:
-        found[f"random edits {rate:.0%}".replace("%", " %")] = augment("edit", sentences, rate)
+        found[f"random edits {100 * rate:.0f} %"] = augment("edit", sentences, rate)
     return found
 
 

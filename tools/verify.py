@@ -106,13 +106,16 @@ def draw(
         seeds: fewest seeds of a cell whose spread is worth comparing with.
     """
     cells = [
-        one for one in committed() if len(one[2]) >= seeds and one[2][one[0].metric].notna().all()
+        (grid, cell, rows)
+        for grid, cell, rows in committed()
+        if len(rows) >= seeds and rows[grid.metric].notna().all()
+        if is_at_hand(grid, cell, data_dir)
     ]
     pairs = [
         (grid, cell, row, rows[grid.metric].std(ddof=1))
         for grid, cell, rows in cells
         for _, row in rows.iterrows()
-        if is_of_today(row) and is_at_hand(grid, cell, data_dir)
+        if is_of_today(row)
     ]
     pairs = list({pair[2]["run_id"]: pair for pair in pairs if pair[3] > 0}.values())
     drawn = np.random.default_rng(day.toordinal()).choice(
