@@ -32,7 +32,7 @@ class Claim:
 
     Two rows of ours answer it where they differ in what the paper's two rows differ in, and stand
     on what those stand on: the family of the encoder, the kind of text, the other augmentations.
-    What else differs is the profile's.
+    What else differs, the rate of dropout among it, is the profile's.
 
     Attributes:
         paper, where: short name of the text, and its table.

@@ -87,7 +87,7 @@ STATEMENTS = [
         lambda: (100 * printed("una_table_d8", "bert_first_last_avg"),),
     ),
     Statement(
-        "without a single label, scores {:.2f}.", lambda: (printed("sda_table_4", "simcse_bert"),)
+        "on unlabelled sentences, scores {:.2f}.", lambda: (printed("sda_table_4", "simcse_bert"),)
     ),
     Statement(
         "The own positive stays where it was, at {:.2f} first and {:.2f} last; the others fall"
