@@ -1,12 +1,16 @@
-"""README and glossary as pages beside the executed notebooks."""
+"""README, glossary and the walk: pages beside the executed notebooks, and what they say of a run."""
 
 import re
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pytest
 
-from lib import documents, glossary, pages, paths
+from lib import data, documents, glossary, pages, paths
+from lib.batches import Feed
+from lib.encoder.pretrained import read_tokenizer
+from lib.recipes import recipe
 
 LINK = re.compile(r'href="(?![a-z]+:)([^"#]*)(?:#([^"]*))?"')
 
@@ -41,3 +45,22 @@ def test_a_notebook_links_to_the_pages(tmp_path: Path) -> None:
     text = '<a href="../book/glossary.md#term-anchor">a</a> <a href="../README.md">b</a>'
     moved = pages.linked(text, tmp_path / "01_infonce" / "01_infonce.html")
     assert LINK.findall(moved) == [("../glossary.html", "term-anchor"), ("../readme.html", "")]
+
+
+def test_the_sentence_of_the_walk_is_in_the_first_batch_and_has_that_negative() -> None:
+    text = (paths.ROOT / "book" / "walk.md").read_text(encoding="utf-8")
+    sentence, negative = (
+        " ".join(quoted.split())
+        for quoted in re.findall(r'\*"((?:By a glacier|by a sides)[^"]*)"\*', text)
+    )
+    line = int(re.search(r"line ([\d,]+) of 24,015", text)[1].replace(",", ""))  # type: ignore[index]
+    corpus, tokenizer = data.corpus("mini"), read_tokenizer(str(paths.MINI_BERT))
+    assert len(corpus) == 24_015 and corpus[line - 1] == sentence
+
+    feed = Feed.of(corpus, recipe("mini_una"), tokenizer, seed=42)
+    _, rows = next(feed.order.from_step(0))
+    batch = feed.batch(0)
+    roles = dict(zip(batch.sizes, batch.ids.split(list(batch.sizes.values())), strict=True))
+    (place,) = np.flatnonzero(rows == line - 1)
+    assert tokenizer.decode(roles["negative"][place], skip_special_tokens=True) == negative
+    assert [step for step in range(15) if "negative" in feed.batch(step).sizes] == [0, 5, 10]
