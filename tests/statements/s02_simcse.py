@@ -201,7 +201,7 @@ STATEMENTS = [
         lambda: (ahead_at("1e-4"), -ahead_at("6e-4")),
     ),
     Statement(
-        "one without dropout, through the mean and without a head, ends above SimCSE",
+        "one without it, through the mean, without a head and at its own rate, ends above SimCSE",
         without_dropout_above_simcse,
     ),
     Statement(

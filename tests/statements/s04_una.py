@@ -274,7 +274,7 @@ STATEMENTS = [
     Statement(
         "No sign of it here: {} ± {:.2f}. Over words that go at random it is {} ± {:.2f}, over words"
         " that come at random {} ± {:.2f}. In the paper's Table 2 UNA is {:.2f} and {:.2f} above its"
-        " two rows with random steps, outside all three intervals.",
+        " two rows with random steps, outside all three intervals (each alone).",
         minus_random,
     ),
     Statement(

@@ -271,8 +271,8 @@ STATEMENTS = [
         lambda: (tested_at_40()["negations"].sum(), len(tested_at_40()["negations"])),
     ),
     Statement(
-        "The paper's Table 9 has PI {:.2f} above random punctuation, one run each; ours, {} ± {:.2f},"
-        " is open.",
+        "The paper's Table 9 (RoBERTa, no spread printed) has PI {:.2f} above random punctuation; ours,"
+        " {} ± {:.2f}, is open.",
         marks_in_the_paper,
     ),
     Statement("lie {:.1f} to {:.1f} below SimCSE, three seeds each", transfer),
