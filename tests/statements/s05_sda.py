@@ -46,11 +46,16 @@ def last_in_the_paper() -> tuple:
     return ()
 
 
+def minus_marks() -> pd.DataFrame:
+    """The three rules minus random punctuation, as three of 18 comparisons."""
+    pairs = dict.fromkeys(("PI", "MV", "DN"), "random punctuation")
+    return paired_differences(rows(GRID), MEAN, pairs, comparisons=18)
+
+
 def above_marks() -> tuple[float, float]:
     """DN minus random punctuation, chance's best row; PI and MV do not stand clear of it."""
     assert gains()["mean"][list(CHANCE)].idxmax() == "random punctuation"
-    pairs = dict.fromkeys(("PI", "MV", "DN"), "random punctuation")
-    table = paired_differences(rows(GRID), MEAN, pairs, comparisons=18)
+    table = minus_marks()
     assert clear(table) == ["DN"]
     return tuple(table.loc["DN", ["mean", "95 % ±"]])
 
@@ -80,22 +85,22 @@ def chance_of_the_size_of_mv() -> tuple[float, ...]:
     return *repetition, -masks[0], masks[1]
 
 
+def negations(metric: str) -> pd.DataFrame:
+    """What negations add to each rule, to the ensemble and to SimCSE."""
+    pairs = {f"{rule} + negation": rule for rule in RULES} | {"negation": "SimCSE"}
+    return paired_differences(rows(GRID), metric, pairs)
+
+
 def added() -> tuple[float]:
     """The most that negations move the mean of a row; no interval leaves zero out."""
-    pairs = {f"{rule} + negation": rule for rule in RULES} | {"negation": "SimCSE"}
-    both = [paired_differences(rows(GRID), metric, pairs) for metric in (MEAN, SICK)]
-    assert not any(clear(table) for table in both)
-    return (both[0]["mean"].abs().max(),)
+    assert not clear(negations(MEAN)) and not clear(negations(SICK))
+    return (negations(MEAN)["mean"].abs().max(),)
 
 
 def at_most() -> tuple[float, ...]:
     """Where the interval of what negations add to MV ends on the mean, and what they add in Table 6;
     what all intervals on SICK-R stay below, and what they add there in Table 6."""
-    pairs = {f"{rule} + negation": rule for rule in RULES} | {"negation": "SimCSE"}
-    mean, sick = (
-        table["mean"] + table["95 % ±"]
-        for table in (paired_differences(rows(GRID), metric, pairs) for metric in (MEAN, SICK))
-    )
+    mean, sick = (found["mean"] + found["95 % ±"] for found in map(negations, (MEAN, SICK)))
     printed = paper("sda_table_6")[["Avg.", "SICK-R"]].astype(float)
     added = printed.loc["mv_roberta"] - printed.loc["mv_roberta_no_negation"]
     assert sick.max() < 1.9
@@ -105,35 +110,26 @@ def at_most() -> tuple[float, ...]:
 def sick_and_sts15() -> tuple[float, ...]:
     """The ensemble's loss on SICK-R, where DN and MV lose within their intervals; the share of
     one-sided pairs of STS15, where DN and the ensemble gain, and by how much."""
-    sick, sts15 = gains(SICK).loc[list(RULES)], gains("STS15_test_spearman_best").loc[list(RULES)]
+    metric = "STS15_test_spearman_best"
+    sick, sts15 = (gains(name).loc[list(RULES)] for name in (SICK, metric))
     assert (sick["mean"][["DN", "MV"]] < 0).all() and clear(sick) == ["ensemble"]
     assert set(clear(sts15)) == {"DN", "ensemble"} and (sts15["mean"] > 0).all()
     wider = overlap("gold_others") - overlap("gold_one_sided")
     assert wider["STS15"] > wider["SICK-R"]
-    found = [*sts15.loc["DN", ["mean", "95 % ±"]], *sts15.loc["ensemble", ["mean", "95 % ±"]]]
-    return (
-        -sick["mean"]["ensemble"],
-        sick["95 % ±"]["ensemble"],
-        overlap("one_sided")["STS15"],
-        *found,
-    )
+    change, half = gain("ensemble", metric=SICK)
+    return -change, half, overlap("one_sided")["STS15"], *gain("DN", "ensemble", metric=metric)
 
 
-def tested_at_40() -> dict[str, pd.Series]:
-    """Which trainings are tested at step 40: all, and those with negations."""
-    trained = rows(GRID).query("best_step > 0")
-    with_negations = trained["row"].str.endswith("negation")
-    early = trained["best_step"] == 40
-    return {"all": early, "negations": early[with_negations]}
+def tested_at_40(ending: str = "") -> tuple[int, int]:
+    """How many trainings are tested at step 40, and of how many; those of rows with this ending."""
+    found = rows(GRID)[rows(GRID)["row"].str.endswith(ending)]
+    return int((found["best_step"] == 40).sum()), len(found)
 
 
 def marks_in_the_paper() -> tuple[float, str, float]:
     """PI minus random punctuation: Table 9, ours, and our half width as one of 18."""
     average = paper("sda_table_9")["avg. STS"].astype(float)
-    pair = {"PI": "random punctuation"}
-    mean, half = paired_differences(rows(GRID), MEAN, pair, comparisons=18).iloc[0][
-        ["mean", "95 % ±"]
-    ]
+    mean, half = minus_marks().loc["PI", ["mean", "95 % ±"]]
     assert abs(mean) < half
     return average["pi"] - average["random_insertion"], f"{mean:.2f}".replace("-", "−"), half
 
@@ -262,14 +258,8 @@ STATEMENTS = [
         " +{:.1f}, where it gains {:.2f}",
         at_most,
     ),
-    Statement(
-        "(step 40 in {} of {} runs)",
-        lambda: (tested_at_40()["all"].sum(), len(tested_at_40()["all"])),
-    ),
-    Statement(
-        "{} of these {} encoders are tested at step 40",
-        lambda: (tested_at_40()["negations"].sum(), len(tested_at_40()["negations"])),
-    ),
+    Statement("(step 40 in {} of {} runs)", tested_at_40),
+    Statement("{} of these {} encoders are tested at step 40", lambda: tested_at_40("negation")),
     Statement(
         "The paper's Table 9 (RoBERTa, no spread printed) has PI {:.2f} above random punctuation; ours,"
         " {} ± {:.2f}, is open.",
