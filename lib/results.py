@@ -5,7 +5,7 @@ Command line: `python -m lib runs collect NOTEBOOK` appends finished runs to all
 """
 
 import lzma
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -180,6 +180,7 @@ def page(results: Path = paths.RESULTS) -> str:
         "",
         "Hours are those of trainings and their dev scores, each on its share of a machine.",
         "",
+        *_left(tables),
         "## Grids",
         "",
         "| grid | rows with runs | runs | seeds a row | asks |",
@@ -192,6 +193,34 @@ def page(results: Path = paths.RESULTS) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _left(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """What the grids of our own encoders still lack, in words."""
+    found: dict[str, list[str]] = {
+        "every row has runs": [],
+        "some rows have runs": [],
+        "no row has a run": [],
+    }
+    for path in sorted(paths.GRIDS.glob("*.yaml")):
+        grid = grids.read(path)
+        rows = {cell.row for cell in grid.cells}
+        if grid.notebook not in tables or grid.profile not in ("light", "small"):
+            continue
+        done = set(grids.collect(grid, tables[grid.notebook])["row"])
+        part = "some rows have runs" if done else "no row has a run"
+        found["every row has runs" if done == rows else part].append(path.stem)
+    return [
+        "## What is left",
+        "",
+        "A run at `light` (mini-BERT) takes two cores minutes. `small` (midi-BERT) wants a GPU:"
+        " without one, only the main rows of its grids have run, some with fewer than five seeds."
+        " `python -m lib grid NAME` trains what is missing, `python -m lib runs import` takes what"
+        " another machine has trained. By grid:",
+        "",
+        *(f"* {what}: {', '.join(names)}." for what, names in found.items() if names),
+        "",
+    ]
 
 
 def _line(name: str, grid: Grid, table: pd.DataFrame) -> str:

@@ -73,6 +73,12 @@ def test_the_page_counts_what_is_there(tmp_path):
     page = results.write_page(tmp_path).read_text()
     assert "| [02_simcse](02_simcse.csv) | 1 | 0 | small | a processor | 1.0 |" in page
     assert f"| simcse_small | 1 of {len(grid.cells)} | 1 | 1 | {grid.source} |" in page
+    some, none = (line for line in page.splitlines() if line.startswith("* "))
+    assert (
+        some.endswith(": simcse_small.")
+        and "simcse_small_rates" in none
+        and "una" not in some + none
+    )
 
 
 def test_the_committed_page_is_that_of_the_committed_rows():
