@@ -164,8 +164,8 @@ def shuffled() -> tuple[float, float]:
 
 STATEMENTS = [
     Statement(
-        "with 16 sentences {:.1f} points are lost. (Sixty such batches also hold an eighth of the sentences.)"
-        " τ is best at the paper's 0.05; 0.01 costs {:.1f} and 0.2 costs {:.1f}",
+        "16 sentences lose {:.1f} points. (Sixty such batches also hold an eighth of the sentences.)"
+        " τ is highest at the paper's 0.05; 0.01 costs {:.1f} and 0.2 costs {:.1f}",
         costs,
     ),
     Statement("320 end at {:.1f}, 60 at {:.1f}", enough),
