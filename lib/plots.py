@@ -75,14 +75,14 @@ class NotebookFigure(Figure):
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as a PNG file of twice its size in pixels and 256 colours.
+    """The figure as a PNG file of twice its size in pixels and 160 colours.
 
     The palette holds the figure's own colours: lines and areas keep theirs, and a shade between two
     of them moves by a few of 255 steps.
     """
     full = io.BytesIO()
     figure.savefig(full, format="png", dpi=2 * figure.dpi)
-    return with_palette(full.getvalue(), 256)
+    return with_palette(full.getvalue(), 160)
 
 
 def with_palette(picture: bytes, colours: int) -> bytes:
