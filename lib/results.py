@@ -159,6 +159,11 @@ def page(results: Path = paths.RESULTS) -> str:
     """The text of `results/README.md`."""
     tables = {path.stem: pd.read_csv(path) for path in sorted(results.glob("*.csv"))}
     kept = {name: histories(name, results)["run_id"].nunique() for name in tables}
+    collected = {
+        path.stem: (grid, grids.collect(grid, tables[grid.notebook]))
+        for path in sorted(paths.GRIDS.glob("*.yaml"))
+        if (grid := grids.read(path)).notebook in tables
+    }
     lines = [
         "# Results",
         "",
@@ -180,53 +185,50 @@ def page(results: Path = paths.RESULTS) -> str:
         "",
         "Hours are those of trainings and their dev scores, each on its share of a machine.",
         "",
-        *_left(tables),
+        *_left(collected),
         "## Grids",
         "",
         "| grid | rows with runs | runs | seeds a row | asks |",
         "|---|--:|--:|--:|---|",
-        *(
-            _line(path.stem, grid, tables[grid.notebook])
-            for path in sorted(paths.GRIDS.glob("*.yaml"))
-            if (grid := grids.read(path)).notebook in tables
-        ),
+        *(_line(name, grid, runs_of) for name, (grid, runs_of) in collected.items()),
         "",
     ]
     return "\n".join(lines)
 
 
-def _left(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def _left(collected: Mapping[str, tuple[Grid, pd.DataFrame]]) -> list[str]:
     """What the grids of our own encoders still lack, in words."""
     found: dict[str, list[str]] = {
         "every row has runs": [],
         "some rows have runs": [],
         "no row has a run": [],
     }
-    for path in sorted(paths.GRIDS.glob("*.yaml")):
-        grid = grids.read(path)
-        rows = {cell.row for cell in grid.cells}
-        if grid.notebook not in tables or grid.profile not in ("light", "small"):
+    for name, (grid, runs_of) in collected.items():
+        if grid.profile not in ("light", "small"):
             continue
-        done = set(grids.collect(grid, tables[grid.notebook])["row"])
+        done = set(runs_of["row"])
         part = "some rows have runs" if done else "no row has a run"
-        found["every row has runs" if done == rows else part].append(path.stem)
+        found["every row has runs" if done == _rows(grid) else part].append(name)
     return [
         "## What is left",
         "",
-        "A run at `light` (mini-BERT) takes two cores minutes. `small` (midi-BERT) wants a GPU:"
-        " without one, only the main rows of its grids have run, some with fewer than five seeds."
+        "A run at `light` (mini-BERT) takes two cores minutes; `small` (midi-BERT) wants a GPU."
         " `python -m lib grid NAME` trains what is missing, `python -m lib runs import` takes what"
-        " another machine has trained. By grid:",
+        " another machine has trained. Of the grids with our own encoders (the seeds of a row stand"
+        " in the table below):",
         "",
         *(f"* {what}: {', '.join(names)}." for what, names in found.items() if names),
         "",
     ]
 
 
-def _line(name: str, grid: Grid, table: pd.DataFrame) -> str:
+def _rows(grid: Grid) -> set[str]:
+    return {cell.row for cell in grid.cells}
+
+
+def _line(name: str, grid: Grid, found: pd.DataFrame) -> str:
     """A row of the page's second table: a run that several rows share counts once."""
-    found = grids.collect(grid, table)
-    done, rows = found["row"].nunique(), len({cell.row for cell in grid.cells})
+    done, rows = found["row"].nunique(), len(_rows(grid))
     seeds = sorted(set(found.groupby("row")["seed"].nunique()))
     shown = "–" if not seeds else str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]}–{seeds[-1]}"
     return f"| {name} | {done} of {rows} | {found['run_id'].nunique()} | {shown} | {grid.source} |"

@@ -610,10 +610,15 @@ def test_a_summary_of_rows_counts_a_collapsed_seed_and_not_a_metric_that_a_run_h
     assert table.loc["a"].tolist() == [2, "1.00", "6.00 ± 2.83"]
 
 
+@pytest.mark.parametrize(("name", "first"), [("quoted_{}", 0), ("una_{}_curves", 1)])
+def test_a_light_grid_trains_the_rows_of_the_small_one(name, first):
+    light, small = grids.read(name.format("light")), grids.read(name.format("small"))
+    same = [[(c.row, dict(c.set)) for c in g.cells[first:]] for g in (light, small.at("light"))]
+    assert same[0] == same[1] and light.cells[0].row == "SimCSE"
+    assert light.seeds == small.seeds and light.common == grids.read("una_light").common
+
+
 def test_the_curves_of_light_turn_what_those_of_small_turn():
-    names = {size: grids.read(f"una_{size}_curves") for size in ("light", "small")}
-    same = [names["light"].cells[1:], names["small"].at("light").cells[1:]]
-    assert [(c.row, dict(c.set)) for c in same[0]] == [(c.row, dict(c.set)) for c in same[1]]
     light, small = (
         {name for cell in grids.read(f"simcse_{size}_curves").cells for name in cell.set}
         for size in ("light", "small")

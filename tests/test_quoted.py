@@ -741,14 +741,6 @@ def test_the_grid_has_every_quoted_method_and_all_train_on_as_much():
     assert len({tuple(sorted(cell.set.items())) for cell in GRID.cells}) == len(GRID.cells)
 
 
-def test_the_smaller_grid_trains_the_same_rows_under_the_same_settings():
-    light = grids.read("quoted_light")
-    assert [(cell.row, dict(cell.set)) for cell in light.cells] == [
-        (cell.row, dict(cell.set)) for cell in GRID.at("light").cells
-    ]
-    assert light.seeds == GRID.seeds and light.common == grids.read("una_light").common
-
-
 def test_cosines_of_noise_and_sentences_are_small_in_many_dimensions():
     """Why k·n random vectors are negatives that cost nothing to tell apart at first."""
     z = draw(32, 256)
