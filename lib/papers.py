@@ -12,6 +12,7 @@ import pandas as pd
 from lib import grids, paths, runs
 from lib.files import write_text
 from lib.grids import Grid
+from lib.results import every_run
 
 SEEDS = (42, 0, 1, 11, 15)
 PROFILES = ("full", "small", "light", "mini")
@@ -34,17 +35,8 @@ NO_TRAINING = {
 def finished(outputs: Path | None = None) -> pd.DataFrame:
     """Every finished run: the rows of `results/`, and the runs under `outputs`; one that is in both
     comes once."""
-    frames = [pd.read_csv(path) for path in sorted(paths.RESULTS.glob("*.csv"))]
-    frames.append(runs.collect(outputs))
-    table = (
-        pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
-        if any(map(len, frames))
-        else None
-    )
-    if table is None:
-        return pd.DataFrame(
-            {name: [] for name in ("notebook", "run_id", "recipe", "seed", "profile")}
-        )
+    committed, ours = every_run(paths.RESULTS), runs.collect(outputs)
+    table = pd.concat([committed, ours], ignore_index=True) if len(ours) else committed
     return table.drop_duplicates("run_id", keep="last", ignore_index=True)
 
 

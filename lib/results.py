@@ -27,14 +27,17 @@ OF_A_STEP = (
 
 
 class Saved(NamedTuple):
-    """A file of results after `save`, and how many of its rows are new or have been replaced."""
+    """A file of results after `save`: how many of its rows are new or have been replaced, and how
+    many runs stayed out because the file of another notebook has them."""
 
     path: Path
     added: int
     replaced: int
+    elsewhere: int
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.added} new, {self.replaced} replaced"
+        there = f", {self.elsewhere} in another notebook's file" if self.elsewhere else ""
+        return f"{self.path}: {self.added} new, {self.replaced} replaced{there}"
 
 
 def save(
@@ -46,8 +49,9 @@ def save(
     """Merge the finished runs of `notebook` on real data into `results/<notebook>.csv`, one row a
     run, and their histories into `results/histories/<notebook>.csv.xz`.
 
-    Runs of the mini profile stay out, and all but the run ids of `only` if it is given. A row whose
-    run id is there already is replaced; the others stay.
+    Runs of the mini profile stay out, all but the run ids of `only` if it is given, and those that
+    the file of another notebook has: grids share runs (SimCSE stands beside every method), and each
+    is committed once. A row whose run id is there already is replaced; the others stay.
     Processes that do so at once wait for each other.
 
     Raises:
@@ -66,6 +70,8 @@ def save(
             "run a grid of `workflow/grids/` first, `python -m lib grid NAME`"
         )
     path = results / f"{notebook}.csv"
+    here = table["run_id"].isin(_ids_of_others(notebook, results)).eq(False)
+    table, elsewhere = table[here], int((~here).sum())
     with files.locked(path):
         place = Path(folder or paths.outputs()) / notebook
         _save_histories([place / run_id for run_id in table["run_id"]], notebook, results)
@@ -75,8 +81,14 @@ def save(
             known = old["run_id"].isin(table["run_id"])
             replaced = int(known.sum())
             table = pd.concat([old[~known], table])
-        write_table(path, table)
-    return Saved(path, found - replaced, replaced)
+        if len(table):
+            write_table(path, table)
+    return Saved(path, found - replaced, replaced, elsewhere)
+
+
+def _ids_of_others(notebook: str, results: Path) -> set[str]:
+    others = [path for path in results.glob("*.csv") if path.stem != notebook]
+    return {run_id for path in others for run_id in pd.read_csv(path, usecols=["run_id"])["run_id"]}
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
@@ -85,30 +97,41 @@ def write_table(path: Path, table: pd.DataFrame) -> None:
     write_text(path, table.to_csv(index=False, float_format="%.8g"))
 
 
+def every_run(results: Path = paths.RESULTS) -> pd.DataFrame:
+    """The committed runs of all notebooks, one row a run; no row where nothing is committed."""
+    found = [pd.read_csv(path) for path in sorted(results.glob("*.csv"))]
+    nothing = pd.DataFrame(columns=["notebook", "run_id", "recipe", "seed", "profile"])
+    return pd.concat(found, ignore_index=True) if found else nothing
+
+
 def rows(grid: str | Grid, results: Path = paths.RESULTS) -> pd.DataFrame:
     """The committed runs of a grid: one line a row and seed, as `grids.collect` gives it.
+
+    A run counts for every grid that asks for it, whichever notebook it was trained for: the SimCSE
+    beside UNA, SDA and ConSERT is one and the same.
 
     Args:
         grid: its name in `workflow/grids/`, or the grid.
 
-    Raises:
-        FileNotFoundError: nothing is committed for the grid's notebook.
-
     Example:
-        >>> found = rows("una_light")
+        >>> found = rows("una_small")
         >>> {"UNA, doubled", "SimCSE"} <= set(found["row"])
+        True
+        >>> set(found["notebook"]) == {"02_simcse", "04_una"}
         True
     """
     grid = grids.read(grid) if isinstance(grid, str) else grid
-    return grids.collect(grid, pd.read_csv(results / f"{grid.notebook}.csv"))
+    return grids.collect(grid, every_run(results))
 
 
 def steps(grid: str | Grid, results: Path = paths.RESULTS) -> pd.DataFrame:
     """The steps of the committed runs of a grid: `row`, `seed` and the columns of `histories`, one
     line a row, seed and step."""
     grid = grids.read(grid) if isinstance(grid, str) else grid
-    runs_of = rows(grid, results)[["row", "seed", "run_id"]]
-    return runs_of.merge(histories(grid.notebook, results), on="run_id")
+    runs_of = rows(grid, results)[["row", "seed", "run_id", "notebook"]]
+    kept = [histories(notebook, results) for notebook in runs_of["notebook"].unique()]
+    taken = pd.concat(kept) if kept else histories(grid.notebook, results)
+    return runs_of.drop(columns="notebook").merge(taken, on="run_id")
 
 
 def histories(notebook: str, results: Path = paths.RESULTS) -> pd.DataFrame:
@@ -157,10 +180,11 @@ def write_page(results: Path = paths.RESULTS) -> Path:
 
 def page(results: Path = paths.RESULTS) -> str:
     """The text of `results/README.md`."""
-    tables = {path.stem: pd.read_csv(path) for path in sorted(results.glob("*.csv"))}
+    finished = every_run(results)
+    tables = {str(name): table for name, table in finished.groupby("notebook")}
     kept = {name: histories(name, results)["run_id"].nunique() for name in tables}
     collected = {
-        path.stem: (grid, grids.collect(grid, tables[grid.notebook]))
+        path.stem: (grid, grids.collect(grid, finished))
         for path in sorted(paths.GRIDS.glob("*.yaml"))
         if (grid := grids.read(path)).notebook in tables
     }
@@ -171,7 +195,8 @@ def page(results: Path = paths.RESULTS) -> str:
         " this page are written by `python -m lib runs collect NOTEBOOK` and by `python -m lib"
         " grid`, from the folders of finished runs. A run's id follows from its parameters and the"
         " hashes of its data; a test computes every id anew. Which runs stand behind a row of a"
-        ' table or a verdict: `results.rows("una_light")` has them with the row\'s name, and'
+        ' table or a verdict: `results.rows("una_light")` has them with the row\'s name (of all'
+        " notebooks: a run counts for every grid that asks for it, and is committed once), and"
         " `data/papers/claims.csv` names the two rows of each claim.",
         "",
         "| file | runs | with history | profiles | machines | hours |",

@@ -14,10 +14,12 @@ STEPS = [
 ]
 
 
-def trained(folder: Path, seed: int, history: list[dict] | None = STEPS) -> runs.Run:
+def trained(
+    folder: Path, seed: int, history: list[dict] | None = STEPS, notebook: str = "02_simcse"
+) -> runs.Run:
     """A finished run with a history."""
     record = runs.Run(
-        "02_simcse", "small_simcse", seed, {"profile": "small", "max_steps": 2}, {}, folder
+        notebook, "small_simcse", seed, {"profile": "small", "max_steps": 2}, {}, folder
     )
     record.start()
     record.finish(
@@ -52,6 +54,40 @@ def test_the_same_histories_are_the_same_bytes(tmp_path):
     assert a.read_bytes() == b.read_bytes()
 
 
+def test_a_run_that_two_notebooks_trained_is_committed_once(tmp_path):
+    for notebook, seeds in (("02_simcse", (1, 2)), ("04_una", (2, 3))):
+        for seed in seeds:
+            trained(tmp_path / "runs", seed, notebook=notebook)
+    first = results.save("02_simcse", tmp_path / "runs", tmp_path)
+    second = results.save("04_una", tmp_path / "runs", tmp_path)
+    assert first[1:] == (2, 0, 0) and second[1:] == (1, 0, 1)
+    assert str(second).endswith("1 new, 0 replaced, 1 in another notebook's file")
+    assert results.every_run(tmp_path)["seed"].tolist() == [1, 2, 3]
+    assert results.histories("04_una", tmp_path)["run_id"].nunique() == 1
+    again = results.save("02_simcse", tmp_path / "runs", tmp_path)
+    assert again[1:] == (0, 2, 0)
+
+
+def test_runs_that_are_all_in_other_files_write_none(tmp_path):
+    for notebook in ("02_simcse", "04_una"):
+        trained(tmp_path / "runs", 1, notebook=notebook)
+        results.save(notebook, tmp_path / "runs", tmp_path)
+    assert [path.name for path in tmp_path.glob("*.csv")] == ["02_simcse.csv"]
+
+
+def test_a_row_has_the_runs_of_every_notebook():
+    """SimCSE is trained for one notebook and stands in the grids of all."""
+    simcse = results.rows("simcse_small").query("row == 'SimCSE'")
+    assert simcse["seed"].nunique() == 5
+    for name in ("consert_small", "una_small", "sda_small", "quoted_small"):
+        grid = grids.read(name)
+        assert grid.notebook != "02_simcse"
+        rows = results.rows(grid).query("row == 'SimCSE'")
+        assert rows["run_id"].tolist() == simcse["run_id"].tolist(), name
+        taken = results.steps(grid).query("row == 'SimCSE'")
+        assert set(taken["seed"]) == set(simcse["seed"]) and taken["loss"].notna().all()
+
+
 def test_no_histories_are_an_empty_table(tmp_path):
     assert len(results.histories("02_simcse", tmp_path)) == 0
 
@@ -68,6 +104,7 @@ def test_committed_histories_are_of_committed_runs(path):
 def test_the_page_counts_what_is_there(tmp_path):
     grid = grids.read("simcse_small")
     rows = [{"profile": "small", "recipe": "small_tfidf", "seed": 0, "run_id": "a"}]
+    rows[0]["notebook"] = "02_simcse"
     rows[0] |= {"machine": "a processor", "train_seconds": 1800.0, "dev_seconds": 1800.0}
     pd.DataFrame(rows).to_csv(tmp_path / "02_simcse.csv", index=False)
     page = results.write_page(tmp_path).read_text()

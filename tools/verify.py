@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pandas as pd
 
-from lib import data, experiment, grids, identity, paths, runs, untrained
+from lib import data, experiment, grids, identity, paths, results, runs, untrained
 from lib.augment import sda
 from lib.device import resolve_precision
 from lib.grids import Cell, Grid
@@ -28,12 +28,10 @@ def committed(
     """Every cell of a grid that has rows in `results/`, with these rows; cells on one training text
     come together. `prepared` may change a table before it is looked at."""
     cells = []
+    finished = prepared(results.every_run(paths.RESULTS))
     for path in sorted(paths.GRIDS.glob("*.yaml")):
         grid = grids.read(path)
-        results = paths.RESULTS / f"{grid.notebook}.csv"
-        if not results.exists():
-            continue
-        collected = grids.collect(grid, prepared(pd.read_csv(results)))
+        collected = grids.collect(grid, finished)
         for cell in grid.cells:
             names = {cell.row.format(seed=seed) for seed in grid.seeds}
             rows = collected[collected["row"].isin(names) & (collected["column"] == cell.column)]

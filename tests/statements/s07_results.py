@@ -370,7 +370,7 @@ def consert_at_small() -> tuple[str, float, float]:
     views, none = found.loc["ConSERT-unsup, Wikipedia"], found.loc["no view, Wikipedia"]
     assert views["size"] == none["size"] and f"{views['mean']:.1f}" == f"{none['mean']:.1f}"
     same = rows("consert_small").query("row == 'no view, Wikipedia'")["seed"]
-    simcse = rows("simcse_small").query("row == 'SimCSE'")
+    simcse = rows("consert_small").query("row == 'SimCSE'")
     simcse = simcse[simcse["seed"].isin(same)]["sts7_test_avg_best"].mean()
     return WORDS[int(views["size"])], views["mean"], simcse
 
