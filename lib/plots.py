@@ -289,7 +289,7 @@ def steps(
     found = table.dropna(subset=[value])
     for i, (row, part) in enumerate(found.groupby("row", sort=False)):
         for k, (_, one) in enumerate(part.groupby("seed", sort=False)):
-            style: Any = {"color": role(row, i), "ls": line(i), "lw": 1.2, "alpha": 0.85}
+            style: Any = {"color": role(row, i), "ls": line(i), "lw": 1.2}
             points = marker(i) if len(one) <= 20 else None
             label = str(row) if k == 0 else None
             axis.plot(one["step"], one[value], marker=points, ms=4, label=label, **style)

@@ -204,7 +204,10 @@ STATEMENTS = [
         "Their mean cosine is {:.2f} before training.",
         lambda: (mean(SMALL, RAW, "dev_mean_cosine_best"),),
     ),
-    Statement("(others end at a cosine of {:.2f} or less)", largest_end),
+    Statement(
+        "All trainings spread what they train: others end at a cosine of {:.2f} or less.",
+        largest_end,
+    ),
     Statement(
         "their mean cosine falls from {:.2f} to {:.2f}. With one mask it is {:.2f}.",
         lambda: tuple(mean(SMALL, row, "dev_mean_cosine_best") for row in (RAW, TWO, ONE)),
