@@ -122,7 +122,8 @@ def check_runs(path: Path, content: Mapping[str, Any], cells: list[tuple[str, Ma
             if values.get(name) is not None:
                 _check(where, name, values[name], kind)
         if values["method"] in untrained.METHODS:
-            if idle := sorted({"model", "corpus", "n_sentences"} & values.keys()):
+            own = {"model"} if values["method"] in untrained.OF_AN_ENCODER else set()
+            if idle := sorted({"model", "corpus", "n_sentences"} - own & values.keys()):
                 raise ValueError(
                     f"{where}: {values['method']} trains nothing and takes no {idle[0]}; it stands"
                     " on the profile's encoder and text"

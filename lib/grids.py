@@ -27,7 +27,7 @@ _PAPER_RECIPE = re.compile(r"paper_(.+?)(?:_bert|_roberta|_zh)?(?:_una)?")
 _OF_THE_PAPER = {"model", "positive_file", "epochs"}
 _REAL_DATA = {"corpus", "transfer_pooling"}
 _PARAMETERS = FIELDS.keys() - {"chunk_size"}
-_PARAMETERS |= {"profile", "recipe", "max_steps", "corpus"}
+_PARAMETERS |= {"profile", "recipe", "max_steps", "corpus", "vectors"}
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,8 @@ def _key(values: Mapping[str, object]) -> frozenset[tuple[str, object]]:
 def _run_key(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
     """The parameters by which the runs of a cell are known."""
     if cell.set["method"] in untrained.METHODS:
-        return _key({"recipe": f"{grid.profile}_{cell.set['method']}"})
+        vectors = untrained.vectors(profiles.profile(grid.profile), cell.set.get("model"))  # type: ignore[arg-type]
+        return _key({"recipe": f"{grid.profile}_{cell.set['method']}", "vectors": vectors})
     profile, recipe, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
     run = {
         "profile": profile.name,
@@ -208,7 +209,8 @@ def condition(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
     """What a cell varies: all parameters of its runs but the name of their recipe, so that two
     cells that train the same are one condition."""
     if cell.set["method"] in untrained.METHODS:
-        return frozenset({("method", cell.set["method"])})
+        vectors = dict(_run_key(grid, cell)).get("vectors")
+        return _key({"method": cell.set["method"], "vectors": vectors})
     return frozenset(item for item in _run_key(grid, cell) if item[0] != "recipe")
 
 
@@ -219,8 +221,8 @@ def conditions_of(results: pd.DataFrame) -> set[frozenset[tuple[str, object]]]:
     for values in results[names].astype(object).to_numpy():
         parameters = dict(zip(names, values, strict=True))
         method = str(parameters.pop("recipe")).partition("_")[2]
-        alone = method in untrained.METHODS
-        found.add(frozenset({("method", method)}) if alone else _key(parameters))
+        alone = {"method": method, "vectors": parameters.get("vectors")}
+        found.add(_key(alone if method in untrained.METHODS else parameters))
     return found
 
 
@@ -236,10 +238,9 @@ def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     names = [name for name in results if name in _PARAMETERS]
     for position, values in enumerate(results[names].astype(object).to_numpy()):
         parameters = dict(zip(names, values, strict=True))
-        alone = str(parameters["recipe"]).partition("_")[2] in untrained.METHODS
-        positions_of[_key({"recipe": parameters["recipe"]} if alone else parameters)].append(
-            position
-        )
+        if str(parameters["recipe"]).partition("_")[2] in untrained.METHODS:
+            parameters = {name: parameters.get(name) for name in ("recipe", "vectors")}
+        positions_of[_key(parameters)].append(position)
     seeds = results["seed"].to_list() if "seed" in results else []
     kinds = _kinds(results)
     positions, rows, columns = [], [], []
@@ -391,7 +392,8 @@ def _train(grid: Grid, cell: Cell, seed: int, options: dict[str, Any]) -> runs.R
     }
     method = str(cell.set["method"])
     if method in untrained.METHODS:
-        return untrained.run(grid.notebook, method, grid.profile, options["data_dir"])
+        model = parameters.get("model")
+        return untrained.run(grid.notebook, method, grid.profile, options["data_dir"], model)
     return experiment.run(grid.notebook, method, grid.profile, seed=seed, **options, **parameters)
 
 

@@ -31,7 +31,7 @@ SETS = {"dev": ("mini", "stsb", "cnsd"), "test": ("mini", "sts7", "cnsd")}
 _RECORDED = ("run_id", "recipe", "seed", "results_version", "data")
 _DEPENDS_ON = {  # a hash of a run's data: the parameters by which its data is found here
     "corpus": ("corpus", "n_sentences"),
-    "model": ("backbone", "profile"),
+    "model": ("backbone", "profile", "vectors"),
     "dev": ("dev",),
     "test": ("test",),
     "transfer": (),
@@ -243,7 +243,8 @@ class Here:
             return self._texts(str(params["corpus"]), params["n_sentences"])
         if name == "model":
             if params["backbone"] is None:  # without training: word vectors, or no encoder
-                return {"", *_models(untrained.model_of(profile(params["profile"])))}
+                used = untrained.model_of(profile(params["profile"]), params["vectors"])
+                return {"", *_models(used)}
             return _models(params["backbone"])
         if name in SETS:
             return {self._graded(name, params[name])}

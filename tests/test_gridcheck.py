@@ -57,10 +57,15 @@ WRONG = {
     "cell key": ("{row: a, ", "{row: a, sat: 1, ", "cell 1: unknown key 'sat'"),
     "row a number": ("row: a", "row: 0.1", r"cell 1: row must be text \(quote it\), got 0.1"),
     "row null": ("row: a", "row: ~", "cell 1: row must be text"),
-    "an encoder for a method without training": (
+    "an encoder for a method without one": (
         "{method: una, radius: 1e-2, lr: 5e-4}",
-        "{method: sif, model: data/mini-bert}",
-        "cell 'a': sif trains nothing and takes no model",
+        "{method: tfidf, model: data/mini-bert}",
+        "cell 'a': tfidf trains nothing and takes no model",
+    ),
+    "a text for a method without training": (
+        "{method: una, radius: 1e-2, lr: 5e-4}",
+        "{method: sif, model: data/mini-bert, corpus: wikipedia}",
+        "cell 'a': sif trains nothing and takes no corpus",
     ),
     "row with braces": ("row: a", 'row: "{beta}"', "may hold {seed} and no other braces"),
     "twice": ("row: b", "row: a", r"\('a', ''\)\] stands twice"),

@@ -10,9 +10,10 @@ import pytest
 import yaml
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from lib import course, data, evaluate, experiment, grids, paths, results, untrained
+from lib import course, data, evaluate, experiment, grids, paths, results, runs, untrained
 from lib.__main__ import main as cli
 from lib.augment import sda
+from lib.encoder import Encoder
 from lib.evaluate.statistics import paired_differences
 
 FILES = sorted(paths.GRIDS.glob("*.yaml"))
@@ -433,6 +434,36 @@ def test_a_method_without_training_is_a_run_done_once(little) -> None:
         ValueError, match="unknown method without training 'tf': choose one of bag_of_words, tfidf"
     ):
         untrained.run("02_simcse", "tf", "mini")
+
+
+def test_input_embeddings_are_those_of_the_encoder_that_a_cell_names(little) -> None:
+    usual = untrained.run("06_backbones", "sif", "mini")
+    assert untrained.record("06_backbones", "sif", "mini", model="data/mini-bert").id == usual.id
+    other = untrained.run("06_backbones", "sif", "mini", model="data/mini-albert")
+    assert other.id != usual.id and other.params["vectors"] == "data/mini-albert"
+    encoder = Encoder.load(paths.SIBLINGS["ALBERT"])
+    matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()
+    counts = evaluate.token_counts(data.corpus("mini"), encoder.tokenizer)
+    encode = evaluate.word_vectors_encode(matrix, encoder.tokenizer, counts)
+    expected = evaluate.pairs_spearman(encode, data.mini_pairs("test"))
+    assert other.metrics["mini_test_spearman_last"] == pytest.approx(expected)
+    with pytest.raises(ValueError, match="tfidf takes no model"):
+        untrained.run("06_backbones", "tfidf", "mini", model="data/mini-albert")
+
+
+def test_rows_without_training_are_told_apart_by_their_encoder(little) -> None:
+    chosen = ["midi-BERT, input embeddings", "ALBERT, input embeddings", "TF-IDF"]
+    grid = grids.read("backbones_small").at("mini")
+    grid = replace(grid, cells=tuple(cell for cell in grid.cells if cell.row in chosen))
+    done, failed = grids.train(grid, {"data_dir": None, "device": "cpu"}, lambda line: None)
+    assert len(done) == 3 and not failed
+    found = grids.collect(grid, runs.collect(notebook="06_backbones"))
+    by_row = found.set_index("row")
+    assert set(by_row.index) == set(chosen) and by_row["run_id"].is_unique
+    assert pd.isna(by_row.loc["midi-BERT, input embeddings", "vectors"])
+    assert by_row.loc["ALBERT, input embeddings", "vectors"] == "data/mini-albert"
+    known = grids.conditions_of(found)
+    assert {grids.condition(grid, cell) for cell in grid.cells} == known and len(known) == 3
 
 
 def test_list_prints_the_runs_and_trains_nothing(capsys, tmp_path, monkeypatch) -> None:
