@@ -208,7 +208,8 @@ def page(results: Path = paths.RESULTS) -> str:
         lines.append(f"| [{name}]({name}.csv) | " + " | ".join(cells) + " |")
     lines += [
         "",
-        "Hours are those of trainings and their dev scores, each on its share of a machine.",
+        "Hours are those of trainings and their dev scores, each on its share of a machine."
+        " Trainings of `results_version` 1 kept no history.",
         "",
         *_left(collected),
         "## Grids",

@@ -101,6 +101,15 @@ def test_committed_histories_are_of_committed_runs(path):
     assert (taken.reindex(last.index) == last["max"]).all()
 
 
+def test_only_trainings_of_the_first_version_lack_a_history():
+    table = results.every_run()
+    trained_ones = table[table["steps"] > 0]
+    kept = {run for name in table["notebook"].unique() for run in results.histories(name)["run_id"]}
+    lacking = trained_ones[~trained_ones["run_id"].isin(kept)]
+    assert set(lacking["results_version"]) == {1} and kept <= set(trained_ones["run_id"])
+    assert (trained_ones["results_version"] == 1).sum() == len(lacking)
+
+
 def test_the_page_counts_what_is_there(tmp_path):
     grid = grids.read("simcse_small")
     rows = [{"profile": "small", "recipe": "small_tfidf", "seed": 0, "run_id": "a"}]

@@ -86,34 +86,31 @@ def headlines() -> dict[Path, str]:
     }
 
 
+def shipped() -> list[Path]:
+    """The data files that are ours, in the order of `data/README.md`."""
+    found = sorted(paths.MINI.glob("*.t*"))
+    found += [paths.MINI_BERT / "model.safetensors", paths.MINI_BERT / "tokenizer.json"]
+    found += [*sorted(paths.MIDI_BERT.glob("*.safetensors")), paths.MIDI_BERT / "tokenizer.json"]
+    for folder in paths.SIBLINGS.values():
+        found += [folder / "model.safetensors", folder / "tokenizer.json"]
+    of_spacy = sorted(path for path in paths.MINI_SPACY.rglob("*") if path.is_file())
+    return found + [path for path in of_spacy if path.suffix not in (".md", ".cfg")]
+
+
+def checksums() -> str:
+    """Markdown table of the shipped files: size and SHA-256."""
+    lines = ["| file | bytes | sha256 |", "|---|--:|---|"]
+    for path in shipped():
+        name = path.relative_to(paths.DATA).as_posix()
+        lines.append(f"| {name} | {path.stat().st_size:,} | `{files.sha256(path)}` |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Write the README's figure and fill every table."""
     picture = paths.RESULTS / "02_simcse.png"
     write_bytes(picture, plots.png(headline_figure("simcse_small", SMALL)))
-    shipped = [
-        p
-        for folder in ("mini", "mini-bert")
-        for p in sorted((paths.DATA / folder).glob("*.t*"))
-        if p.is_file()
-    ]
-    shipped += sorted(paths.MINI_BERT.glob("*.safetensors"))
-    shipped += [*sorted(paths.MIDI_BERT.glob("*.safetensors")), paths.MIDI_BERT / "tokenizer.json"]
-    for folder in paths.SIBLINGS.values():
-        shipped += [folder / "model.safetensors", folder / "tokenizer.json"]
-    shipped += [
-        p
-        for p in sorted(paths.MINI_SPACY.rglob("*"))
-        if p.is_file() and p.suffix not in (".md", ".cfg")
-    ]
-    digests = [
-        f"| {p.relative_to(paths.DATA)} | {p.stat().st_size:,} | `{files.sha256(p)}` |"
-        for p in shipped
-    ]
-    fill(
-        paths.DATA / "README.md",
-        "checksums",
-        "\n".join(["| file | bytes | sha256 |", "|---|--:|---|", *digests]),
-    )
+    fill(paths.DATA / "README.md", "checksums", checksums())
     for text, content in headlines().items():
         fill(text, "headline", content)
         print(f"filled {text}")
