@@ -649,6 +649,16 @@ def test_a_light_grid_trains_the_rows_of_the_small_one(name, first):
     assert light.seeds == small.seeds and light.common == grids.read("una_light").common
 
 
+def test_the_controls_of_light_are_those_of_small_beside_the_rules_of_sda_light():
+    light, small = (grids.read(f"sda_{size}_controls") for size in ("light", "small"))
+    rules = {c.row: dict(c.set) for c in grids.read("sda_light").cells}
+    edits = {c.row: dict(c.set) for c in small.at("light").cells}
+    assert light.common == grids.read("sda_light").common and light.seeds == small.seeds
+    for cell in light.cells:
+        own = rules.get(cell.row) or {k: v for k, v in edits[cell.row].items() if k != "head"}
+        assert dict(cell.set) == own, cell.row
+
+
 def test_the_curves_of_light_turn_what_those_of_small_turn():
     light, small = (
         {name for cell in grids.read(f"simcse_{size}_curves").cells for name in cell.set}
