@@ -32,6 +32,13 @@ def gain(sibling: str) -> tuple[float, float]:
     return found["mean"], found["95 % ±"]
 
 
+def last_gains() -> tuple[float, ...]:
+    """What SimCSE adds at the last step to ALBERT, BERT and RoBERTa, and what it takes from Llama."""
+    pairs = {s: f"{s}, raw" for s in SIBLINGS}
+    found = paired_differences(repeated(), LAST, pairs)["mean"]
+    return *found[["ALBERT", "BERT", "RoBERTa"]], -found["Llama"]
+
+
 def below(sibling: str) -> tuple[float, float, float]:
     """How far below BERT a sibling is after SimCSE, half the interval, and how far before."""
     found = minus(sibling, "BERT")
@@ -136,6 +143,10 @@ def within() -> tuple[float]:
 
 
 STATEMENTS = [
+    Statement(
+        "At the last step ALBERT gains {:.1f}, BERT {:.1f}, RoBERTa {:.1f}, and Llama loses {:.1f}.",
+        last_gains,
+    ),
     Statement("Llama, by {:.1f} points.", whitening_of_llama),
     Statement("For all four, by {:.1f} to {:.1f} points.", sif_and_siblings),
     Statement(
