@@ -126,7 +126,7 @@ def check_runs(path: Path, content: Mapping[str, Any], cells: list[tuple[str, Ma
             if idle := sorted({"model", "corpus", "n_sentences"} - own & values.keys()):
                 raise ValueError(
                     f"{where}: {values['method']} trains nothing and takes no {idle[0]}; it stands"
-                    " on the profile's encoder and text"
+                    " on what the profile has"
                 )
             continue
         try:

@@ -499,6 +499,6 @@ def table_of(grid: Grid, options: dict[str, Any]) -> tuple[pd.DataFrame, str]:
     them."""
     for cell, seed in grid.runs():
         if cell.set["method"] in untrained.METHODS:
-            _train(grid, cell, seed, options)
+            _outcome((grid, cell, seed, options))
     finished = runs.collect()
     return beside_paper(grid, finished), note(collect(grid, finished))

