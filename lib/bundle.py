@@ -162,7 +162,7 @@ def _add_cell(contents: Contents, grid: Grid, cell: Cell, data_dir: str | None) 
         usual = profile(grid.profile)
         _add_text(contents, data.at_hand(usual.corpus, data_dir), usual.n_sentences)
         if method in untrained.OF_AN_ENCODER:
-            _add_model(contents, untrained.name_of(usual, cell.set.get("model")))  # type: ignore[arg-type]
+            _add_model(contents, untrained.name_of(usual, cell.model))
         return
     chosen, wanted, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
     contents.transfer |= bool(wanted.evaluation.transfer_pooling)

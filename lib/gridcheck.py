@@ -125,8 +125,8 @@ def check_runs(path: Path, content: Mapping[str, Any], cells: list[tuple[str, Ma
             own = {"model"} if values["method"] in untrained.OF_AN_ENCODER else set()
             if idle := sorted({"model", "corpus", "n_sentences"} - own & values.keys()):
                 raise ValueError(
-                    f"{where}: {values['method']} trains nothing and takes no {idle[0]}; it stands"
-                    " on what the profile has"
+                    f"{where}: {values['method']} trains nothing and takes no {idle[0]}; the"
+                    " profile's is used where it needs one"
                 )
             continue
         try:

@@ -48,6 +48,12 @@ class Cell:
     set: Mapping[str, object]
     smaller: Mapping[str, object] | None = field(default_factory=dict)
 
+    @property
+    def model(self) -> str | None:
+        """The encoder that the cell names; None: the profile's or the recipe's."""
+        name = self.set.get("model")
+        return None if name is None else str(name)
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -190,11 +196,16 @@ def _key(values: Mapping[str, object]) -> frozenset[tuple[str, object]]:
     )
 
 
+def _vectors(grid: Grid, cell: Cell) -> str | None:
+    """Whose input embeddings a cell without training takes; None: the profile's encoder's."""
+    return untrained.vectors(profiles.profile(grid.profile), cell.model)
+
+
 def _run_key(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
     """The parameters by which the runs of a cell are known."""
     if cell.set["method"] in untrained.METHODS:
-        vectors = untrained.vectors(profiles.profile(grid.profile), cell.set.get("model"))  # type: ignore[arg-type]
-        return _key({"recipe": f"{grid.profile}_{cell.set['method']}", "vectors": vectors})
+        recipe_name = f"{grid.profile}_{cell.set['method']}"
+        return _key({"recipe": recipe_name, "vectors": _vectors(grid, cell)})
     profile, recipe, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
     run = {
         "profile": profile.name,
@@ -209,8 +220,7 @@ def condition(grid: Grid, cell: Cell) -> frozenset[tuple[str, object]]:
     """What a cell varies: all parameters of its runs but the name of their recipe, so that two
     cells that train the same are one condition."""
     if cell.set["method"] in untrained.METHODS:
-        vectors = dict(_run_key(grid, cell)).get("vectors")
-        return _key({"method": cell.set["method"], "vectors": vectors})
+        return _key({"method": cell.set["method"], "vectors": _vectors(grid, cell)})
     return frozenset(item for item in _run_key(grid, cell) if item[0] != "recipe")
 
 
@@ -221,8 +231,9 @@ def conditions_of(results: pd.DataFrame) -> set[frozenset[tuple[str, object]]]:
     for values in results[names].astype(object).to_numpy():
         parameters = dict(zip(names, values, strict=True))
         method = str(parameters.pop("recipe")).partition("_")[2]
-        alone = {"method": method, "vectors": parameters.get("vectors")}
-        found.add(_key(alone if method in untrained.METHODS else parameters))
+        if method in untrained.METHODS:
+            parameters = {"method": method, "vectors": parameters.get("vectors")}
+        found.add(_key(parameters))
     return found
 
 
@@ -392,8 +403,8 @@ def _train(grid: Grid, cell: Cell, seed: int, options: dict[str, Any]) -> runs.R
     }
     method = str(cell.set["method"])
     if method in untrained.METHODS:
-        model = parameters.get("model")
-        return untrained.run(grid.notebook, method, grid.profile, options["data_dir"], model)
+        data_dir = options["data_dir"]
+        return untrained.run(grid.notebook, method, grid.profile, data_dir, cell.model)
     return experiment.run(grid.notebook, method, grid.profile, seed=seed, **options, **parameters)
 
 
@@ -495,10 +506,11 @@ def parse_texts(grid: Grid, data_dir: str | None = None) -> None:
 
 
 def table_of(grid: Grid, options: dict[str, Any]) -> tuple[pd.DataFrame, str]:
-    """The finished runs of a grid beside the paper's figures, as `beside_paper`, and the `note` on
-    them."""
-    for cell, seed in grid.runs():
-        if cell.set["method"] in untrained.METHODS:
-            _outcome((grid, cell, seed, options))
+    """The finished runs of a grid beside the paper's figures, as `beside_paper`; and what there is
+    to say of them: rows without training that could not be scored, and the `note`."""
+    alone = [(c, seed) for c, seed in grid.runs() if c.set["method"] in untrained.METHODS]
+    outcomes = [_outcome((grid, cell, seed, options)) for cell, seed in alone]
     finished = runs.collect()
-    return beside_paper(grid, finished), note(collect(grid, finished))
+    remarks = [line for run_id, line in outcomes if run_id is None]
+    remarks.append(note(collect(grid, finished)))
+    return beside_paper(grid, finished), "\n".join(filter(None, remarks))

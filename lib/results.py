@@ -68,8 +68,8 @@ def save(
             "run a grid of `workflow/grids/` first, `python -m lib grid NAME`"
         )
     path = results / f"{notebook}.csv"
-    here = table["run_id"].isin(_ids_of_others(notebook, results)).eq(False)
-    table, elsewhere = table[here].dropna(axis=1, how="all"), int((~here).sum())
+    committed = table["run_id"].isin(_ids_of_others(notebook, results))
+    table, elsewhere = table[~committed].dropna(axis=1, how="all"), int(committed.sum())
     if not len(table):
         return Saved(path, 0, 0, elsewhere)
     with files.locked(path):

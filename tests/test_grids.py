@@ -667,3 +667,13 @@ def test_the_curves_of_light_turn_what_those_of_small_turn():
         for size in ("light", "small")
     )
     assert light == small - {"positive", "dropout"}  # 1,000 steps with one mask and with none
+
+
+def test_a_table_names_the_row_whose_encoder_is_not_here(little) -> None:
+    grid = grids.read("backbones_small").at("mini", (7,))
+    cells = [c for c in grid.cells if c.row in ("TF-IDF", "ALBERT, input embeddings")]
+    lost = replace(cells[1], set={**cells[1].set, "model": "data/no-such-encoder"})
+    options = {"data_dir": None, "device": "cpu"}
+    table, said = grids.table_of(replace(grid, cells=(cells[0], lost)), options)
+    assert said.startswith(f"FAILED {lost.row}, seed 7: ") and "no-such-encoder" in said
+    assert table.set_index("row")["n"].to_dict() == {cells[0].row: 1, lost.row: 0}

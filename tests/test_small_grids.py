@@ -20,7 +20,7 @@ def test_every_cell_runs_from_text_to_score(little, name):
     write_text(a_line_each, "\n".join(reversed(data.corpus("mini"))) + "\n")
     for cell in grid.cells:
         if (method := cell.set["method"]) in untrained.METHODS:
-            record = untrained.run(grid.notebook, method, "mini", model=cell.set.get("model"))
+            record = untrained.run(grid.notebook, method, "mini", model=cell.model)
             assert math.isfinite(record.metrics["mini_dev_spearman_last"]), cell.row
             continue
         parameters = {**cell.set, **LITTLE, "output_dir": str(little)}

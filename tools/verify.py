@@ -55,8 +55,7 @@ def identity_of(
     """Parameters, hashes and recipe's name that the id of a row is made of."""
     method = str(cell.set["method"])
     if method in untrained.METHODS:
-        model = cell.set.get("model")
-        record = untrained.record(grid.notebook, method, grid.profile, data_dir, model)  # type: ignore[arg-type]
+        record = untrained.record(grid.notebook, method, grid.profile, data_dir, cell.model)
         return dict(record.params), dict(record.data), record.recipe
     profile, recipe, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
     sentences = experiment.sentences_of(profile, data_dir) if steps != 0 else []

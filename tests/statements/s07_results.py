@@ -387,8 +387,8 @@ def above_tfidf_of_more() -> tuple[str, float]:
     """SimCSE at `small` minus TF-IDF with the weights of `light`'s sentences, and how many."""
     table = rows("simcse_light").set_index("row")
     (count,) = table.loc[["TF-IDF"], "n_sentences"]
-    printed = float(table.loc["TF-IDF", "sts7_test_avg_last"])
-    return f"{count:,.0f}", mean("simcse_small", "SimCSE") - printed
+    words = float(table.loc["TF-IDF", "sts7_test_avg_last"])
+    return f"{count:,.0f}", mean("simcse_small", "SimCSE") - words
 
 
 def sick_at_small() -> tuple[float, ...]:
