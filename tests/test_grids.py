@@ -661,6 +661,18 @@ def test_the_controls_of_light_are_those_of_small_beside_the_rules_of_sda_light(
         assert dict(cell.set) == own, cell.row
 
 
+def test_the_negations_of_light_are_sda_lights_at_deltas_of_the_small_curves():
+    light, small = grids.read("sda_light_negation"), grids.read("sda_small_curves")
+    known = [dict(c.set) for c in grids.read("sda_light").cells]
+    deltas = {c.set.get("delta") for c in small.cells if c.set["method"] == "negation"}
+    for cell in light.cells:
+        turned = ("delta", "dropout")
+        assert {k: v for k, v in cell.set.items() if k not in turned} in known, cell.row
+        assert cell.set.get("delta", 0.5) in deltas and cell.set.get("dropout", 0.1) == 0.1
+    shared = {c.row for c in light.cells if dict(c.set) in known}
+    assert shared == {"SimCSE", "delta 0.5"}
+
+
 def test_the_curves_of_light_turn_what_those_of_small_turn():
     light, small = (
         {name for cell in grids.read(f"simcse_{size}_curves").cells for name in cell.set}
