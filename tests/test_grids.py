@@ -661,6 +661,15 @@ def test_the_controls_of_light_are_those_of_small_beside_the_rules_of_sda_light(
         assert dict(cell.set) == own, cell.row
 
 
+def test_the_strengths_of_light_are_those_of_una_light_and_of_una_small():
+    def vectors(name):
+        sets = [c.set for c in grids.read(name).cells if "representation" in c.set]
+        return {(s["representation"], s.get("representation_strength", 0.1)) for s in sets}
+
+    assert vectors("una_light_strengths") == vectors("una_light") | vectors("una_small")
+    assert grids.read("una_light_strengths").common == grids.read("una_light").common
+
+
 def test_the_negations_of_light_are_sda_lights_at_deltas_of_the_small_curves():
     light, small = grids.read("sda_light_negation"), grids.read("sda_small_curves")
     known = [dict(c.set) for c in grids.read("sda_light").cells]
