@@ -12,6 +12,8 @@ from lib.evaluate.statistics import (
     best_of,
     bootstrap_interval,
     critical_value,
+    dunnett_differences,
+    dunnett_value,
     mean_sd,
     paired_differences,
     power_of,
@@ -158,6 +160,67 @@ def test_intervals_hold_together_whatever_the_rows_variances() -> None:
         assert 0.03 < own < 0.053 < 0.1 < pooled
     own, pooled = misses([0.6] * 7)
     assert 0.03 < own < 0.053 and pooled == pytest.approx(0.05, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    "df, printed",
+    [
+        (5, (2.57, 3.03, 3.29, 3.48, 3.62, 3.73, 3.82, 3.90, 3.97)),
+        (10, (2.23, 2.57, 2.76, 2.89, 2.99, 3.07, 3.14, 3.19, 3.24)),
+        (20, (2.09, 2.38, 2.54, 2.65, 2.73, 2.80, 2.86, 2.90, 2.95)),
+        (60, (2.00, 2.27, 2.41, 2.51, 2.58, 2.64, 2.69, 2.73, 2.77)),
+    ],
+)
+def test_dunnetts_quantiles_are_those_of_his_table(df: int, printed: tuple) -> None:
+    found = [dunnett_value(comparisons, df) for comparisons in range(1, 10)]
+    assert np.allclose(found, printed, atol=0.0075)
+
+
+def test_one_comparison_of_dunnett_is_students_t() -> None:
+    assert math.isclose(dunnett_value(1, df=7, level=0.01), stats.t.isf(0.005, 7), rel_tol=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [{"comparisons": 0}, {"df": 0}, {"level": 1.0}])
+def test_dunnetts_quantile_has_a_design(wrong: dict) -> None:
+    with pytest.raises(ValueError, match="Dunnett's quantile needs"):
+        dunnett_value(**{"comparisons": 3, "df": 8} | wrong)
+
+
+def blocks(rng: np.random.Generator, rows: int, seeds: int, scale: float = 1.0) -> pd.DataFrame:
+    """Scores without any true difference, a common effect of each seed in them."""
+    scores = rng.normal(0, scale, (seeds, rows)) + rng.normal(0, 3, (seeds, 1))
+    names = [f"r{i}" for i in range(rows)]
+    wide = pd.DataFrame(scores, columns=names).rename_axis("seed").reset_index()
+    return wide.melt("seed", names, "row", "score")
+
+
+def test_dunnetts_intervals_are_those_of_a_slow_version() -> None:
+    collected = blocks(np.random.default_rng(0), rows=4, seeds=5)
+    y = collected.pivot(index="seed", columns="row", values="score").to_numpy()
+    square = 0.0
+    for i in range(5):
+        for j in range(4):
+            square += (y[i, j] - y[i].mean() - y[:, j].mean() + y.mean()) ** 2
+    half = dunnett_value(3, 12) * math.sqrt(2 * square / 12 / 5)
+    found = dunnett_differences(collected, "score", "r0")
+    assert np.allclose(found["95 % ±"], half)
+    assert found["mean"].tolist() == paired_differences(collected, "score", "r0")["mean"].tolist()
+
+
+def test_dunnetts_intervals_all_hold_in_nineteen_tables_of_twenty() -> None:
+    rng, held = np.random.default_rng(1), 0
+    for _ in range(500):
+        found = dunnett_differences(blocks(rng, rows=6, seeds=4), "score", "r0")
+        held += bool((found["mean"].abs() <= found["95 % ±"]).all())
+    assert abs(held / 500 - 0.95) < 0.03  # three standard errors
+
+
+def test_dunnett_needs_the_same_seeds_of_all_rows() -> None:
+    collected = blocks(np.random.default_rng(2), rows=3, seeds=3)
+    with pytest.raises(ValueError, match="another has: pool no spread"):
+        dunnett_differences(collected.iloc[1:], "score", "r0")
+    alone = dunnett_differences(collected[collected["seed"] == 0], "score", "r0")
+    assert alone["95 % ±"].isna().all() and len(alone) == 2
 
 
 @pytest.mark.parametrize(
