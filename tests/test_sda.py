@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 from parses import CLAUSES, CLEAR, COMPLEMENTS, HARD, UNIVERSAL, tree
 from spacy.tokens import Doc
 
-from lib import data, paths
+from lib import data, grids, paths
 from lib.augment import sda
 from lib.augment.sda import Augmented, Edit, Tree, english, parse
 from lib.augment.sda import rules as sda_rules
 from lib.augment.sda.trees import render
-from tools import sda_changes, sda_overlap
+from lib.encoder import Encoder
+from lib.evaluate.margins import margins
+from tools import sda_changes, sda_learnt, sda_overlap
 
 SAME = "as it was"
 
@@ -861,6 +863,35 @@ def test_what_punctuation_and_the_prefix_change_is_what_the_tool_computes(monkey
     kept = pd.read_csv(sda_changes.PATH, index_col="version")
     found = sda_changes.table()
     pd.testing.assert_frame_equal(found, kept.loc[found.index])
+
+
+def test_what_the_negations_have_taught_stands_for_every_row_that_was_trained_for_it():
+    table = pd.read_csv(sda_learnt.PATH)
+    grid = grids.read(sda_learnt.GRID)
+    kinds = list(dict.fromkeys(data.mini_triplets().kinds))
+    kinds.remove("paraphrase")
+    for (_, _), part in table.groupby(["row", "checkpoint"]):
+        assert part["kind"].tolist() == kinds * len(grid.seeds)
+        assert set(part["seed"]) == set(grid.seeds)
+    assert set(table["checkpoint"]) == {"best", "last"}
+    trained = {c.row for c in grid.cells} - {"SimCSE", "delta 0.5"}  # these stood before
+    assert set(table["row"]) == trained
+    assert table["nearer"].between(0, 100).all() and table["margin"].between(-2, 2).all()
+
+
+def test_what_a_checkpoint_has_learnt_is_what_the_margins_say(tmp_path):
+    triplets = data.mini_triplets()
+    encoder = Encoder.load(paths.MINI_BERT)
+    encoder.save(tmp_path / "last")
+    found = pd.DataFrame(sda_learnt._learnt(tmp_path / "last", triplets)).set_index("kind")
+    expected = margins(encoder.encode, triplets)
+    assert np.allclose(found["margin"], expected.mean(), atol=1e-3)
+    assert np.allclose(found["nearer"], 100 * (expected > 0).mean(), atol=1)
+
+
+def test_nothing_learnt_says_how_the_runs_are_made(tmp_path):
+    with pytest.raises(FileNotFoundError, match="python -m lib grid sda_light_negation"):
+        sda_learnt.table(tmp_path)
 
 
 def verdicts() -> pd.DataFrame:

@@ -1,5 +1,6 @@
 """How many sentences of the papers' Wikipedia text each rule of SDA changes, and by how much,
-beside random edits and the said-that prefix: `data/sda/changed.csv`, numbers without a sentence.
+beside the discrete baselines of its Table 8, random edits and the said-that prefix:
+`data/sda/changed.csv`, numbers without a sentence.
 
 Command line: `python -m tools.sda_changes`, with the real data at hand.
 """
@@ -19,6 +20,13 @@ from lib.profiles import profile
 
 PATH = paths.DATA / "sda" / "changed.csv"
 RULES = {"PI": "punctuation", "MV": "modal_verbs", "DN": "double_negation", "NEG": "negation"}
+TABLE_8 = {
+    "random punctuation": ("punctuate", 0.1),
+    "word repetition": ("repeat", 0.32),
+    "word deletion 10 %": ("delete", 0.1),
+    "cropping 10 %": ("crop", 0.1),
+    "mask 15 %": ("mask", 0.15),
+}
 RATES = (0.05, 0.1, 0.2, 0.3, 0.5)
 
 
@@ -43,10 +51,15 @@ def changes(old: Sequence[str], new: Sequence[str]) -> dict[str, float]:
 
 
 def versions(sentences: Sequence[str]) -> Mapping[str, list[str]]:
-    """The sentences after each rule, as a training with seed 0 of its rules has them, and after
-    what has no grammar."""
+    """The sentences after each rule, as a training with seed 0 of its rules has them, after double
+    negation with "no" before nouns, and after what has no grammar; a mask counts as one word."""
     made = parse.rewrite(sentences, list(RULES.values()))
     found = {name: made[rule] for name, rule in RULES.items()}
+    found["DN, version 2"] = parse.rewrite(sentences, "double_negation", nouns=True)[
+        "double_negation"
+    ]
+    for name, (kind, rate) in TABLE_8.items():
+        found[name] = [t.replace("[MASK]", "MASK") for t in augment(kind, sentences, rate)]
     found["said-that prefix"] = augment("prefix", sentences, 1.0)
     for rate in RATES:
         found[f"random edits {100 * rate:.0f} %"] = augment("edit", sentences, rate)

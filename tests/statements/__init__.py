@@ -38,6 +38,11 @@ class Statement:
         return one_line(self.text.format(*self.values()))
 
 
+def signed(number: float) -> str:
+    """A difference as the prose has it."""
+    return f"{number:+.2f}".replace("-", "−")
+
+
 def one_line(text: str) -> str:
     """A text with single spaces, without Markdown's stars and the targets of its links."""
     return " ".join(LINK.sub(r"\1", text).replace("*", "").split())

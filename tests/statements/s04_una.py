@@ -7,7 +7,7 @@ import pandas as pd
 from lib import data
 from lib.augment.tfidf import terms_of
 from lib.evaluate.statistics import critical_value, paired_differences, smallest_effect
-from statements import Statement, paper, rows
+from statements import Statement, paper, rows, signed
 
 GRID, METRIC = "una_light", "sts7_test_avg_last"
 SHOWN = (
@@ -19,11 +19,6 @@ NOISE = (
     *("MODALS interpolation", "MODALS extrapolation", "MODALS linear sampling"),
     *("MODALS Gaussian noise", "PCA jittering"),
 )
-
-
-def signed(number: float) -> str:
-    """A number as the prose has it."""
-    return f"{number:+.2f}".replace("-", "−")
 
 
 def printed(table: str, row: str, column: str = "Avg.") -> float:
@@ -255,7 +250,7 @@ def every_batch() -> tuple[str, float, str, float, str, str]:
     table = rows("una_light_curves")
     table = table[table["row"].str.match("SimCSE|alpha|UNA")]
     found = []
-    for metric in ("stsb_dev_spearman_best", METRIC):
+    for metric in ("stsb_dev_spearman_best", "sts7_test_avg_best"):
         gaps = paired_differences(table, metric, "SimCSE")
         assert len(gaps) == 5 and (gaps["seeds"] == 5).all()
         assert (gaps["mean"].abs() < gaps["95 % ±"]).all()
@@ -279,7 +274,7 @@ STATEMENTS = [
         fifth_minus_every,
     ),
     Statement(
-        "{} ± {:.2f} on dev and {} ± {:.2f} on the seven tests. The paper's dev score has {} there,"
+        "{} ± {:.2f} on dev at its best step, and there {} ± {:.2f} on the seven tests. The paper's dev score has {} there,"
         " and {} with every fifth batch",
         every_batch,
     ),

@@ -1,0 +1,70 @@
+"""What the encoders of the grid `sda_light_negation` tell apart: `data/sda/learnt.csv`, numbers
+measured on the checkpoints that its runs have left.
+
+Command line: `python -m tools.sda_learnt [OUTPUTS]`, after `python -m lib grid sda_light_negation`;
+OUTPUTS is the folder of the runs, `outputs/` if not given. A row whose runs are not there is left
+out.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from lib import data, grids, paths, runs
+from lib.data import Triplets
+from lib.encoder import Encoder
+from lib.evaluate.margins import margin_table, margins
+from lib.files import write_text
+
+GRID = "sda_light_negation"
+PATH = paths.DATA / "sda" / "learnt.csv"
+CHECKPOINTS = ("best", "last")
+
+
+def table(outputs: Path, grid: str = GRID) -> pd.DataFrame:
+    """Margins of every finished run of a grid: `row`, `seed`, `checkpoint` and the triplets'
+    `kind`; `margin`, mean of cos(anchor, paraphrase) − cos(anchor, changed sentence); and `nearer`,
+    percent of the anchors whose paraphrase is the nearer of the two.
+
+    Raises:
+        FileNotFoundError: no run of the grid is finished under `outputs`.
+    """
+    wanted = grids.read(grid)
+    found = grids.collect(wanted, runs.collect(outputs, wanted.notebook))
+    if found.empty:
+        raise FileNotFoundError(
+            f"no finished run of {grid} under {outputs}: python -m lib grid {grid} trains them"
+        )
+    triplets = data.mini_triplets()
+    lines = [
+        {"row": run.row, "seed": run.seed, "checkpoint": checkpoint, **line}
+        for run in found.itertuples()
+        for checkpoint in CHECKPOINTS
+        for line in _learnt(outputs / wanted.notebook / run.run_id / checkpoint, triplets)
+    ]
+    return pd.DataFrame(lines)
+
+
+def _learnt(folder: Path, triplets: Triplets) -> Iterator[dict[str, object]]:
+    """A line a kind of one checkpoint."""
+    encoder = Encoder.load(folder)
+    for kind, found in margin_table(margins(encoder.encode, triplets)).iterrows():
+        yield {
+            "kind": kind,
+            "margin": round(float(found["mean_margin"]), 4),
+            "nearer": round(100 * float(found["share_above_0"]), 1),
+        }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the table."""
+    given = sys.argv[1:] if arguments is None else arguments
+    outputs = Path(given[0]) if given else paths.outputs()
+    write_text(PATH, table(outputs).to_csv(index=False))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
