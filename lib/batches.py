@@ -16,6 +16,7 @@ from lib.negatives import Negatives, make_negatives
 from lib.objective import Objective
 from lib.positives import make_views
 from lib.recipes import Recipe
+from lib.settings import batches_in
 from lib.tokens import TokenRows
 
 VIEWS = ("anchor", "positive")
@@ -247,8 +248,7 @@ class BucketBatches:
 
     def __len__(self) -> int:
         """Batches in one epoch."""
-        full, rest = divmod(len(self.lengths), self.batch_size)
-        return full if self.drop_last or not rest else full + 1
+        return batches_in(len(self.lengths), self.batch_size, self.drop_last)
 
     def epoch(self, number: int) -> list[np.ndarray]:
         """All batches of epoch `number`, in training order."""

@@ -37,7 +37,7 @@ from lib.check import MEMORY_GIB
 from lib.data.readers import yaml_value
 from lib.documents import write_documents
 from lib.pages import Outcome, bring_pictures, index_page, render, results_table, two_decimals
-from lib.workers import at_once
+from lib.workers import at_once, available_cores
 
 NOTEBOOK_PATTERN = "[0-9][0-9]_*.ipynb"
 LONGEST = (
@@ -541,6 +541,6 @@ def affordable_jobs(jobs: int, cores: int | None = None, gib: float | None = Non
         >>> affordable_jobs(4, cores=2, gib=16.0), affordable_jobs(2, cores=8, gib=4.0)
         (2, 1)
     """
-    cores = cores or os.cpu_count() or 1
+    cores = cores or len(available_cores())
     gib = psutil.virtual_memory().available / 2**30 if gib is None else gib
     return max(1, min(jobs, cores, int(gib / MEMORY_GIB)))

@@ -25,6 +25,7 @@ from lib.identity import dev_pairs, model_hash, model_path, portable, text_hash
 from lib.profiles import Profile
 from lib.recipes import RECIPES, Recipe
 from lib.settings import check_whole_number
+from lib.workers import available_cores
 
 __all__ = ["dev_pairs", "model_hash", "model_path", "portable", "resolve", "run", "text_hash"]
 
@@ -165,10 +166,7 @@ def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, 
 def cores() -> int:
     """Processor cores that this process may use, shared among the processes of one training on this
     machine."""
-    available = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    return max(1, available // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    return max(1, len(available_cores()) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
 def positives_of(recipe: Recipe, profile: Profile, data_dir: str | None = None) -> list[str]:
@@ -417,7 +415,7 @@ def run(
 def _compiled(asked: bool | None, device, steps: int | None, recipe: Recipe, lines: int) -> bool:
     """Whether the training of a text of so many lines is compiled; nothing else is."""
     if steps is None:
-        steps = recipe.batches.epochs * lines // recipe.batches.size
+        steps = recipe.batches.steps(lines)
     return steps > 0 and compiles(asked, device, steps, recipe, Group.processes())
 
 

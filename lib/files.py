@@ -16,6 +16,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,10 @@ def sweep(path: Path) -> None:
     The remains of a process on this machine go as soon as it has ended, those of another machine
     after a day.
     """
-    for remains in path.parent.glob(f".{path.name}.old-*"):
+    for remains in path.parent.glob(f".{escape(path.name)}.old-*"):
         if _is_abandoned(remains):
             remove(remains) if path.exists() else _renamed(remains, path)
-    for remains in path.parent.glob(f".{path.name}.tmp-*"):
+    for remains in path.parent.glob(f".{escape(path.name)}.tmp-*"):
         if _is_abandoned(remains):
             remove(remains)
 
@@ -146,8 +147,9 @@ def written(path: str | Path) -> Iterator[Path]:
     """A temporary name to write a file or a folder to; on success it takes the place of `path`,
     else it is removed.
 
-    Readers see the old content or the new one, never a part. A folder that stood there is removed
-    only after the new one has its name.
+    Readers see the old content or the new one, never a part; while a *folder* takes the place of
+    another there is a moment in which neither has the name. The old folder is removed only after
+    the new one has it.
 
     Example:
         >>> import tempfile; folder = Path(tempfile.mkdtemp())

@@ -32,7 +32,7 @@ def encode_batch(
 
     With a `chunk_size` the pass goes chunk by chunk: no activations are kept, the backward pass
     computes each chunk's again with the same dropout, and the gradient is that of the whole
-    batch.
+    batch. Dropout masks are drawn chunk by chunk: without dropout the size changes no number.
 
     Args:
         model: an `Encoder`, or what wraps one.

@@ -26,8 +26,7 @@ from lib.workers import at_once
 _PAPER_RECIPE = re.compile(r"paper_(.+?)(?:_bert|_roberta|_zh)?(?:_una)?")
 _OF_THE_PAPER = {"model", "positive_file", "epochs"}
 _REAL_DATA = {"corpus", "transfer_pooling"}
-_PARAMETERS = FIELDS.keys() - {"chunk_size"}
-_PARAMETERS |= {"profile", "recipe", "max_steps", "corpus", "vectors"}
+_PARAMETERS = FIELDS.keys() | {"profile", "recipe", "max_steps", "corpus", "vectors"}
 
 
 @dataclass(frozen=True)

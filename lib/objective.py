@@ -100,7 +100,7 @@ class Objective:
         SimSiam's projections without their predictions, of other losses all."""
         width = z["anchor"].shape[1]
         if self.objective.loss == "scd":
-            width -= self._loss.keywords["features"]
+            width -= self._loss.keywords["features"] or width // 2
         elif self.objective.loss == "simsiam":
             width //= 2
         return {role: rows[:, :width] for role, rows in z.items()}

@@ -99,8 +99,7 @@ def cost(profile: Profile, recipe: Recipe, steps: int | None, data_dir: str | No
     total, inner = parameters(model)
     sentences = _sentences(profile, data_dir) if steps != 0 else ()
     if steps is None:
-        full, rest = divmod(len(sentences), batches.size)
-        steps = (full if batches.drop_last or not rest else full + 1) * batches.epochs
+        steps = batches.steps(len(sentences))
     lengths = _lengths(sentences[:SAMPLE], recipe, model)
     tokens = sum(lengths) / len(lengths)
     views = 2.0 if recipe.positive.encodes_twice else 1.0

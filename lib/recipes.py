@@ -93,7 +93,7 @@ class Recipe:
         return {name: values[name] for name, place in FIELDS.items() if place[:2] not in idle}
 
     def parameters(self) -> dict[str, Any]:
-        """What a run is recorded by: the fields in use, but `chunk_size`, which changes no number.
+        """What a run is recorded by: the fields in use.
 
         A field that was added for one method is left out where it has its default: it leaves the
         runs of others alone.
@@ -105,7 +105,7 @@ class Recipe:
         """
         used = self.in_use().items()
         usual = {name for name, value in used if name in _ADDED and value == FIELDS[name].default}
-        return {name: value for name, value in used if name not in usual | {"chunk_size"}}
+        return {name: value for name, value in used if name not in usual}
 
     def changed(self, **changes: Any) -> "Recipe":
         """A copy with some fields changed, by the names that papermill knows them by.

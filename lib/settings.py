@@ -391,6 +391,17 @@ class OptimiserPart(Part):
         return set() if self.warmup else {"warmup_from_zero"}
 
 
+def batches_in(sentences: int, size: int, drop_last: bool) -> int:
+    """Batches of one epoch; the last, smaller one counts if it is not dropped.
+
+    Example:
+        >>> batches_in(100, 64, drop_last=True), batches_in(100, 64, drop_last=False)
+        (1, 2)
+    """
+    full, rest = divmod(sentences, size)
+    return full if drop_last or not rest else full + 1
+
+
 @dataclass(frozen=True)
 class BatchesPart(Part):
     """How the text is cut into steps (`lib.batches`).
@@ -403,7 +414,8 @@ class BatchesPart(Part):
             length as a cue for telling negatives apart; False shuffles, as all papers' code does.
         drop_last: leave out the sentences that do not fill the last batch of an epoch.
         chunk_size: most sentences that are in memory with their activations; the others are encoded
-            again in the backward pass (0: all of them are).
+            again in the backward pass (0: all of them are). Dropout is drawn chunk by chunk, so
+            that another size is another draw: the same training in distribution, not in numbers.
     """
 
     size: int = _number(64, "[2, 1000000]", "batch_size")
@@ -416,6 +428,15 @@ class BatchesPart(Part):
     def idle(self) -> set[str]:
         """Without chunks they have no size."""
         return set() if self.chunk_size else {"chunk_size"}
+
+    def steps(self, sentences: int) -> int:
+        """Steps of a whole training on so many sentences.
+
+        Example:
+            >>> BatchesPart(epochs=2).steps(100), BatchesPart(epochs=2, drop_last=False).steps(100)
+            (2, 4)
+        """
+        return self.epochs * batches_in(sentences, self.size, self.drop_last)
 
 
 @dataclass(frozen=True)

@@ -214,13 +214,11 @@ def identity_of(encoder: Encoder, feed: Feed, **options: object) -> dict:
     Args:
         options: what is not in the feed, such as the number of steps and the precision.
     """
-    recipe = feed.recipe.values()
-    del recipe["chunk_size"]
     text = [part for view in feed.views for part in (view.ids, view.offsets, str(view.pad_id))]
     some = np.arange(min(256, len(feed.views[0])))
     weights = [part for item in encoder.state_dict().items() for part in item]
     return {
-        **recipe,
+        **feed.recipe.values(),
         "seed": feed.seed,
         "text": checkpoint.fingerprint(text),
         "hard negatives": checkpoint.fingerprint(feed.negatives(some, 0) if feed.negatives else []),

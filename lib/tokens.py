@@ -7,12 +7,15 @@ at most 65,535 pieces, about 50 MB for a million sentences.
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 import torch
 from tqdm import tqdm
 
 from lib.cache import digest, kept, load_arrays, save_arrays
+
+_ONE_AT_A_TIME = Lock()  # a tokenizer keeps the length it cuts at, which all threads share
 
 
 class TokenRows:
@@ -97,7 +100,8 @@ def tokenise(
         range(0, len(sentences), chunk), desc="tokenise", unit="×10k", disable=not progress
     ):
         batch = list(sentences[start : start + chunk])
-        rows = tokenizer(batch, truncation=True, max_length=max_length, **lean)["input_ids"]
+        with _ONE_AT_A_TIME:
+            rows = tokenizer(batch, truncation=True, max_length=max_length, **lean)["input_ids"]
         lengths.extend(len(r) for r in rows)
         parts.append(np.fromiter((i for r in rows for i in r), dtype))
     offsets = np.concatenate([[0], np.cumsum(lengths)])

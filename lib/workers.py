@@ -49,11 +49,17 @@ def at_once(
             process.terminate()
 
 
+def available_cores() -> list[int]:
+    """Numbers of the processor cores that this process may use; where the system does not tell, all
+    of them."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
 def _cores(number: int, jobs: int) -> list[int]:
     """The cores of process `number`: those that this one may use, dealt out like cards."""
-    if not hasattr(os, "sched_getaffinity"):
-        return list(range(max(1, (os.cpu_count() or 1) // jobs)))
-    available = sorted(os.sched_getaffinity(0))
+    available = available_cores()
     return available[number % len(available) :: jobs] or available[:1]
 
 

@@ -12,7 +12,7 @@ import nbformat
 import pandas as pd
 import pytest
 
-from lib import course, pages, paths
+from lib import course, pages, paths, workers
 from lib.__main__ import main as cli
 from lib.documents import write_documents
 from tools import refresh
@@ -182,7 +182,7 @@ def test_two_notebooks_at_a_time_and_the_last_one_after_them(tmp_path: Path) -> 
         command, env=environment, capture_output=True, text=True, check=False, timeout=180
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    share = max(1, (os.cpu_count() or 1) // 2)
+    share = len(workers._cores(0, 2))
     assert f"threads {share}" in text_of(outputs / "01_first" / "01_first.ipynb")
     assert "['01_first.html', '02_second.html']" in text_of(outputs / "03_last" / "03_last.ipynb")
     finished = re.findall(r"^\[(\d)/3\] \w+: done in", done.stdout, re.MULTILINE)

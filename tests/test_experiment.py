@@ -862,11 +862,10 @@ def test_files_that_the_text_is_made_from_are_in_the_id(tiny, tmp_path, monkeypa
 
 def test_what_changes_no_number_is_not_in_the_id(tiny, trained):
     first = run("nb", "simcse", "tiny", max_steps=2, device="cpu", precision="fp32")
-    assert (
-        run("nb", "simcse", "tiny", max_steps=2, precision="fp32", chunk_size=4, progress=True).id
-        == first.id
-    )
+    assert run("nb", "simcse", "tiny", max_steps=2, precision="fp32", progress=True).id == first.id
     assert trained == [0, 1]
+    chunks = run("nb", "simcse", "tiny", max_steps=2, precision="fp32", chunk_size=4)
+    assert chunks.id != first.id and trained == [0, 1, 0, 1]
 
 
 def test_auto_is_recorded_as_what_it_was(tiny, auto_precision):

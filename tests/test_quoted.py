@@ -178,7 +178,7 @@ def test_scd_has_the_gradients_of_both_views():
 
 def test_measures_are_of_the_vectors_that_the_loss_compares():
     z = {"anchor": draw(4, 10), "positive": draw(4, 10, seed=1)}
-    widths = {"scd:6:4": 6, "simsiam": 5, "none": 10}  # features, a half and all of ten
+    widths = {"scd:6:4": 6, "scd": 5, "simsiam": 5, "none": 10}  # of ten columns
     for head, width in widths.items():
         loss = head.partition(":")[0] if head != "none" else "info_nce"
         found = Objective(recipe("mini_simcse", head=head, loss=loss)).compared(z)

@@ -850,7 +850,13 @@ def test_the_overlap_of_the_test_pairs_is_what_its_tool_computes():
 def test_how_much_the_rules_change_stands_with_every_rule_and_control():
     table = pd.read_csv(sda_changes.PATH, index_col="version")
     edits = [f"random edits {100 * rate:.0f} %" for rate in sda_changes.RATES]
-    assert list(table.index) == [*sda_changes.RULES, "said-that prefix", *edits]
+    assert list(table.index) == [
+        *sda_changes.RULES,
+        "DN, version 2",
+        *sda_changes.TABLE_8,
+        "said-that prefix",
+        *edits,
+    ]
     assert table["changed"].between(50, 100).all() and table["share"].between(0, 1).all()
     assert table.loc[edits, "share"].is_monotonic_increasing
     assert table.loc["said-that prefix", ["changed", "words"]].tolist() == [100, 4]

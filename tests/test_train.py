@@ -664,9 +664,23 @@ def test_a_checkpoint_of_another_training_is_refused(folder, tmp_path, change, n
     assert run(99, {})[1].steps == 12
 
 
-def test_what_only_saves_memory_may_change_on_the_way(folder, tmp_path):
+def test_chunks_draw_other_masks_and_are_another_training(folder, tmp_path):
+    losses = {}
+    for dropout in (0.0, 0.2):
+        for chunk in (0, 5):
+            recipe = tiny_recipe(chunk_size=chunk, dropout=dropout)
+            history = quick(folder, recipe=recipe, steps=3)[1].history
+            losses[dropout, chunk] = [step["loss"] for step in history]
+    assert np.allclose(losses[0.0, 0], losses[0.0, 5], atol=1e-5)
+    assert not np.allclose(losses[0.2, 0], losses[0.2, 5], atol=1e-3)
     assert interrupted(folder, tmp_path, 2, steps=12) is None
-    other = replace(tiny_recipe(chunk_size=5), name="another", source="elsewhere")
+    with pytest.raises(ValueError, match="another training \\(chunk_size"):
+        interrupted(folder, tmp_path, 99, steps=12, recipe=tiny_recipe(chunk_size=5))
+
+
+def test_the_name_of_a_recipe_may_change_on_the_way(folder, tmp_path):
+    assert interrupted(folder, tmp_path, 2, steps=12) is None
+    other = replace(tiny_recipe(), name="another", source="elsewhere")
     assert interrupted(folder, tmp_path, 99, steps=12, recipe=other)[1].steps == 12
 
 

@@ -8,6 +8,7 @@ out.
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -49,8 +50,8 @@ def table(outputs: Path, grid: str = GRID) -> pd.DataFrame:
 
 def _learnt(folder: Path, triplets: Triplets) -> Iterator[dict[str, object]]:
     """A line a kind of one checkpoint."""
-    encoder = Encoder.load(folder)
-    for kind, found in margin_table(margins(encoder.encode, triplets)).iterrows():
+    encode = partial(Encoder.load(folder).encode, precision="fp32")
+    for kind, found in margin_table(margins(encode, triplets)).iterrows():
         yield {
             "kind": kind,
             "margin": round(float(found["mean_margin"]), 4),

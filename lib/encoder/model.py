@@ -111,7 +111,8 @@ class Encoder(nn.Module):
             head_per_view: in training the head meets each view by itself, if `forward` is told
                 their sizes.
             speedups: those of `lib.encoder.speedups` that are in use; they change the time, not
-                what is computed (the random numbers of dropout are others).
+                what is computed, but for the random numbers of dropout and, in bf16 on a CPU, the
+                rounding of the residual stream.
 
         Raises:
             FileNotFoundError: neither a folder nor a model the Hub can give now, or a file of it is

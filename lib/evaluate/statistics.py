@@ -213,7 +213,8 @@ def dunnett_differences(collected: pd.DataFrame, metric: str, baseline: str) -> 
         as `paired_differences`.
 
     Returns:
-        As `paired_differences`, without intervals for fewer than two seeds; each `sd` is the row's
+        As `paired_differences`, without intervals for fewer than two seeds and where all
+        differences are equal to nine decimals; each `sd` is the row's
         own, which says whether pooling is fair.
 
     Raises:
@@ -240,7 +241,8 @@ def dunnett_differences(collected: pd.DataFrame, metric: str, baseline: str) -> 
     half = math.nan
     if df > 0:
         mean_square = float((left.to_numpy() ** 2).sum()) / df
-        half = dunnett_value(rows - 1, df) * math.sqrt(2 * mean_square / n)
+        if mean_square > 1e-18:
+            half = dunnett_value(rows - 1, df) * math.sqrt(2 * mean_square / n)
     return found.assign(**{"95 % ±": half})
 
 
@@ -359,7 +361,9 @@ def mean_interval(
 
     x̄ = Σ xᵢ / n. Of the n values n are drawn with replacement, again and again; the ends are the
     (1 ± level) / 2 quantiles of the means. Values on the same items with the same seed are drawn
-    alike; for the difference of two measurements give the differences.
+    alike; for the difference of two measurements give the differences. With few values it is too
+    narrow: of normal ones it covers 83 % with five, 91 % with twelve, 95 % from fifty on; one has
+    none.
 
     Args:
         values: (n,), each counted as independent of the others.
@@ -383,6 +387,8 @@ def mean_interval(
         len(x), np.full(len(x), 1 / len(x)), size=resamples
     )
     low, high = np.quantile(counts @ x / len(x), [(1 - level) / 2, (1 + level) / 2])
+    if len(x) == 1:
+        low = high = math.nan
     return Interval(float(x.mean()), float(low), float(high))
 
 

@@ -699,7 +699,8 @@ def apply(
 
 
 def rules_digest() -> str:
-    """Twelve digits for what the rules write: of `VERSION` and of every word list that they read.
+    """Twelve digits for what the rules write: of `VERSION`, which a change of the rules or of
+    their small lists raises, and of the lists of verbs, negatives and phrases.
 
     Example:
         >>> len(rules_digest())
