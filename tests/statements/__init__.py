@@ -18,7 +18,7 @@ from lib import paths, results
 
 OUTSIDE = re.compile(r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|<[^>]*>", re.DOTALL)
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\([^)]*\)")
-NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.]*\d)|(?<![\w.])\d+(?= ?%)")
+NUMBER = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.]*\d)(?: ?%)?|(?<![\w.])\d+ ?%")
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,20 @@ def numbers(text: str) -> list[str]:
     return NUMBER.findall(OUTSIDE.sub(" ", text))
 
 
+def in_code(source: str) -> list[str]:
+    """The numbers that a cell's source writes."""
+    return re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.])", source)
+
+
 def agrees(number: str, text: str) -> bool:
-    """Whether a number of `text`, rounded to the digits of `number`, is `number`; percentages are
-    found as shares, too."""
-    digits = len(number.partition(".")[2])
+    """Whether a number of `text`, rounded to the digits of `number`, is `number`; a percentage is
+    found as a share, too."""
+    plain = number.removesuffix("%").strip()
+    digits = len(plain.partition(".")[2])
     found = {abs(float(n)) for n in re.findall(r"\d*\.?\d+(?:e-?\d+)?", text)}
-    value, half = float(number), 0.5 * 10**-digits + 1e-9
-    return any(abs(f - value) <= half or abs(100 * f - value) <= half for f in found)
+    value, half = float(plain), 0.5 * 10**-digits + 1e-9
+    scales = (1, 100) if plain != number else (1,)
+    return any(abs(scale * f - value) <= half for f in found for scale in scales)
 
 
 def modules() -> list[str]:
