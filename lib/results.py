@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from lib import files, grids, paths, runs
+from lib.augment import sda
 from lib.files import write_bytes, write_text
 from lib.grids import Grid
 
@@ -198,17 +199,19 @@ def page(results: Path = paths.RESULTS) -> str:
         " notebooks: a run counts for every grid that asks for it, and is committed once), and"
         " `data/papers/claims.csv` names the two rows of each claim.",
         "",
-        "| file | runs | with history | profiles | machines | hours |",
-        "|---|--:|--:|---|---|--:|",
+        "| file | runs | with history | profiles | training text | machines | hours |",
+        "|---|--:|--:|---|---|---|--:|",
     ]
     for name, table in tables.items():
         cells = [str(len(table)), str(kept[name]), _names(table["profile"])]
-        cells += [_names(table["machine"]), f"{_hours(table):.1f}"]
+        cells += [_texts(table), _names(table["machine"]), f"{_hours(table):.1f}"]
         lines.append(f"| [{name}]({name}.csv) | " + " | ".join(cells) + " |")
     lines += [
         "",
         "Hours are those of trainings and their dev scores, each on its share of a machine."
-        " Trainings of `results_version` 1 kept no history.",
+        " Trainings of `results_version` 1 kept no history. `wikipedia` is a sample of our own that"
+        " nobody can fetch: who trains its rows again takes another text, and gets other scores. The"
+        " other texts are fetched by `python -m lib data fetch`.",
         "",
         *_left(collected),
         "## Grids",
@@ -256,11 +259,22 @@ def _line(name: str, grid: Grid, found: pd.DataFrame) -> str:
     done, rows = found["row"].nunique(), len(_rows(grid))
     seeds = sorted(set(found.groupby("row")["seed"].nunique()))
     shown = "–" if not seeds else str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]}–{seeds[-1]}"
-    return f"| {name} | {done} of {rows} | {found['run_id'].nunique()} | {shown} | {grid.source} |"
+    runs_of = f"{found['run_id'].nunique()}"
+    once = found.drop_duplicates("run_id").reindex(columns=["rules"])
+    if old := int((once["rules"] < sda.VERSION).sum()):
+        runs_of += f" ({old} by older rules)"
+    return f"| {name} | {done} of {rows} | {runs_of} | {shown} | {grid.source} |"
 
 
 def _names(column: pd.Series) -> str:
     return ", ".join(sorted(set(column.dropna().astype(str))))
+
+
+def _texts(table: pd.DataFrame) -> str:
+    """The training texts of a file and how many trainings each has."""
+    known = table.reindex(columns=["corpus", "max_steps"])
+    counts = known.loc[known["max_steps"] != 0, "corpus"].value_counts().sort_index()
+    return ", ".join(f"{name} {count}" for name, count in counts.items())
 
 
 def _hours(table: pd.DataFrame) -> float:

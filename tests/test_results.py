@@ -113,11 +113,11 @@ def test_only_trainings_of_the_first_version_lack_a_history():
 def test_the_page_counts_what_is_there(tmp_path):
     grid = grids.read("simcse_small")
     rows = [{"profile": "small", "recipe": "small_tfidf", "seed": 0, "run_id": "a"}]
-    rows[0]["notebook"] = "02_simcse"
+    rows[0] |= {"notebook": "02_simcse", "corpus": "wiki1m_head"}
     rows[0] |= {"machine": "a processor", "train_seconds": 1800.0, "dev_seconds": 1800.0}
     pd.DataFrame(rows).to_csv(tmp_path / "02_simcse.csv", index=False)
     page = results.write_page(tmp_path).read_text()
-    assert "| [02_simcse](02_simcse.csv) | 1 | 0 | small | a processor | 1.0 |" in page
+    assert "| [02_simcse](02_simcse.csv) | 1 | 0 | small | wiki1m_head 1 | a processor | 1.0 |" in page
     assert f"| simcse_small | 1 of {len(grid.cells)} | 1 | 1 | {grid.source} |" in page
     some, none = (line for line in page.splitlines() if line.startswith("* "))
     assert (

@@ -312,8 +312,8 @@ STATEMENTS = [
         una,
     ),
     Statement(
-        "No sign of it here, each interval alone. In the paper's Table 2 UNA is {:.2f} and {:.2f} above"
-        " its two rows with random steps, outside all three.",
+        "No sign of it here. In the paper's Table 2 UNA is {:.2f} and {:.2f} above two rows with random"
+        " steps, outside all three intervals.",
         minus_random,
     ),
     Statement(
@@ -368,7 +368,7 @@ STATEMENTS = [
     ),
     Statement(
         "The paper's {} is one seed against an sd of {:.2f}; our five seeds would have seen {}"
-        " points (midi-BERT: {}). Over random words our short training excludes 2.30, and one point in"
+        " points (midi-BERT: {}). Over random words we exclude 2.30, and one point in"
         " two of three.",
         lambda: (una()[2], ten_seeds("SimCSE").std(), una()[3], midi_open()[3]),
     ),

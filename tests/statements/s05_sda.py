@@ -295,7 +295,7 @@ def halves() -> tuple[float, float]:
 
 STATEMENTS = [
     Statement(
-        "Only the ensemble has a printed spread (five runs): ± {} and ± {}.",
+        "Only the ensemble has a spread (five runs): ± {} and ± {}.",
         lambda: tuple(paper("sda_table_4").loc[["ensemble_bert", "ensemble_roberta"], "Avg._sd"]),
     ),
     Statement("(RoBERTa: {} with MV positives alone, {} with negations, Table 6)", sick_in_table_6),
