@@ -117,7 +117,9 @@ def test_the_page_counts_what_is_there(tmp_path):
     rows[0] |= {"machine": "a processor", "train_seconds": 1800.0, "dev_seconds": 1800.0}
     pd.DataFrame(rows).to_csv(tmp_path / "02_simcse.csv", index=False)
     page = results.write_page(tmp_path).read_text()
-    assert "| [02_simcse](02_simcse.csv) | 1 | 0 | small | wiki1m_head 1 | a processor | 1.0 |" in page
+    assert (
+        "| [02_simcse](02_simcse.csv) | 1 | 0 | small | wiki1m_head 1 | a processor | 1.0 |" in page
+    )
     assert f"| simcse_small | 1 of {len(grid.cells)} | 1 | 1 | {grid.source} |" in page
     some, none = (line for line in page.splitlines() if line.startswith("* "))
     assert (
