@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from parses import CLAUSES, CLEAR, COMPLEMENTS, HARD, UNIVERSAL, tree
 from spacy.tokens import Doc
 
-from lib import data, grids, paths
+from lib import data, grids, paths, results
 from lib.augment import sda
 from lib.augment.sda import Augmented, Edit, Tree, english, parse
 from lib.augment.sda import rules as sda_rules
 from lib.augment.sda.trees import render
 from lib.encoder import Encoder
 from lib.evaluate.margins import margins
-from tools import sda_changes, sda_learnt, sda_overlap
+from tools import sda_changes, sda_learnt, sda_overlap, sda_sick
 
 SAME = "as it was"
 
@@ -898,6 +898,39 @@ def test_what_a_checkpoint_has_learnt_is_what_the_margins_say(tmp_path):
 def test_nothing_learnt_says_how_the_runs_are_made(tmp_path):
     with pytest.raises(FileNotFoundError, match="python -m lib grid sda_light_negation"):
         sda_learnt.table(tmp_path)
+
+
+def test_what_a_pushed_negation_moves_is_counted_on_the_pairs_with_one_negative_word():
+    first = ["a dog runs", "a dog runs", "a cat sits", "a cat sits"]
+    second = ["a dog does not run", "a dog runs fast", "a cat sits", "no cat sits"]
+    pairs = data.Pairs("toy", first, second, np.array([1.0, 4.0, 5.0, 2.0]))
+    angle = {"a dog runs": 0.0, "a dog runs fast": 0.3, "a cat sits": 2.0}
+
+    def encoder(negated):
+        place = angle | {"a dog does not run": negated, "no cat sits": 2.0 + 2 * negated}
+        return lambda sentences: np.array([[np.cos(place[s]), np.sin(place[s])] for s in sentences])
+
+    found = sda_sick.moved(encoder(0.1), encoder(1.0), pairs)
+    assert (found["pairs"], found["one_sided"]) == (4, 2)
+    assert found["moved"] == pytest.approx(((1 - 3) + (2 - 2)) / 2, abs=1) and found["moved"] < 0
+    assert found["pushed_all"] > found["plain_all"]
+    assert found["plain_others"] == found["pushed_others"] == 100
+    assert found["top"] == 50  # of all four pairs
+
+
+def test_the_pairs_that_were_moved_stand_for_every_delta_and_seed():
+    table = pd.read_csv(sda_sick.PATH)
+    grid = grids.read(sda_sick.GRID)
+    pushed = {c.row for c in grid.cells if c.row.startswith("delta") and c.row.endswith("0.1")}
+    assert {(r, s) for r in pushed for s in grid.seeds} == set(
+        zip(table["row"], table["seed"], strict=True)
+    )
+    assert set(table["pairs"]) == {4927} and len(set(table["one_sided"])) == 1
+    scores = results.rows(grid)
+    scores = scores.set_index(["row", "seed"])["SICK-R_test_spearman_last"]
+    for row in table.itertuples():
+        assert row.pushed_all == pytest.approx(scores[row.row, row.seed], abs=0.02)
+        assert row.plain_all == pytest.approx(scores[sda_sick.PLAIN, row.seed], abs=0.02)
 
 
 def verdicts() -> pd.DataFrame:
