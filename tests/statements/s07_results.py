@@ -492,7 +492,43 @@ def queue_at_the_end() -> tuple[float, float]:
     return -line["mean"], line["95 % ±"]
 
 
+def changes_of_sign() -> tuple[str, str]:
+    """Of the nine differences asked of both encoders, how many change their sign clear of zero as
+    nine together; and how many verdicts are mini-BERT's."""
+    nine = {"comparisons": 9}
+    large = paired_differences(
+        rows("consert_small"), MEAN, {"no view, Wikipedia": "SimCSE"}, **nine
+    )
+    alone = paired_differences(rows("consert_small"), MEAN, {"no view, Wikipedia": "SimCSE"})
+    gain = alone["mean"].item()
+    assert alone["95 % ±"].item() < gain < large["95 % ±"].item()
+    for words in ("TF-IDF", SIF):
+        for grid, sign in (("simcse_light", -1), ("simcse_small", 1)):
+            table = rows(grid)
+            same = table[table["row"] == words]
+            score = same["sts7_test_avg_last"].item()
+            repeated = pd.concat([same.assign(seed=s, **{MEAN: score}) for s in (42, 0, 1, 11, 15)])
+            table = pd.concat([table[table["row"] == "SimCSE"], repeated])
+            found = paired_differences(table, MEAN, {"SimCSE": words}, **nine).iloc[0]
+            assert sign * found["mean"] > found["95 % ±"]
+    verdicts = judged()["grid"].fillna("")
+    return "two", str(int(verdicts.str.contains("_light").sum()))
+
+
+def dn_at_midi() -> tuple[float, float, float]:
+    """DN's gain with mini-BERT; with midi-BERT, and its interval as one of four."""
+    light = paired_differences(rows("sda_light"), MEAN, {"DN": "SimCSE"})["mean"].item()
+    found = at_small(MEAN).loc["DN"]
+    return light, found["mean"], found["95 % ±"]
+
+
 STATEMENTS = [
+    Statement(
+        "Of nine questions asked of both encoders {} change their sign for sure; {} of the 26 verdicts"
+        " are mini-BERT's.",
+        changes_of_sign,
+    ),
+    Statement("DN gains {:.1f}. With midi-BERT {:.2f} ± {:.2f}.", dn_at_midi),
     Statement(
         '"UNA\'s negatives add to SimCSE" is {:.2f} − {:.2f} = {:.2f} points',
         lambda: (una_printed(), simcse_printed(), una_printed() - simcse_printed()),
@@ -703,7 +739,7 @@ STATEMENTS = [
         lambda: tuple(ours("Deleting 10 % of the words harms")[["ours", "printed"]]),
     ),
     Statement(
-        "Five seeds find, four times in five, a difference of {:.1f} of its own sd over seeds; as one of"
+        "Five seeds find, four times in five, a difference of {:.1f} of its sd over seeds; as one of"
         " fifteen, of {:.1f}.",
         lambda: (smallest_effect(5, sd=1), smallest_effect(5, sd=1, comparisons=15)),
     ),
