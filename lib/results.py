@@ -210,8 +210,8 @@ def page(results: Path = paths.RESULTS) -> str:
         "",
         "Hours are those of trainings and their dev scores, each on its share of a machine."
         " Trainings of `results_version` 1 kept no history. `wikipedia` is a sample of our own that"
-        " nobody can fetch: who trains its rows again takes another text, and gets other scores. The"
-        " other texts are fetched by `python -m lib data fetch`.",
+        " nobody can fetch: who trains its rows again takes another text, and gets other scores."
+        " The other texts are fetched by `python -m lib data fetch`.",
         "",
         *_left(collected),
         "## Grids",
