@@ -14,6 +14,7 @@ from filelock import Timeout
 from lib import checkpoint, data, evaluate, files, identity, paths, profiles, recipes, runs, train
 from lib.augment.sda import parse
 from lib.batches import Feed
+from lib.cores import available_cores
 from lib.device import resolve_device, resolve_precision
 from lib.distributed import Group, is_main_process
 from lib.encoder import Encoder
@@ -25,7 +26,6 @@ from lib.identity import dev_pairs, model_hash, model_path, portable, text_hash
 from lib.profiles import Profile
 from lib.recipes import RECIPES, Recipe
 from lib.settings import check_whole_number
-from lib.workers import available_cores
 
 __all__ = ["dev_pairs", "model_hash", "model_path", "portable", "resolve", "run", "text_hash"]
 

@@ -10,6 +10,8 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from lib.cores import available_cores
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -47,14 +49,6 @@ def at_once(
         pool.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
             process.terminate()
-
-
-def available_cores() -> list[int]:
-    """Numbers of the processor cores that this process may use; where the system does not tell, all
-    of them."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
 
 
 def _cores(number: int, jobs: int) -> list[int]:
