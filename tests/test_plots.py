@@ -32,7 +32,7 @@ HISTORY = [
 ]
 GAINS = pd.DataFrame(
     {"mean": [1.5, -0.5], "95 % ±": [1.0, NAN], "size": [0.6, 0.1], "kind": ["rule", "chance"]}
-    | {"above": [True, False]},
+    | {"side": ["right", "below"]},
     index=["DN", "masks"],
 )
 COSINES = pd.DataFrame(
@@ -148,7 +148,7 @@ EACH: dict[str, Callable[[str], Figure]] = {
     "steps": lambda t: plots.steps(
         pd.DataFrame({"row": ["a"], "seed": [0], "step": [1], "loss": [1.0]}), "loss", "y", t
     ),
-    "gain_by_size": lambda t: draws("gain_by_size")(GAINS, "x", "y", t),
+    "gain_by_size": lambda t: draws("gain_by_size")(GAINS, ["masks"], t),
 }
 
 
@@ -539,12 +539,16 @@ def test_claimed_draws_the_tested_claims_of_one_paper():
 # -------------------------------------------------------------------------------------------
 
 
-def test_gains_stand_at_their_size_with_interval_and_name_at_its_end():
-    (axis,) = draws("gain_by_size")(GAINS, "size", "gain").axes
+def test_gains_stand_at_their_size_with_interval_and_name_beside_it():
+    (axis,) = draws("gain_by_size")(GAINS, ["masks"]).axes
     dots = named(axis)
     assert data(dots["rule"]) == ([0.6], [1.5]) and data(dots["chance"]) == ([0.1], [-0.5])
     assert [dot.get_markerfacecolor() for dot in dots.values()] == [plots.COLOURS[0], "white"]
     assert np.ravel(bars(axis)[0]) == pytest.approx([0.6, 0.5, 0.6, 2.5])
-    places = {text.get_text(): (text.xy, text.get_position()[1] < 0) for text in axis.texts}
-    assert places == {"DN": ((0.6, 2.5), False), "masks": ((0.1, -0.5), True)}
+    places = {t.get_text(): (tuple(t.xy), t.get_ha(), t.get_position()) for t in axis.texts}
+    assert places == {
+        "DN": ((0.6, 1.5), "left", (6, -4)),
+        "masks": ((0.1, -0.5), "center", (0, -14)),
+    }
+    assert data(axis.lines[1]) == ([0.1], [-0.5])  # the line through the joined rows
     assert legend(axis) == ["rule", "chance"] and data(axis.lines[0])[1] == [0, 0]

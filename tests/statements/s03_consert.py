@@ -356,7 +356,7 @@ STATEMENTS = [
         views_minus_none,
     ),
     Statement(
-        "Both are {:.1f} to {:.1f} points above SimCSE, ± {:.1f} at most (at the last step {:.1f}, ± {:.1f}).",
+        "Both are {:.1f} to {:.1f} points above SimCSE, ± {:.1f} at most (last step {:.1f}, ± {:.1f}).",
         above_simcse,
     ),
     Statement("It costs a point on the seven tasks: {:.2f} ± {:.2f}, three seeds.", dropout_costs),
