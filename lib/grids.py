@@ -243,6 +243,10 @@ def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
     A cell holds runs of one version of SDA's rules, the newest it has; `note` says if that is not
     today's. Of runs that differ by precision, scoring, compilation or `results_version` it holds
     one kind: that of most seeds, the newer of two with as many.
+
+    Raises:
+        ValueError: two runs of one cell, kind and seed, as a text or test set that changed between
+            them leaves them.
     """
     positions_of: dict[frozenset[tuple[str, object]], list[int]] = defaultdict(list)
     names = [name for name in results if name in _PARAMETERS]
@@ -259,7 +263,9 @@ def collect(grid: Grid, results: pd.DataFrame) -> pd.DataFrame:
         if same and cell.set["method"] not in untrained.METHODS:
             same = [position for position in same if seeds[position] in grid.seeds]
             same = _on_as_much_text(same, results, grid, cell)
-        for position in _of_one_kind(same, kinds, seeds):
+        chosen = _of_one_kind(same, kinds, seeds)
+        _refuse_twins(chosen, results, cell)
+        for position in chosen:
             positions.append(position)
             rows.append(cell.row.format(seed=seeds[position]))
             columns.append(cell.column)
@@ -294,13 +300,27 @@ def _of_one_kind(
 ) -> list[int]:
     """Of these runs those that may stand in one row of a table, one a seed: see `collect`."""
     newest = max((kinds[position][0] for position in positions), default=0)
-    of_kind: dict[tuple[float, float, str], dict[int, int]] = defaultdict(dict)
+    of_kind: dict[tuple[float, float, str], list[int]] = defaultdict(list)
     for position in positions:
         if kinds[position][0] == newest:
-            of_kind[kinds[position]][seeds[position]] = position
+            of_kind[kinds[position]].append(position)
     if not of_kind:
         return []
-    return list(of_kind[max(of_kind, key=lambda kind: (len(of_kind[kind]), kind))].values())
+
+    def how_many(kind: tuple[float, float, str]) -> tuple[int, tuple[float, float, str]]:
+        return len({seeds[position] for position in of_kind[kind]}), kind
+
+    return of_kind[max(of_kind, key=how_many)]
+
+
+def _refuse_twins(positions: list[int], results: pd.DataFrame, cell: Cell) -> None:
+    of_cell = results.iloc[positions].reindex(columns=["run_id", "seed"]).drop_duplicates("run_id")
+    twins = of_cell[of_cell["seed"].duplicated(keep=False)]
+    if len(twins):
+        raise ValueError(
+            f"row {cell.row!r} has more than one run of a seed: {', '.join(twins['run_id'])}. They "
+            "differ by their data (`data` in their params.json): move the older one away"
+        )
 
 
 def note(collected: pd.DataFrame) -> str:

@@ -363,6 +363,14 @@ def test_a_row_holds_runs_of_one_kind_whatever_their_order() -> None:
     assert kinds(({42: 1.0}, {"compile": True}), ({0: 2.0, 1: 3.0}, {})) == [2.0, 3.0]
 
 
+def test_two_runs_of_one_row_and_seed_are_refused_by_name() -> None:
+    grid = grids.read("una_light")
+    rows = recorded(grid, {"SimCSE": {42: 1.0, 0: 2.0}}).assign(run_id=["old-s42", "old-s0"])
+    again = recorded(grid, {"SimCSE": {42: 3.0}}).assign(run_id="new-s42")
+    with pytest.raises(ValueError, match=r"'SimCSE'.*: old-s42, new-s42. .*their data"):
+        grids.collect(grid, pd.concat([rows, again], ignore_index=True))
+
+
 def test_runs_on_less_text_are_not_those_of_the_profile() -> None:
     whole = {"n_sentences": experiment.resolve("light", "simcse")[0].n_sentences}
     assert kinds(({0: 1.0}, whole), ({42: 2.0, 1: 3.0}, {"n_sentences": 1000})) == [1.0]
