@@ -26,6 +26,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -163,6 +164,21 @@ def test_parameters_are_checked_in_the_next_cell(path: Path) -> None:
 def test_has_a_lesson_and_a_run(path: Path) -> None:
     lesson = [cell for cell in code_cells(path) if "lesson" in tags(cell)]
     assert lesson and len(lesson) < len(code_cells(path))
+
+
+@each
+def test_prose_between_cells_of_the_lesson_is_of_the_lesson(path: Path) -> None:
+    """`--no-lesson` would else leave a question whose answer is gone."""
+    cells = read(path).cells
+    code = [i for i, cell in enumerate(cells) if cell.cell_type == "code"]
+    lost = {
+        cell.id
+        for before, after in pairwise(code)
+        if {"lesson"} <= set(tags(cells[before])) & set(tags(cells[after]))
+        for cell in cells[before + 1 : after]
+        if "lesson" not in tags(cell)
+    }
+    assert lost == set()
 
 
 @each

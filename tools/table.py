@@ -67,13 +67,14 @@ def headline_figure(grid: str, names: Mapping[str, str]) -> Figure:
             _, point = _checkpoint(runs_of)
             scores[names[row]] = runs_of[f"sts7_test_avg_{point}"].to_numpy(float)
     scores = {name: scores[name] for name in names.values() if name in scores}
-    figure, (axis,) = plots.new_figure(width=6.4, height=2.3)
+    figure, (axis,) = plots.new_figure(width=6.4, height=2.5)
     for i, values in enumerate(scores.values()):
         axis.plot(values, np.full(len(values), i), "o", color=plots.colour(0), ms=7, alpha=0.6)
         axis.text(values.max() + 0.5, i, f"{values.mean():.2f}", va="center", fontsize=11)
     axis.set_yticks(range(len(scores)), list(scores), fontsize=11)
-    axis.set_xlabel("seven STS tasks (Spearman × 100)", fontsize=11)
-    axis.set(ylim=(len(scores) - 0.5, -0.5), xlim=(None, axis.get_xlim()[1] + 1.5))
+    tasks = "mean of seven STS tasks (Spearman × 100)"
+    axis.set_xlabel(f"{tasks}\na dot is a run, the number their mean", fontsize=10)
+    axis.set(ylim=(len(scores) - 0.5, -0.5), xlim=(None, axis.get_xlim()[1] + 2.5))
     return figure
 
 

@@ -128,7 +128,7 @@ STATEMENTS = [
         lambda: (test("TF-IDF"), mean("simcse_light", "TF-IDF", "sts7_test_avg_last")),
     ),
     Statement(
-        "input word vectors, has {:.1f}, and on STS-B dev is {} of SimCSE.",
+        "input word vectors less their common direction, has {:.1f}, and on STS-B dev is {} of SimCSE.",
         lambda: (test(SIF), "ahead" if dev(SIF) > dev("SimCSE") else "behind"),
     ),
     Statement(

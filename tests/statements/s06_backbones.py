@@ -168,7 +168,9 @@ STATEMENTS = [
         sif_below,
     ),
     Statement("Whitened, the four lie within {:.1f} points", within),
-    Statement("with nothing trained, the four siblings lie within {:.1f} points", within),
+    Statement(
+        "Whitened by the tested sentences, the four siblings lie within {:.1f} points", within
+    ),
     Statement(
         "midi-BERT whitened has {:.1f}, after 300 steps of SimCSE {:.1f}",
         lambda: (whitened("midi-BERT"), mean("simcse_small", "SimCSE", SCORE)),
@@ -197,10 +199,10 @@ STATEMENTS = [
         lambda: below("Llama"),
     ),
     Statement(
-        "The mean cosine falls by {:.2f} to {:.2f} in all four",
+        "The mean cosine falls in all four, by {:.2f} to {:.2f}",
         lambda: (min(falls()), max(falls())),
     ),
-    Statement("by {:.1f} of {:.0f} directions in BERT", ranks),
+    Statement("by {:.1f} of {:.0f} in BERT", ranks),
     Statement(
         "a mean cosine of {:.2f} before SimCSE, the BERT {:.2f}",
         lambda: tuple(mean(GRID, f"{s}, raw", "dev_mean_cosine_best") for s in ("Llama", "BERT")),
