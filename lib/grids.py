@@ -138,11 +138,11 @@ def _smaller(cell: Cell, profile: profiles.Profile) -> Cell | None:
         return None
     paper = recipes.recipe(name)
     parameters = {key: value for key, value in cell.set.items() if key not in _OF_THE_PAPER}
-    parameters["method"] = match[1]
+    parameters["method"] = _ours(name, match[1], profile.recipes)
     reads_file = parameters.get("positive", paper.positive.kind) == "file"
     if reads_file and profile.name != "mini":
         return None
-    ours = recipes.recipe(f"{profile.recipes}_{match[1]}")
+    ours = recipes.recipe(f"{profile.recipes}_{parameters['method']}")
     if reads_file:
         parameters |= (
             {}
@@ -155,6 +155,15 @@ def _smaller(cell: Cell, profile: profiles.Profile) -> Cell | None:
         ratio = ours.values()[key] / paper.values()[key]
         parameters[key] = float(f"{float(str(parameters[key])) * ratio:.6g}")
     return replace(cell, set={**parameters, **cell.smaller})
+
+
+def _ours(paper_recipe: str, method: str, family: str) -> str:
+    """The course's method for a paper's: UNA's baseline has UNA's loss, where our UNA has it."""
+    if paper_recipe.endswith("_una") and method == "simcse":
+        una, baseline = (recipes.recipe(f"{family}_{name}") for name in ("una", "simcse_una"))
+        if una.objective.loss == baseline.objective.loss:
+            return "simcse_una"
+    return method
 
 
 def read(name: str | Path) -> Grid:

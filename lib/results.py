@@ -1,11 +1,11 @@
-"""The committed results: `results/NOTEBOOK.csv`, one row a run on real data; their histories, one
-row a step; and a page that says what is there.
+"""The committed results: `results/NOTEBOOK.csv`, one row a run on real data, and their histories,
+one row a step.
 
-Command line: `python -m lib runs collect NOTEBOOK` appends finished runs to all three.
+Command line: `python -m lib runs collect NOTEBOOK` appends finished runs to both.
 """
 
 import lzma
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +13,6 @@ from typing import NamedTuple
 import pandas as pd
 
 from lib import files, grids, paths, runs
-from lib.augment import sda
 from lib.files import write_bytes, write_text
 from lib.grids import Grid
 
@@ -169,115 +168,3 @@ def _save_histories(folders: list[Path], notebook: str, results: Path) -> None:
     path = _history_path(notebook, results)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, lzma.compress(text.encode(), preset=9))
-
-
-def write_page(results: Path = paths.RESULTS) -> Path:
-    """`results/README.md`: what has been run of each grid, on which machines, in how many hours."""
-    path = results / "README.md"
-    write_text(path, page(results))
-    return path
-
-
-def page(results: Path = paths.RESULTS) -> str:
-    """The text of `results/README.md`."""
-    finished = every_run(results)
-    tables = {str(name): table for name, table in finished.groupby("notebook")}
-    kept = {name: histories(name, results)["run_id"].nunique() for name in tables}
-    collected = {
-        path.stem: (grid, grids.collect(grid, finished))
-        for path in sorted(paths.GRIDS.glob("*.yaml"))
-        if (grid := grids.read(path)).notebook in tables
-    }
-    lines = [
-        "# Results",
-        "",
-        "One row a run on real data in `NOTEBOOK.csv`, one row a step in `histories/`; both and"
-        " this page are written by `python -m lib runs collect NOTEBOOK` and by `python -m lib"
-        " grid`, from the folders of finished runs. A run's id follows from its parameters and the"
-        " hashes of its data; a test computes every id anew. Which runs stand behind a row of a"
-        ' table or a verdict: `results.rows("una_light")` has them with the row\'s name (of all'
-        " notebooks: a run counts for every grid that asks for it, and is committed once), and"
-        " `data/papers/claims.csv` names the two rows of each claim.",
-        "",
-        "| file | runs | with history | profiles | training text | machines | hours |",
-        "|---|--:|--:|---|---|---|--:|",
-    ]
-    for name, table in tables.items():
-        cells = [str(len(table)), str(kept[name]), _names(table["profile"])]
-        cells += [_texts(table), _names(table["machine"]), f"{_hours(table):.1f}"]
-        lines.append(f"| [{name}]({name}.csv) | " + " | ".join(cells) + " |")
-    lines += [
-        "",
-        "Hours are those of trainings and their dev scores, each on its share of a machine."
-        " Trainings of `results_version` 1 kept no history. `wikipedia` is a sample of our own that"
-        " nobody can fetch: who trains its rows again takes another text, and gets other scores."
-        " The other texts are fetched by `python -m lib data fetch`.",
-        "",
-        *_left(collected),
-        "## Grids",
-        "",
-        "| grid | rows with runs | runs | seeds a row | asks |",
-        "|---|--:|--:|--:|---|",
-        *(_line(name, grid, runs_of) for name, (grid, runs_of) in collected.items()),
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _left(collected: Mapping[str, tuple[Grid, pd.DataFrame]]) -> list[str]:
-    """What the grids of our own encoders still lack, in words."""
-    found: dict[str, list[str]] = {
-        "every row has runs": [],
-        "some rows have runs": [],
-        "no row has a run": [],
-    }
-    for name, (grid, runs_of) in collected.items():
-        if grid.profile not in ("light", "small"):
-            continue
-        done = set(runs_of["row"])
-        part = "some rows have runs" if done else "no row has a run"
-        found["every row has runs" if done == _rows(grid) else part].append(name)
-    return [
-        "## What is left",
-        "",
-        "A run at `light` (mini-BERT) takes two cores minutes; `small` (midi-BERT) wants a GPU."
-        " `python -m lib grid NAME` trains what is missing, `python -m lib runs import` takes what"
-        " another machine has trained. Of the grids with our own encoders (the seeds of a row stand"
-        " in the table below):",
-        "",
-        *(f"* {what}: {', '.join(names)}." for what, names in found.items() if names),
-        "",
-    ]
-
-
-def _rows(grid: Grid) -> set[str]:
-    return {cell.row for cell in grid.cells}
-
-
-def _line(name: str, grid: Grid, found: pd.DataFrame) -> str:
-    """A row of the page's second table: a run that several rows share counts once."""
-    done, rows = found["row"].nunique(), len(_rows(grid))
-    seeds = sorted(set(found.groupby("row")["seed"].nunique()))
-    shown = "–" if not seeds else str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]}–{seeds[-1]}"
-    runs_of = f"{found['run_id'].nunique()}"
-    once = found.drop_duplicates("run_id").reindex(columns=["rules"])
-    if old := int((once["rules"] < sda.VERSION).sum()):
-        runs_of += f" ({old} by older rules)"
-    return f"| {name} | {done} of {rows} | {runs_of} | {shown} | {grid.source} |"
-
-
-def _names(column: pd.Series) -> str:
-    return ", ".join(sorted(set(column.dropna().astype(str))))
-
-
-def _texts(table: pd.DataFrame) -> str:
-    """The training texts of a file and how many trainings each has."""
-    known = table.reindex(columns=["corpus", "max_steps"])
-    counts = known.loc[known["max_steps"] != 0, "corpus"].value_counts().sort_index()
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
-
-
-def _hours(table: pd.DataFrame) -> float:
-    """Seconds of trainings and dev scores, as far as they were recorded."""
-    known = table.reindex(columns=["train_seconds", "dev_seconds"])
-    return float(known.sum().sum()) / 3600

@@ -134,6 +134,8 @@ def test_a_smaller_table_changes_what_the_paper_changed() -> None:
         raw.at("light").cells[0].set["max_steps"] == 0
         and raw.at("light", max_steps=7).cells[0].set["max_steps"] == 7
     )
+    for size, baseline in (("light", "simcse"), ("small", "simcse_una")):
+        assert grids.read("una_table_1").at(size).cells[0].set["method"] == baseline
     assert grids.read("una_table_1").at() == grids.read("una_table_1")
     assert grids.read("una_light").at("light", (7,), max_steps=1).seeds == (7,)
 

@@ -1,6 +1,5 @@
-"""The committed results: histories beside the rows, and the page that says what is there."""
+"""The committed results: histories beside the rows, and the files they are kept in."""
 
-import re
 from pathlib import Path
 
 import pandas as pd
@@ -108,30 +107,3 @@ def test_only_trainings_of_the_first_version_lack_a_history():
     lacking = trained_ones[~trained_ones["run_id"].isin(kept)]
     assert set(lacking["results_version"]) == {1} and kept <= set(trained_ones["run_id"])
     assert (trained_ones["results_version"] == 1).sum() == len(lacking)
-
-
-def test_the_page_counts_what_is_there(tmp_path):
-    grid = grids.read("simcse_small")
-    rows = [{"profile": "small", "recipe": "small_tfidf", "seed": 0, "run_id": "a"}]
-    rows[0] |= {"notebook": "02_simcse", "corpus": "wiki1m_head"}
-    rows[0] |= {"machine": "a processor", "train_seconds": 1800.0, "dev_seconds": 1800.0}
-    pd.DataFrame(rows).to_csv(tmp_path / "02_simcse.csv", index=False)
-    page = results.write_page(tmp_path).read_text()
-    assert (
-        "| [02_simcse](02_simcse.csv) | 1 | 0 | small | wiki1m_head 1 | a processor | 1.0 |" in page
-    )
-    assert f"| simcse_small | 1 of {len(grid.cells)} | 1 | 1 | {grid.source} |" in page
-    some, none = (line for line in page.splitlines() if line.startswith("* "))
-    assert (
-        some.endswith(": simcse_small.")
-        and "simcse_small_rates" in none
-        and "una" not in some + none
-    )
-
-
-def test_the_committed_page_is_that_of_the_committed_rows():
-    assert (paths.RESULTS / "README.md").read_text() == results.page()
-    runs_of = re.findall(r"\]\(\w+\.csv\) \| (\d+) \|", results.page())
-    assert sum(map(int, runs_of)) == sum(
-        len(pd.read_csv(path)) for path in paths.RESULTS.glob("*.csv")
-    )

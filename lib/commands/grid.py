@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 from tqdm import tqdm
 
-from lib import grids, paths, plan, results
+from lib import grids, paths, plan, results, standing
 from lib.commands import reporting
 from lib.distributed import is_main_process
 from lib.files import write_text
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         done, failed = grids.train(grid, machine, partial(_say, bar), options.jobs)
     if done and grid.profile != "mini" and options.max_steps is None and is_main_process():
         print(f"wrote {results.save(grid.notebook, only=done)}")
-        results.write_page()
+        standing.write_pages()
     if failed:
         print(f"{len(failed)} of {len(done) + len(failed)} runs failed", file=sys.stderr)
     return int(bool(failed))

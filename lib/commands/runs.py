@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lib import intake, paths, results
+from lib import intake, paths, results, standing
 from lib.commands import reporting
 
 
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.verb == "import":
         return _print_arrivals(intake.take(options.archive, data_dir=options.data_dir))
     print(f"wrote {results.save(options.notebook)}")
-    results.write_page()
+    standing.write_pages()
     return 0
 
 
