@@ -384,7 +384,7 @@ STATEMENTS = [
     ),
     Statement("lie {:.1f} to {:.1f} below SimCSE, three seeds each", transfer),
     Statement(
-        "The paper prints gains of {:.2f} to {:.2f}",
+        "It prints gains of {:.2f} to {:.2f}",
         lambda: printed_gains(float(paper("sda_table_5").loc["simcse_roberta", "Avg."])),
     ),
     Statement("from RoBERTa's own {:.2f} they are {:.2f} to {:.2f}", erratum),
