@@ -9,6 +9,7 @@ from lib import claims
 from lib.evaluate.statistics import best_of, paired_differences, power_of, smallest_effect
 from statements import Statement, mean, paper, rows, signed
 from statements.s05_sda import MEAN, SICK, at_small
+from statements.s06_backbones import minilm
 
 NUMBERS = """no one two three four five six seven eight nine ten eleven twelve thirteen fourteen
 fifteen sixteen seventeen eighteen nineteen twenty"""
@@ -527,6 +528,7 @@ def dn_at_midi() -> tuple[float, float, float]:
 
 
 STATEMENTS = [
+    Statement("At the rate that dev chose it adds {:.2f}.", lambda: minilm()[:1]),
     Statement(
         "Of nine questions asked of both encoders {} change their sign for sure; {} of the 29 verdicts"
         " are mini-BERT's.",
