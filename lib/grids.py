@@ -53,6 +53,11 @@ class Cell:
         name = self.set.get("model")
         return None if name is None else str(name)
 
+    @property
+    def has_no_seed(self) -> bool:
+        """Whether nothing is trained, so that all seeds are one run."""
+        return self.set["method"] in untrained.METHODS or self.set.get("max_steps") == 0
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -83,8 +88,7 @@ class Grid:
         for number, seed in enumerate(seeds or self.seeds):
             done: list[Mapping[str, object]] = []
             for cell in self.cells:
-                once = cell.set["method"] in untrained.METHODS or cell.set.get("max_steps") == 0
-                if cell.set not in done and not (once and number):
+                if cell.set not in done and not (cell.has_no_seed and number):
                     done.append(cell.set)
                     yield cell, seed
 
@@ -307,7 +311,7 @@ def _kinds(results: pd.DataFrame) -> list[tuple[float, float, str]]:
 def _of_one_kind(
     positions: list[int], kinds: list[tuple[float, float, str]], seeds: list[int]
 ) -> list[int]:
-    """Of these runs those that may stand in one row of a table, one a seed: see `collect`."""
+    """Of these runs those that may stand in one row of a table: see `collect`."""
     newest = max((kinds[position][0] for position in positions), default=0)
     of_kind: dict[tuple[float, float, str], list[int]] = defaultdict(list)
     for position in positions:

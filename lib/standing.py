@@ -5,12 +5,12 @@ Both are written by code from the committed results, with each run that comes in
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
-from lib import grids, paths, results, untrained
+from lib import grids, paths, results
 from lib.augment import sda
 from lib.files import write_text
 from lib.grids import Grid
@@ -26,10 +26,8 @@ Collected = Mapping[str, tuple[Grid, pd.DataFrame]]
 
 def write_pages(folder: Path = paths.RESULTS) -> None:
     """Write `README.md` and `rows.md` of a folder of results."""
-    finished = results.every_run(folder)
-    collected = _collected(finished)
-    write_text(folder / "README.md", page(finished, collected, folder))
-    write_text(folder / "rows.md", rows_page(collected))
+    for name, text in zip(("README.md", "rows.md"), pages(folder), strict=True):
+        write_text(folder / name, text)
 
 
 def pages(folder: Path = paths.RESULTS) -> tuple[str, str]:
@@ -101,22 +99,14 @@ def lacking(grid: Grid, runs_of: pd.DataFrame) -> Counter[str]:
         runs_of: as `lib.results.rows` gives it.
     """
     found = set(zip(runs_of["row"], runs_of["seed"], strict=True))
-    once = {cell.row for cell in grid.cells if _is_untrained(cell)} & set(runs_of["row"])
-    return Counter(
-        cell.row
-        for cell, seed in _planned(grid)
-        if cell.row not in once and (cell.row, seed) not in found
-    )
-
-
-def _is_untrained(cell: grids.Cell) -> bool:
-    return cell.set["method"] in untrained.METHODS or cell.set.get("max_steps") == 0
-
-
-def _planned(grid: Grid) -> Iterable[tuple[grids.Cell, int]]:
+    rows = {row for row, _ in found}
+    lost: Counter[str] = Counter()
     for cell in grid.cells:
-        for seed in grid.seeds[:1] if _is_untrained(cell) else grid.seeds:
-            yield cell, seed
+        if cell.has_no_seed:
+            lost[cell.row] += cell.row not in rows
+        else:
+            lost[cell.row] += sum((cell.row, seed) not in found for seed in grid.seeds)
+    return +lost
 
 
 def _left(collected: Collected) -> list[str]:
