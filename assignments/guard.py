@@ -226,8 +226,8 @@ def refusals(
         protected: names of all the assignment's own cells: no student binds them.
 
     Example:
-        >>> refusals("from lib.losses import info_nce", {})
-        ['imports lib.losses: write it yourself']
+        >>> refusals("from lib.training.losses import info_nce", {})
+        ['imports lib.training.losses: write it yourself']
         >>> refusals("def double(x):\\n    return x + x", {})
         []
     """

@@ -23,13 +23,14 @@ import numpy as np
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel, PreTrainedTokenizerBase
 
-from lib import data, files, paths, recipes, runs
-from lib.batches import Feed
+from lib import data, files, paths, runs
+from lib.training import recipe as recipes
+from lib.training.batches import Feed
 from lib.device import resolve_device, resolve_precision
 from lib.encoder import Encoder
 from lib.encoder.speedups import SPEEDUPS
-from lib.recipes import Recipe
-from lib.train import fit
+from lib.training.recipe import Recipe
+from lib.training.loop import fit
 
 CORPUS = "corpus/pretrain/wikipedia_en_2015.txt.xz"
 THEIRS = "sentence-transformers"
@@ -273,7 +274,7 @@ def train_ours(
     speedups: Collection[str] = SPEEDUPS,
     **options,
 ) -> Sample:
-    """`lib.train.fit`; the tokenisation of the timed sentences is counted, as the trainer's is.
+    """`lib.training.loop.fit`; the tokenisation of the timed sentences is counted, as the trainer's is.
 
     The callable for dev scores reads the clock and scores nothing; it is called at half the warm-up
     (where `fit` keeps the weights as the best so far, once), at its end, and at the last step.
@@ -343,7 +344,7 @@ def train_theirs(task: Task, seed: int, device: torch.device, bf16: bool = False
             per_device_train_batch_size=task.batch_size,
             seed=seed,
             bf16=bf16,
-            learning_rate=task.recipe().optimiser.lr,
+            learning_rate=task.recipe().lr,
             use_cpu=device.type == "cpu",
             save_strategy="no",
             eval_strategy="no",

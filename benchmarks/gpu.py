@@ -1,4 +1,4 @@
-"""Time of a SimCSE training step of BERT-base size on a GPU: `lib.train.fit` and
+"""Time of a SimCSE training step of BERT-base size on a GPU: `lib.training.loop.fit` and
 sentence-transformers' trainer.
 
 Weights are random, configuration and vocabulary are bert-base-uncased's. A 1M-sentence epoch is
@@ -22,13 +22,14 @@ from transformers import AutoTokenizer, BertConfig, BertModel
 from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Side, Task
 from benchmarks.waiting import GPU, watched
-from lib import paths, recipes
+from lib import paths
+from lib.training import recipe as recipes
 from lib.augment.embeddings import EmbeddingViews
-from lib.batches import Feed
+from lib.training.batches import Feed
 from lib.encoder import Encoder
 from lib.encoder.speedups import SPEEDUPS, speed_up
-from lib.forward import encode_batch, padded_widths
-from lib.objective import Objective
+from lib.training.forward import encode_batch, padded_widths
+from lib.training.objective import Objective
 
 EPOCH = 1_000_000
 COUNTED: dict[str, dict] = {
@@ -140,13 +141,13 @@ def counts(sentences: list[str], tokenizer, steps: int) -> list[dict]:
     for name, changes in COUNTED.items():
         recipe = recipes.recipe(**changes)  # type: ignore[arg-type]
         feed = Feed.of(sentences, recipe, tokenizer, 0)
-        widths = padded_widths(recipe.batches.max_length)
+        widths = padded_widths(recipe.max_length)
         last = min(steps, len(feed))
         shapes = {tuple(b.ids.shape) for _, b in feed.steps(0, last, widths=widths)}
         with torch.device(GPU):
             backbone = speed_up(BertModel(config, add_pooling_layer=False), SPEEDUPS)
-            encoder = Encoder(backbone, tokenizer, "cls", recipe.head.kind).train()
-        views = EmbeddingViews(backbone, recipe.views.named) if recipe.views.in_use else None
+            encoder = Encoder(backbone, tokenizer, "cls", recipe.head).train()
+        views = EmbeddingViews(backbone, recipe.views) if recipe.has_views else None
         objective, (_, batch) = Objective(recipe), next(feed.steps(0, 1))
         with watched() as step:
             z = encode_batch(encoder, batch.to(GPU), views=views)

@@ -24,17 +24,17 @@ from transformers import AutoTokenizer
 from benchmarks import common, gpu
 from benchmarks.common import OURS, THEIRS, Sample, Side, Task
 from lib import data, paths
-from lib.batches import Feed
+from lib.training.batches import Feed
 from lib.device import resolve_precision
-from lib.distributed import Group
+from lib.training.distributed import Group
 from lib.encoder import Encoder
-from lib.optimizer import make_optimizer
-from lib.state import State
-from lib.tokens import TokenRows, tokenise
+from lib.training.optimizer import make_optimizer
+from lib.training.state import State
+from lib.training.tokens import TokenRows, tokenise
 from tools import pretrain
 
 STS_SENTENCES = 37_700
-MINUTES = 5.0  # between checkpoints, as `lib.experiment.run` writes them
+MINUTES = 5.0  # between checkpoints, as `lib.runs.experiment.run` writes them
 PRETRAINING = {
     "vocab_size": 16_384,
     "hidden": 384,

@@ -23,8 +23,9 @@ import torch
 
 from benchmarks import common
 from benchmarks.common import Sample, Side
-from lib import data, experiment, grids, paths, profiles, untrained
-from lib.grids import Cell, Grid
+from lib import data, paths
+from lib.runs import baselines as untrained, experiment, grids, profiles
+from lib.runs.grids import Cell, Grid
 
 GRIDS = ("una_small", "sda_small")
 SHARED, BARE = "one grid", "bare processes"
@@ -55,7 +56,7 @@ def cells(found: list[Grid], n: int) -> list[Cell]:
 def quicker(cell: Cell, profile: str, again: int) -> Cell:
     """The cell at 1 + `again` / 10 times its learning rate."""
     recipe = experiment.resolve(profile, **cell.set)[1]
-    lr = float(f"{recipe.optimiser.lr * (1 + again / 10):.6g}")
+    lr = float(f"{recipe.lr * (1 + again / 10):.6g}")
     return Cell(cell.row, "", {**cell.set, "lr": lr})
 
 

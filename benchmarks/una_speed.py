@@ -29,16 +29,17 @@ from transformers import AutoTokenizer
 
 from benchmarks import common
 from benchmarks.common import OURS, Sample, Side
-from lib import data, paths, recipes
+from lib import data, paths
+from lib.training import recipe as recipes
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA
-from lib.batches import Feed
+from lib.training.batches import Feed
 from lib.device import resolve_precision
 from lib.encoder import Encoder
-from lib.positives import make_views
-from lib.recipes import Recipe
-from lib.tokens import tokenise
-from lib.train import fit
+from lib.training.positives import make_views
+from lib.training.recipe import Recipe
+from lib.training.tokens import tokenise
+from lib.training.loop import fit
 
 REFERENCE_BATCH = 1000  # strings that the reference hands to the tokenizer at once
 SAMPLES = {
@@ -290,7 +291,7 @@ def negative_sides(
         f"{PREFIX}, to strings": theirs(plain, plain.by_prefix, words),
         f"{PREFIX}, to ids": theirs(plain, plain.by_prefix, words, tokenizer),
         f"{CHOICES}, to ids": theirs(plain, plain.by_choices, words[: len(few)], tokenizer),
-        "lib.tokens.tokenise of the corpus": timed(
+        "lib.training.tokens.tokenise of the corpus": timed(
             lambda s: tokenise(s, tokenizer, 32, progress=False), many
         ),
         "TfidfModel.encode of the corpus": timed(source.una.model.encode, some),
@@ -300,23 +301,23 @@ def negative_sides(
 def training_sides(
     folder: Path, sentences: list[str], source: Source, recipe_by_name: dict[str, Recipe]
 ) -> dict[str, Side]:
-    """`lib.train.fit` for one epoch of `sentences`, one side a recipe."""
+    """`lib.training.loop.fit` for one epoch of `sentences`, one side a recipe."""
 
     def side(recipe: Recipe) -> Side:
         def run(i: int) -> Sample:
             encoder = Encoder.load(
                 folder,
-                pooling=recipe.encoder.pooling,
-                head=recipe.head.kind,
-                dropout=recipe.encoder.dropout,
+                pooling=recipe.pooling,
+                head=recipe.head,
+                dropout=recipe.dropout,
             )
             views = make_views(sentences, recipe, encoder.tokenizer)
             source.seconds = 0.0
-            negatives = source if recipe.negative.kind == "una" else None
+            negatives = source if recipe.negative == "una" else None
             result = fit(encoder, Feed(views, recipe, negatives, seed=i), device="cpu")
             seconds = round(source.seconds, 2)
             return Sample(
-                result.seconds, result.steps * recipe.batches.size, {"seconds_drawing": seconds}
+                result.seconds, result.steps * recipe.batch_size, {"seconds_drawing": seconds}
             )
 
         return run

@@ -16,11 +16,12 @@ from torch import Tensor
 
 from benchmarks import common
 from benchmarks.common import Sample, Side
-from lib import paths, recipes
+from lib import paths
+from lib.training import recipe as recipes
 from lib.augment import embeddings
-from lib.batches import Feed
+from lib.training.batches import Feed
 from lib.encoder import Encoder
-from lib.train import fit
+from lib.training.loop import fit
 
 RATES = {"token_cutoff": 0.15, "feature_cutoff": 0.2, "span_cutoff": 0.05, "dropout": 0.2}
 TARGETS = ("token_cutoff", "feature_cutoff", "span_cutoff", "shuffle")
@@ -132,7 +133,7 @@ def training_sides(sentences: list[str], steps: int, device: torch.device) -> di
                 eval_every=every,
                 device=str(device),
             )
-            return Sample(ticks[-1] - ticks[0], steps * recipe.batches.size)
+            return Sample(ticks[-1] - ticks[0], steps * recipe.batch_size)
 
         return run
 

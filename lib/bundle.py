@@ -21,13 +21,16 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from transformers.utils import cached_file
 
-from lib import data, experiment, files, grids, identity, paths, runs, untrained, wheels
+from lib import data, files, paths, runs, wheels
 from lib.augment.wordnet import wordnet_files
 from lib.data import corpora, sets
 from lib.encoder.pretrained import explained
-from lib.grids import Cell, Grid
-from lib.profiles import profile
-from lib.recipes import Recipe
+from lib.runs import baselines as untrained
+from lib.runs import experiment, grids
+from lib.runs import inputs as identity
+from lib.runs.grids import Cell, Grid
+from lib.runs.profiles import profile
+from lib.training.recipe import Recipe
 from lib.wheels import Target
 
 MANIFEST = "manifest.json"

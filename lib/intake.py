@@ -16,9 +16,12 @@ import pandas as pd
 from filelock import Timeout
 from huggingface_hub import try_to_load_from_cache
 
-from lib import archives, checkpoint, data, files, identity, paths, runs, untrained
+from lib import archives, data, files, paths, runs
 from lib.augment import sda
-from lib.profiles import profile
+from lib.runs import baselines as untrained
+from lib.runs import inputs as identity
+from lib.runs.profiles import profile
+from lib.training import checkpoint
 
 IMPORTED, HERE_ALREADY, REFUSED = "imported", "here already", "refused"
 LIST = "runs.json"

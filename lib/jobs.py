@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import course, paths, runs, untrained
+from lib import course, paths, runs
 from lib.files import write_text
-from lib.grids import Grid
-from lib.profiles import profile
+from lib.runs import baselines as untrained
+from lib.runs.grids import Grid
+from lib.runs.profiles import profile
 
 FOLDER = "workflow"
 

@@ -18,8 +18,8 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from lib import files, paths, runs
-from lib.evaluate.statistics import mean_sd
-from lib.recipes import FIELDS
+from lib.results.statistics import mean_sd
+from lib.training.recipe import FIELDS
 
 RESULT_COLUMNS = {
     "dev": ("mini_dev_spearman_best", "stsb_dev_spearman_best"),

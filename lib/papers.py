@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import grids, paths, runs
+from lib import paths, runs
 from lib.files import write_text
-from lib.grids import Grid
 from lib.results import every_run
+from lib.runs import grids
+from lib.runs.grids import Grid
 
 SEEDS = (42, 0, 1, 11, 15)
 PROFILES = ("full", "small", "light", "mini")

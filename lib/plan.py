@@ -19,13 +19,15 @@ import torch
 from huggingface_hub import constants
 from transformers import AutoModel, PreTrainedConfig
 
-from lib import data, experiment, untrained
+from lib import data
 from lib.augment import eda
 from lib.device import resolve_device, resolve_precision
 from lib.encoder.pretrained import explained, read_config, read_tokenizer
-from lib.grids import Grid
-from lib.profiles import Profile
-from lib.recipes import Recipe
+from lib.runs import baselines as untrained
+from lib.runs import experiment
+from lib.runs.grids import Grid
+from lib.runs.profiles import Profile
+from lib.training.recipe import Recipe
 
 UTILISATION = 0.35
 TEST_SENTENCES = {"mini": 2_000, "sts7": 29_000, "cnsd": 2_700}
@@ -58,19 +60,19 @@ def missing(
         lambda: data.sts_tasks(data_dir) if profile.test == "sts7" else None,
         lambda: (
             [data.transfer_task(name, data_dir) for name in data.TRANSFER_TASKS]
-            if recipe.evaluation.transfer_pooling
+            if recipe.transfer_pooling
             else None
         ),
-        lambda: _config(experiment.model_path(recipe.encoder.backbone)),
+        lambda: _config(experiment.model_path(recipe.backbone)),
     ]
     if steps != 0:
         checks.append(lambda: _sentences(profile, data_dir))
-        if recipe.positive.kind == "file":
-            checks.append(lambda: _file(experiment.model_path(recipe.positive.file)))
-        if "sda" in (recipe.positive.kind, recipe.negative.kind):
-            checks.append(lambda: _pipeline(experiment.model_path(recipe.positive.parser)))
-        if recipe.positive.kind.endswith("_synonyms"):
-            synonyms = experiment.model_path(recipe.positive.synonyms)
+        if recipe.positive == "file":
+            checks.append(lambda: _file(experiment.model_path(recipe.positive_file)))
+        if "sda" in (recipe.positive, recipe.negative):
+            checks.append(lambda: _pipeline(experiment.model_path(recipe.parser)))
+        if recipe.positive.endswith("_synonyms"):
+            synonyms = experiment.model_path(recipe.synonyms)
             checks.append(lambda: eda.load_synonyms(synonyms))
     problems = []
     for check in checks:
@@ -94,7 +96,7 @@ def cost(profile: Profile, recipe: Recipe, steps: int | None, data_dir: str | No
     queue costs the copy's weights and its pass over the anchors, without gradient.
     """
     batches = recipe.batches
-    model = experiment.model_path(recipe.encoder.backbone)
+    model = experiment.model_path(recipe.backbone)
     config = _config(model)
     total, inner = parameters(model)
     sentences = _sentences(profile, data_dir) if steps != 0 else ()
@@ -102,20 +104,20 @@ def cost(profile: Profile, recipe: Recipe, steps: int | None, data_dir: str | No
         steps = batches.steps(len(sentences))
     lengths = _lengths(sentences[:SAMPLE], recipe, model)
     tokens = sum(lengths) / len(lengths)
-    views = 2.0 if recipe.positive.encodes_twice else 1.0
+    views = 2.0 if recipe.encodes_twice else 1.0
     most = views
-    if recipe.negative.in_use:
-        more = 2.0 if recipe.negative.mode == "doubled" else 1.0
-        views, most = views + more / recipe.negative.every, views + more
-    evaluations = steps // recipe.evaluation.every + 1
+    if recipe.has_hard:
+        more = 2.0 if recipe.negative_mode == "doubled" else 1.0
+        views, most = views + more / recipe.every, views + more
+    evaluations = steps // recipe.eval_every + 1
     scored = evaluations * DEV_SENTENCES[profile.dev] + 2 * TEST_SENTENCES[profile.test]
     operations, kept = 6.0, batches.size * most
     weights = 16.0 * total
-    if recipe.encoder.lora_rank:
-        operations, weights = 4.0, 4.0 * total + 16.0 * adapters(model, recipe.encoder.lora_rank)
+    if recipe.lora_rank:
+        operations, weights = 4.0, 4.0 * total + 16.0 * adapters(model, recipe.lora_rank)
     if batches.chunk_size:
         operations, kept = operations + 2.0, min(kept, batches.chunk_size)
-    if recipe.negative.queue:
+    if recipe.queue:
         weights, scored = weights + 4.0 * total, scored + steps * batches.size
     flops = inner * tokens * (operations * steps * batches.size * views + 2.0 * scored)
     activations = 68.0 * kept * max(lengths) * config.hidden_size * config.num_hidden_layers
@@ -259,9 +261,9 @@ def _lengths(sentences: Iterable[str], recipe: Recipe, model: str) -> list[int]:
     """Tokens of training sentences; the most there can be where there is no text."""
     texts = list(sentences)
     if not texts:
-        return [recipe.batches.max_length]
+        return [recipe.max_length]
     tokenizer = read_tokenizer(model, local_files_only=_without_network(model))
-    rows = tokenizer(texts, truncation=True, max_length=recipe.batches.max_length)["input_ids"]
+    rows = tokenizer(texts, truncation=True, max_length=recipe.max_length)["input_ids"]
     return [len(row) for row in rows]
 
 

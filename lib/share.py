@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from lib import evaluate, experiment, paths
+from lib import evaluate, paths
 from lib.encoder import Encoder
 from lib.encoder.pretrained import read_json
 from lib.files import is_foreign
+from lib.runs import experiment
 
 WEIGHTS_LICENCE = {
     experiment.portable(str(f)): "cc-by-sa-4.0"

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import grids, paths, results
+from lib import paths, results
 from lib.augment import sda
 from lib.files import write_text
-from lib.grids import Grid
+from lib.runs import grids
+from lib.runs.grids import Grid
 
 SCORES = {
     "STS-B dev, best": "stsb_dev_spearman_best",

@@ -168,7 +168,7 @@ def test_an_upward_import_breaks_the_contract(tmp_path: Path, planted: str) -> N
     broken = lint_imports(tmp_path)
     assert (
         broken.returncode == 1
-        and f"lib.losses -> {planted.split()[1]}.{planted.split()[3]}" in broken.stdout
+        and f"lib.training.losses -> {planted.split()[1]}.{planted.split()[3]}" in broken.stdout
     )
 
 

@@ -18,14 +18,16 @@ from scipy import stats
 from tiny import tiny_sentences, tiny_tokenizer
 from transformers import BertConfig
 
-from lib import data, experiment, grids, paths, recipes
+from lib import data, paths
+from lib.runs import experiment, grids
+from lib.training import recipe as recipes
 from lib.augment import embeddings
 from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA
 from lib.data import corpora
 from lib.encoder.speedups import SPEEDUPS
-from lib.negatives import UnaNegatives
-from lib.tokens import tokenise
+from lib.training.negatives import UnaNegatives
+from lib.training.tokens import tokenise
 
 
 @pytest.fixture
@@ -128,8 +130,8 @@ def test_no_two_of_many_runs_are_the_same(module, tmp_path):
     grids.check(grid)
     resolved = [experiment.resolve("mini", **cell.set) for cell in grid.cells]
     assert len({str(run) for run in resolved}) == len(list(grid.runs())) == 41
-    assert "sda" in {recipe.positive.kind for _, recipe, _ in resolved}
-    assert "una" in {recipe.negative.kind for _, recipe, _ in resolved}
+    assert "sda" in {recipe.positive for _, recipe, _ in resolved}
+    assert "una" in {recipe.negative for _, recipe, _ in resolved}
     written = many_runs.write_grid(grid, grid.cells, tmp_path / "grid.yaml")
     assert [cell.set for cell in grids.read(written).cells] == [cell.set for cell in grid.cells]
 
@@ -263,7 +265,7 @@ def test_the_timed_negatives_are_those_of_training(module, tmp_path):
         recipes.recipe("mini_una", max_length=12, radius=7),
     )
     theirs = UnaNegatives(SMALL, recipe, tokenizer)
-    una = UNA(theirs.model, recipe.negative.beta, 7)
+    una = UNA(theirs.model, recipe.beta, 7)
     source = module("una_speed").Source(theirs.terms, una, tokenizer, 12)
     rows = np.array([40, 3, 3, 62])
     for ours, expected in zip(source(rows, 9), theirs(rows, 9), strict=True):

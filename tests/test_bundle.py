@@ -19,22 +19,11 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from lib import (
-    archives,
-    bundle,
-    data,
-    experiment,
-    files,
-    identity,
-    intake,
-    node,
-    paths,
-    runs,
-    wheels,
-)
+from lib import archives, bundle, data, files, intake, node, paths, runs, wheels
+from lib.runs import experiment, inputs as identity
 from lib.__main__ import main as cli
 from lib.data import corpora, sets
-from lib.profiles import profile
+from lib.runs.profiles import profile
 from lib.wheels import Target
 
 HERE = "{}.{}".format(*sys.version_info[:2])
@@ -525,7 +514,7 @@ def test_slurm_runs_a_copy_of_the_script(there: Path, tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_as_it_was_packed_is_named(there: Path, tmp_path: Path) -> None:
     manifest = json.loads((there / "manifest.json").read_text())
-    manifest["files"]["lib/grids.py"] = "0" * 64
+    manifest["files"]["lib/runs/grids.py"] = "0" * 64
     with pytest.raises(ValueError, match=r"lib/grids\.py was not unpacked as it was packed"):
         node.unpack(there, manifest, tmp_path / "project")
     assert not (tmp_path / "project").exists() and not list(tmp_path.glob(".project*"))
@@ -1008,7 +997,8 @@ def test_a_grid_runs_without_a_network_in_an_empty_environment_and_comes_back(
 
 IDS = """
 import sys
-from lib import experiment, grids, identity, runs, untrained
+from lib import runs
+from lib.runs import baselines as untrained, experiment, grids, inputs as identity
 for name in sys.argv[1:]:
     grid = grids.on_text_at_hand(grids.read(name))
     for cell, seed in grid.runs():

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny_recipe, tiny_sentences, tiny_tokenizer
 
-from lib import experiment, negatives, positives, tokens
+from lib.runs import experiment
+from lib.training import negatives, positives, tokens
 from lib.augment.tfidf import TfidfModel
 from lib.cache import digest, kept, load_arrays, save_arrays
 

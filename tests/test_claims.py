@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib import claims, experiment, grids, identity, papers, paths, results
-from lib.evaluate.statistics import power_of
+from lib import papers, paths, results
+from lib.results import claims
+from lib.runs import experiment, grids, inputs as identity
+from lib.results.statistics import power_of
 
 CLAIMS = claims.read()
 each = pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: f"{c.table}-{c.row}-{c.baseline}")

@@ -203,7 +203,7 @@ def test_honest_code_is_run(code) -> None:
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("from lib.losses import info_nce", "imports lib.losses: write it yourself"),
+        ("from lib.training.losses import info_nce", "imports lib.training.losses: write it yourself"),
         ("import lib", "imports lib: write it yourself"),
         ("paths.ROOT", "uses lib.paths.ROOT"),
         ("import inspect", "imports inspect"),
@@ -290,7 +290,7 @@ def test_a_cell_that_is_not_run_says_why(code, why) -> None:
         (
             "01_infonce",
             "info_nce",
-            "import sys; loss = sys.modules['lib.losses'].info_nce",
+            "import sys; loss = sys.modules['lib.training.losses'].info_nce",
             "loss com",
         ),
         (
@@ -305,7 +305,7 @@ def test_a_cell_that_is_not_run_says_why(code, why) -> None:
     ],
 )
 def test_what_was_changed_while_cells_ran_fails_the_next_test(name, function, code, why) -> None:
-    import lib.losses  # noqa: F401 - the library is loaded already in many a kernel
+    import lib.training.losses  # noqa: F401 - the library is loaded already in many a kernel
 
     notebook = classroom.source(name)
     own = next(c.source for c in notebook.cells if c.metadata["nbgrader"]["grade_id"] == function)
@@ -316,15 +316,15 @@ def test_what_was_changed_while_cells_ran_fails_the_next_test(name, function, co
 
 
 def test_a_cell_cannot_import_the_library_but_the_library_can(monkeypatch) -> None:
-    monkeypatch.delitem(sys.modules, "lib.claims", raising=False)
+    monkeypatch.delitem(sys.modules, "lib.results.claims", raising=False)
     guard.begin()
     try:
         with pytest.raises(guard.RefusedError, match=r"lib\.claims is imported: write it yourself"):
-            exec("import lib.claims", {"__name__": "assignment"})
-        exec("import lib.claims", {"__name__": "lib.papers"})
-        monkeypatch.delitem(sys.modules, "lib.claims")
+            exec("import lib.results.claims", {"__name__": "assignment"})
+        exec("import lib.results.claims", {"__name__": "lib.papers"})
+        monkeypatch.delitem(sys.modules, "lib.results.claims")
         guard.trust()
-        exec("import lib.claims", {"__name__": "assignment"})
+        exec("import lib.results.claims", {"__name__": "assignment"})
     finally:
         guard.end()
 

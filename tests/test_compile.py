@@ -11,11 +11,11 @@ import torch
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 from torch._dynamo.testing import CompileCounterWithBackend
 
-from lib.batches import Feed
+from lib.training.batches import Feed
 from lib.encoder import Encoder
-from lib.forward import Forward, compiles, padded_widths
-from lib.prefetch import prefetched
-from lib.train import Monitor, fit
+from lib.training.forward import Forward, compiles, padded_widths
+from lib.training.batches import prefetched
+from lib.training.loop import Monitor, fit
 
 PLAIN = {"dropout": 0.0, "batch_size": 8, "max_length": 14, "bucket": True}
 KINDS = {
@@ -42,9 +42,9 @@ def trained(tmp_path, *, compile: bool, steps: int = 6, **changes):
     recipe = tiny_recipe(**{**PLAIN, **changes})
     encoder = Encoder.load(
         tiny_bert(tmp_path / "bert"),
-        pooling=recipe.encoder.pooling,
-        head=recipe.head.kind,
-        dropout=recipe.encoder.dropout,
+        pooling=recipe.pooling,
+        head=recipe.head,
+        dropout=recipe.dropout,
     )
     feed = Feed.of(tiny_sentences(64), recipe, encoder.tokenizer, 1)
     result = fit(encoder, feed, max_steps=steps, device="cpu", precision="fp32", compile=compile)

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from tiny import tiny_encoder, tiny_recipe, tiny_sentences
 
-from lib import train
+from lib.training import loop as train
 from lib.augment import AUGMENTATIONS
-from lib.batches import Feed
-from lib.negatives import NEGATIVES
-from lib.recipes import FIELDS
-from lib.tokens import tokenise
+from lib.training.batches import Feed
+from lib.training.negatives import NEGATIVES
+from lib.training.recipe import FIELDS
+from lib.training.tokens import tokenise
 
 SENTENCES = tiny_sentences(32)
 
@@ -23,7 +23,7 @@ def backwards(words: list[str], rate: float, rng: np.random.Generator) -> list[s
 def next_line(sentences, recipe, tokenizer, seed=0, **_):
     """The sentence that follows in the text."""
     table = tokenise(
-        [*sentences[1:], sentences[0]], tokenizer, recipe.batches.max_length, progress=False
+        [*sentences[1:], sentences[0]], tokenizer, recipe.max_length, progress=False
     )
     return lambda rows, step: table[rows]
 
@@ -50,7 +50,7 @@ def test_a_new_positive_and_a_new_negative_train_without_another_line(two_method
     recipe = tiny_recipe(
         positive="backwards", negative="next_line", negative_mode=mode, every=1, max_length=32
     )
-    encoder = tiny_encoder(tmp_path, pooling=recipe.encoder.pooling, head=recipe.head.kind)
+    encoder = tiny_encoder(tmp_path, pooling=recipe.pooling, head=recipe.head)
     feed = Feed.of(SENTENCES, recipe, encoder.tokenizer, seed=1)
     batch = feed.batch(0)
     parts = dict(zip(batch.sizes, batch.ids.split(list(batch.sizes.values())), strict=True))

@@ -7,14 +7,14 @@ import torch
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 from transformers import LlamaConfig, LlamaModel
 
-from lib import train
+from lib.training import loop as train
 from lib.augment.representations import _along_axes, _along_sentences
-from lib.batches import Feed
-from lib.distributed import Group
+from lib.training.batches import Feed
+from lib.training.distributed import Group
 from lib.encoder import Encoder
-from lib.forward import Forward
-from lib.objective import Objective
-from lib.optimizer import make_optimizer
+from lib.training.forward import Forward
+from lib.training.objective import Objective
+from lib.training.optimizer import make_optimizer
 
 pytestmark = pytest.mark.cuda
 GPU = "cuda"
@@ -33,9 +33,9 @@ def prepared(tmp_path, **changes):
     recipe = tiny_recipe(**{"batch_size": 8, "max_length": 14, **changes})
     encoder = Encoder.load(
         tiny_bert(tmp_path / "bert"),
-        pooling=recipe.encoder.pooling,
-        head=recipe.head.kind,
-        dropout=recipe.encoder.dropout,
+        pooling=recipe.pooling,
+        head=recipe.head,
+        dropout=recipe.dropout,
         device=GPU,
     )
     return encoder, Feed.of(tiny_sentences(64), recipe, encoder.tokenizer, 1)

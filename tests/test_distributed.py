@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from lib.distributed import Group
+from lib.training.distributed import Group
 
 HEADS = ["bn_mlp", "simclr:16:8", "simsiam:16:8", "linear", "none"]
 SCRIPT = """
@@ -21,11 +21,11 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import save_file
 from tiny import tiny_recipe, tiny_sentences
-from lib import losses
-from lib.distributed import Group
+from lib.training import losses
+from lib.training.distributed import Group
 from lib.encoder import Encoder
 from tiny import encode_views, fit
-from lib.positives import make_views
+from lib.training.positives import make_views
 
 torch.set_num_threads(1)
 base, out = Path(sys.argv[1]), Path(sys.argv[2])
@@ -34,8 +34,8 @@ sentences = tiny_sentences(48)
 out.mkdir(parents=True, exist_ok=True)
 
 def load(recipe):
-    view = {"head_per_view": recipe.head.per_view}
-    return Encoder.load(base, pooling="cls", head=recipe.head.kind, eval_pooling="mean", dropout=0.0, **view)
+    view = {"head_per_view": recipe.head_per_view}
+    return Encoder.load(base, pooling="cls", head=recipe.head, eval_pooling="mean", dropout=0.0, **view)
 
 def gradients(name, objective, **changes):
     recipe = tiny_recipe(dropout=0.0, **changes)
@@ -97,12 +97,12 @@ from safetensors.torch import save_file
 from tiny import tiny_recipe, tiny_sentences
 from lib.encoder import Encoder
 from tiny import fit
-from lib.positives import make_views
+from lib.training.positives import make_views
 
 torch.set_num_threads(1)
 base, out, killed_at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
 recipe = tiny_recipe(dropout=0.1, lr=1e-3)
-encoder = Encoder.load(base, pooling="cls", head=recipe.head.kind, eval_pooling="mean", dropout=recipe.encoder.dropout)
+encoder = Encoder.load(base, pooling="cls", head=recipe.head, eval_pooling="mean", dropout=recipe.dropout)
 scored = []
 
 def dev(encoder):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from lib import data, documents, glossary, pages, paths
-from lib.batches import Feed
+from lib.training.batches import Feed
 from lib.encoder.pretrained import read_tokenizer
-from lib.recipes import recipe
+from lib.training.recipe import recipe
 
 LINK = re.compile(r'href="(?![a-z]+:)([^"#]*)(?:#([^"]*))?"')
 

@@ -15,16 +15,18 @@ from filelock import FileLock
 from sklearn.metrics.pairwise import cosine_similarity
 from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences
 
-from lib import data, evaluate, experiment, files, identity, paths, profiles, recipes, runs, train
+from lib import data, evaluate, files, paths, runs
+from lib.runs import experiment, inputs as identity, profiles
+from lib.training import loop as train, recipe as recipes
 from lib.augment import sda
 from lib.augment.sda import parse
 from lib.data import Pairs, corpora
 from lib.encoder import Encoder
-from lib.experiment import model_hash, model_path, resolve, run, text_hash
-from lib.forward import Forward
-from lib.objective import LOSSES
-from lib.profiles import PROFILES, Profile
-from lib.recipes import RECIPES
+from lib.runs.experiment import model_hash, model_path, resolve, run, text_hash
+from lib.training.forward import Forward
+from lib.training.objective import LOSSES
+from lib.runs.profiles import PROFILES, Profile
+from lib.training.recipe import RECIPES
 
 
 def pairs(name: str, seed: int, n: int = 40) -> Pairs:
@@ -256,7 +258,7 @@ def test_a_parameter_given_explicitly_wins(tiny, trained, tmp_path):
     params = json.loads((record.folder / "params.json").read_text())
     assert (
         params["backbone"] == str(tmp_path / "other")
-        and params["temperature"] == recipes.recipe("mini_simcse").objective.temperature
+        and params["temperature"] == recipes.recipe("mini_simcse").temperature
     )
     assert (
         params["batch_size"] == 4
@@ -276,8 +278,8 @@ def test_resolve_follows_the_profile_and_the_explicit_parameters():
     profile, recipe, steps = resolve("mini", "simcse")
     assert (profile.name, recipe.name, steps) == ("mini", "mini_simcse", PROFILES["mini"].max_steps)
     assert (
-        recipe.encoder.backbone == str(paths.MINI_BERT)
-        and recipe.evaluation.every == PROFILES["mini"].eval_every
+        recipe.backbone == str(paths.MINI_BERT)
+        and recipe.eval_every == PROFILES["mini"].eval_every
     )
     assert (
         resolve("mini", "simcse", max_steps=0)[2] == 0
@@ -287,7 +289,7 @@ def test_resolve_follows_the_profile_and_the_explicit_parameters():
     assert resolve("mini", "simcse", model="some/model")[1].encoder.backbone == "some/model"
     assert (
         resolve("mini", "simcse", lr=None)[1].optimiser.lr
-        == recipes.recipe("mini_simcse").optimiser.lr
+        == recipes.recipe("mini_simcse").lr
     )
     assert resolve("mini", "paper_simcse_bert")[1].objective.temperature == 0.05
     with pytest.raises(ValueError, match="did you mean 'temperature'"):
@@ -310,8 +312,8 @@ def test_resolve_follows_the_profile_and_the_explicit_parameters():
 )
 def test_resolve_at_full_picks_the_papers_recipe(method, model, name, backbone):
     _, recipe, steps = resolve("full", method, model)
-    assert (recipe.name, recipe.encoder.backbone, steps) == (name, backbone, None)
-    assert recipe.evaluation.every == RECIPES[name].evaluation.every
+    assert (recipe.name, recipe.backbone, steps) == (name, backbone, None)
+    assert recipe.eval_every == RECIPES[name].evaluation.every
 
 
 def test_model_path_finds_the_projects_folders_from_anywhere(tmp_path, monkeypatch):
@@ -336,7 +338,7 @@ def test_every_profile_and_recipe_is_named_by_its_key():
     )
     assert all(r.name == key and r.source for key, r in recipes.RECIPES.items())
     assert all(
-        0 < r.objective.temperature < 1 and r.objective.loss in LOSSES
+        0 < r.temperature < 1 and r.loss in LOSSES
         for r in recipes.RECIPES.values()
     )
 
@@ -662,8 +664,8 @@ def test_the_recipe_reaches_the_encoder_and_the_training(given, monkeypatch, aut
     assert new.encoder.backbone.config.hidden_dropout_prob == 0.25
     assert (
         new.max_steps,
-        new.recipe.evaluation.every,
-        new.recipe.objective.temperature,
+        new.recipe.eval_every,
+        new.recipe.temperature,
         len(new.views[0]),
     ) == (5, 2, 0.5, 40)
     assert (

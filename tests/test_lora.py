@@ -8,8 +8,8 @@ from transformers import AlbertConfig, AlbertModel, AutoModel, LlamaConfig, Llam
 
 from lib.encoder import Encoder
 from lib.encoder.adapters import add_lora, merged_state
-from lib.forward import Forward
-from lib.positives import make_views
+from lib.training.forward import Forward
+from lib.training.positives import make_views
 
 SENTENCES = tiny_sentences(24)
 
@@ -17,9 +17,9 @@ SENTENCES = tiny_sentences(24)
 def trained(folder, recipe, steps=4, **options):
     encoder = tiny_encoder(
         folder,
-        pooling=recipe.encoder.pooling,
-        head=recipe.head.kind,
-        dropout=recipe.encoder.dropout,
+        pooling=recipe.pooling,
+        head=recipe.head,
+        dropout=recipe.dropout,
         **options,
     )
     views = make_views(SENTENCES, recipe, encoder.tokenizer, seed=0)
@@ -140,8 +140,8 @@ def test_an_interrupted_training_goes_on(tmp_path) -> None:
     options = {"device": "cpu", "precision": "fp32", "out": tmp_path / "run"}
     first = tiny_encoder(
         tmp_path / "bert",
-        pooling=recipe.encoder.pooling,
-        head=recipe.head.kind,
+        pooling=recipe.pooling,
+        head=recipe.head,
         dropout=0.1,
         lora_rank=2,
     )
@@ -159,8 +159,8 @@ def test_an_interrupted_training_goes_on(tmp_path) -> None:
         fit(first, views, recipe, max_steps=4, **options)
     second = tiny_encoder(
         tmp_path / "bert",
-        pooling=recipe.encoder.pooling,
-        head=recipe.head.kind,
+        pooling=recipe.pooling,
+        head=recipe.head,
         dropout=0.1,
         lora_rank=2,
     )

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lib.losses import (
+from lib.training.losses import (
     batch_measures,
     chance_loss,
     cosine_matrix,

@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from lib import data, evaluate
 from lib.data import Triplets, readers
-from lib.evaluate.statistics import mean_interval
+from lib.results.statistics import mean_interval
 
 HEADER = "number\tanchor\tkind\tsentence\n"
 KINDS = ["paraphrase", "negated", "unrelated"]

@@ -8,15 +8,15 @@ import torch
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 
 from benchmarks.waiting import GPU, watched
-from lib import objective
+from lib.training import objective
 from lib.augment import embeddings, representations
 from lib.augment.embeddings import EmbeddingViews
-from lib.batches import Feed
+from lib.training.batches import Feed
 from lib.encoder import Encoder
 from lib.encoder.speedups import SPEEDUPS
-from lib.forward import encode_batch
-from lib.losses import in_batch_accuracy
-from lib.objective import Objective
+from lib.training.forward import encode_batch
+from lib.training.losses import in_batch_accuracy
+from lib.training.objective import Objective
 
 N, T, D = 4, 12, 512
 
@@ -93,7 +93,7 @@ def step_of(tmp_path, speedups=SPEEDUPS, **changes) -> list[str]:
     recipe = tiny_recipe(**changes)
     folder = tiny_bert(tmp_path / "bert")
     encoder = Encoder.load(
-        folder, pooling=recipe.encoder.pooling, head=recipe.head.kind, speedups=speedups
+        folder, pooling=recipe.pooling, head=recipe.head, speedups=speedups
     )
     feed = Feed.of(tiny_sentences(16), recipe, encoder.tokenizer, 1)
     batch = feed.batch(0)
@@ -102,7 +102,7 @@ def step_of(tmp_path, speedups=SPEEDUPS, **changes) -> list[str]:
     with suppress(RuntimeError), watched() as found:
         there = batch.to(GPU)
         views = (
-            EmbeddingViews(encoder.backbone, recipe.views.named) if recipe.views.in_use else None
+            EmbeddingViews(encoder.backbone, recipe.views) if recipe.has_views else None
         )
         z = encode_batch(encoder, there, 0, views)
         loss = loss_of(z, 0)

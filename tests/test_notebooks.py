@@ -37,7 +37,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from nbformat.v4 import new_code_cell
 
 from lib import course, pages, paths
-from lib.recipes import recipe
+from lib.training.recipe import recipe
 from tools.density import is_folded, lines
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob(course.NOTEBOOK_PATTERN))

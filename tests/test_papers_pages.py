@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import experiment, grids, identity, papers, paths, runs
+from lib import papers, paths, runs
+from lib.runs import experiment, grids, inputs as identity
 
 UNA = grids.read("una_light")
 

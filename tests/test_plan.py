@@ -10,7 +10,9 @@ from tiny import tiny_bert
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel, LlamaConfig
 
-from lib import experiment, grids, paths, plan, profiles, recipes
+from lib import paths, plan
+from lib.runs import experiment, grids, profiles
+from lib.training import recipe as recipes
 from lib.__main__ import main as cli
 from lib.encoder import Encoder
 from lib.encoder.adapters import add_lora
@@ -103,7 +105,7 @@ def test_memory_of_a_large_model_is_that_of_its_weights_and_more(tmp_path) -> No
     assert large.gib > small.gib > 16 * small.parameters / 2**30 and large.flops > small.flops
     longest = max(
         plan._lengths(
-            experiment.sentences_of(profile)[: plan.SAMPLE], recipe, recipe.encoder.backbone
+            experiment.sentences_of(profile)[: plan.SAMPLE], recipe, recipe.backbone
         )
     )
     by_hand = (16 * small.parameters + 68 * 8 * 2 * longest * 32 * 2) / 2**30

@@ -6,7 +6,7 @@ import torch
 from tiny import fit, tiny_encoder, tiny_recipe, tiny_sentences
 
 from lib.device import resolve_precision
-from lib.positives import make_views
+from lib.training.positives import make_views
 
 OTHER = {"fp32": "bf16", "bf16": "fp32"}
 

@@ -15,22 +15,24 @@ from hypothesis import strategies as st
 from tiny import tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences
 from torch import nn
 
-from lib import checkpoint, experiment, grids, plan, train
+from lib import plan
+from lib.runs import experiment, grids
+from lib.training import checkpoint, loop as train
 from lib.augment import augment, discrete
 from lib.augment.noise import climb, gaussian_negatives
-from lib.batches import Batch, Feed
-from lib.distributed import Group
+from lib.training.batches import Batch, Feed
+from lib.training.distributed import Group
 from lib.encoder import Encoder
 from lib.encoder.dropout import dropout_of
 from lib.encoder.heads import build_head
-from lib.forward import Forward
-from lib.identity import parameters
-from lib.losses import arccon, cosine_matrix, info_nce, scd
-from lib.memory import Memory
-from lib.objective import Objective
-from lib.optimizer import learning_rate, make_optimizer, set_learning_rate
-from lib.profiles import profile
-from lib.recipes import RECIPES, recipe
+from lib.training.forward import Forward
+from lib.runs.inputs import parameters
+from lib.training.losses import arccon, cosine_matrix, info_nce, scd
+from lib.training.memory import Memory
+from lib.training.objective import Objective
+from lib.training.optimizer import learning_rate, make_optimizer, set_learning_rate
+from lib.runs.profiles import profile
+from lib.training.recipe import RECIPES, recipe
 
 SENTENCES = tiny_sentences(64)
 CPU = torch.device("cpu")
@@ -64,7 +66,7 @@ def folder(tmp_path_factory) -> Path:
 
 def load(folder, recipe) -> Encoder:
     own = recipe.encoder
-    options = {"pooling": own.pooling, "head": recipe.head.kind, "eval_pooling": "mean"}
+    options = {"pooling": own.pooling, "head": recipe.head, "eval_pooling": "mean"}
     return tiny_encoder(folder, **options, dropout=own.dropout, lora_rank=own.lora_rank)
 
 
@@ -429,7 +431,7 @@ def test_a_training_with_a_queue_by_hand(folder, momentum):
             states = slow.backbone(batch.ids[:8], attention_mask=batch.mask[:8]).last_hidden_state
             queue = torch.cat([queue, encoder.head(states[:, 0])])[-12:]
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(encoder.parameters(), recipe.optimiser.grad_clip)
+        torch.nn.utils.clip_grad_norm_(encoder.parameters(), recipe.grad_clip)
         optimizer.step()
         optimizer.zero_grad()
     for name, weight in encoder.state_dict().items():  # a key's bias has no gradient but rounding
@@ -573,8 +575,8 @@ KILLED = """
 import json, os, signal, sys
 from pathlib import Path
 import torch
-from lib import train
-from lib.batches import Feed
+from lib.training import loop as train
+from lib.training.batches import Feed
 from tiny import tiny_encoder, tiny_recipe, tiny_sentences
 
 torch.set_num_threads(1)
@@ -588,7 +590,7 @@ def run(out, last=99):
             os.kill(os.getpid(), signal.SIGKILL)
         calls.append(0)
         return float(encoder.encode(sentences[:6], precision="fp32").std())
-    encoder = tiny_encoder(base / "bert", head=recipe.head.kind, dropout=recipe.encoder.dropout)
+    encoder = tiny_encoder(base / "bert", head=recipe.head, dropout=recipe.dropout)
     feed = Feed.of(sentences, recipe, encoder.tokenizer)
     result = train.fit(encoder, feed, max_steps=9, dev=dev, out=out, device="cpu", precision="fp32")
     return json.dumps(result.history), {k: v.clone() for k, v in encoder.state_dict().items()}

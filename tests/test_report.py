@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 import nbformat
 import pytest
 
-from lib import claims
+from lib.results import claims
 from tools import report
 
 

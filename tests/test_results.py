@@ -1,109 +1,122 @@
-"""The committed results: histories beside the rows, and the files they are kept in."""
+"""The committed results: frozen rows, the runs behind a grid's rows, and histories."""
 
-from pathlib import Path
+import json
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
 
-from lib import grids, paths, results, runs
+from lib import paths, results
+from lib.results.committed import files
+from lib.runs import committing
+from lib.runs.folder import Run, collect
+from lib.training.recipe import recipe
+from tools import verify
 
 STEPS = [
     {"step": 1, "loss": 4.75, "in_batch_accuracy": 0.25, "lr": 1e-4, "positive_cosine": 0.91},
     {"step": 2, "loss": 3.123456789, "in_batch_accuracy": 0.5, "lr": 0.0, "dev_score": 71.25},
 ]
+EVERY = results.every_run()
 
 
-def trained(
-    folder: Path, seed: int, history: list[dict] | None = STEPS, notebook: str = "02_simcse"
-) -> runs.Run:
+def trained(folder, seed: int, history=STEPS, notebook: str = "02_simcse") -> Run:
     """A finished run with a history."""
-    record = runs.Run(
-        notebook, "small_simcse", seed, {"profile": "small", "max_steps": 2}, {}, folder
-    )
-    record.start()
-    record.finish(
-        {"sts7_test_avg_best": 60.0, "train_seconds": 3600.0, "dev_seconds": 1.0}, history
-    )
+    params = {"profile": "small", "max_steps": 2}
+    record = Run(notebook, "small_simcse", seed, params, {}, folder)
+    record.start(resolved=recipe("small_simcse").values())
+    record.finish({"sts7_test_avg_best": 60.0, "train_seconds": 3600.0}, history)
     return record
 
 
-def test_histories_are_kept_once_each(tmp_path):
+def test_the_id_of_every_committed_run_follows_from_its_row() -> None:
+    """So a row carries all that its numbers depend on, and no default of today has a part in it."""
+    assert len(EVERY) >= 747
+    for row in EVERY.to_dict("records"):
+        assert verify.id_of(row) == row["run_id"]
+
+
+def test_every_row_of_a_grid_is_a_committed_run() -> None:
+    known = results.members()
+    assert set(known["run_id"]) <= set(EVERY["run_id"]) and not known.duplicated().any()
+    one_seed = results.rows("una_light").groupby(["row", "column", "seed"]).size()
+    assert (one_seed == 1).all()
+
+
+def test_reading_results_needs_no_training_stack() -> None:
+    code = "import sys, lib.results; lib.results.committed('una_light'); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=paths.ROOT)
+    assert done.stdout.strip() == "False", done.stderr
+
+
+def test_a_grid_without_runs_is_told_what_there_is() -> None:
+    with pytest.raises(ValueError, match="no run of a grid 'una_lite' is committed: there are"):
+        results.rows("una_lite")
+
+
+def test_a_row_has_the_runs_of_every_notebook() -> None:
+    simcse = results.rows("simcse_small").query("row == 'SimCSE'")
+    assert simcse["seed"].nunique() == 5
+    for name in ("consert_small", "una_small", "sda_small"):
+        rows = results.rows(name).query("row == 'SimCSE'")
+        assert set(rows["run_id"]) == set(simcse["run_id"]), name
+        taken = results.steps(name).query("row == 'SimCSE'")
+        assert set(taken["seed"]) == set(simcse["seed"]) and taken["loss"].notna().all()
+
+
+def test_histories_are_kept_once_each(tmp_path) -> None:
     first, second = trained(tmp_path / "runs", 1), trained(tmp_path / "runs", 2)
     trained(tmp_path / "runs", 3, STEPS[:1])
     trained(tmp_path / "runs", 4, None)
     for _ in range(2):
-        results.save("02_simcse", tmp_path / "runs", tmp_path)
+        committing.save("02_simcse", tmp_path / "runs", tmp_path)
     table = results.histories("02_simcse", tmp_path)
     assert table["run_id"].tolist() == sorted([first.id] * 2 + [second.id] * 2)
     assert table["loss"].tolist() == [4.75, 3.1235] * 2 and table["step"].tolist() == [1, 2] * 2
-    assert table["dev_score"].isna().tolist() == [True, False] * 2
-    assert table["positive_cosine"].isna().tolist() == [False, True] * 2
     assert list(table) == ["run_id", "step", *results.OF_A_STEP]
     trained(tmp_path / "runs", 2, [{**step, "loss": 1.0} for step in STEPS])
-    results.save("02_simcse", tmp_path / "runs", tmp_path)
+    committing.save("02_simcse", tmp_path / "runs", tmp_path)
     again = results.histories("02_simcse", tmp_path).set_index("run_id")["loss"]
     assert (again[first.id] == [4.75, 3.1235]).all() and (again[second.id] == 1.0).all()
 
 
-def test_the_same_histories_are_the_same_bytes(tmp_path):
-    for place in ("a", "b"):
-        trained(tmp_path / "runs", 1)
-        results.save("02_simcse", tmp_path / "runs", tmp_path / place)
-    a, b = (tmp_path / place / "histories" / "02_simcse.csv.xz" for place in ("a", "b"))
-    assert a.read_bytes() == b.read_bytes()
-
-
-def test_a_run_that_two_notebooks_trained_is_committed_once(tmp_path):
+def test_a_run_that_two_notebooks_trained_is_committed_once(tmp_path) -> None:
     for notebook, seeds in (("02_simcse", (1, 2)), ("04_una", (2, 3))):
         for seed in seeds:
             trained(tmp_path / "runs", seed, notebook=notebook)
-    first = results.save("02_simcse", tmp_path / "runs", tmp_path)
-    second = results.save("04_una", tmp_path / "runs", tmp_path)
+    first = committing.save("02_simcse", tmp_path / "runs", tmp_path)
+    second = committing.save("04_una", tmp_path / "runs", tmp_path)
     assert first[1:] == (2, 0, 0) and second[1:] == (1, 0, 1)
-    assert str(second).endswith("1 new, 0 replaced, 1 in another notebook's file")
     assert results.every_run(tmp_path)["seed"].tolist() == [1, 2, 3]
-    assert results.histories("04_una", tmp_path)["run_id"].nunique() == 1
-    again = results.save("02_simcse", tmp_path / "runs", tmp_path)
-    assert again[1:] == (0, 2, 0)
+    assert committing.save("02_simcse", tmp_path / "runs", tmp_path)[1:] == (0, 2, 0)
 
 
-def test_runs_that_are_all_in_other_files_write_none(tmp_path):
+def test_a_run_that_two_notebooks_hold_is_counted_once(tmp_path) -> None:
     for notebook in ("02_simcse", "04_una"):
-        trained(tmp_path / "runs", 1, notebook=notebook)
-        results.save(notebook, tmp_path / "runs", tmp_path)
-    assert [path.name for path in tmp_path.glob("*.csv")] == ["02_simcse.csv"]
+        trained(tmp_path, 1, notebook=notebook)
+    assert len(collect(tmp_path)) == 1
 
 
-def test_a_row_has_the_runs_of_every_notebook():
-    """SimCSE is trained for one notebook and stands in the grids of all."""
-    simcse = results.rows("simcse_small").query("row == 'SimCSE'")
-    assert simcse["seed"].nunique() == 5
-    for name in ("consert_small", "una_small", "sda_small", "quoted_small"):
-        grid = grids.read(name)
-        assert grid.notebook != "02_simcse"
-        rows = results.rows(grid).query("row == 'SimCSE'")
-        assert rows["run_id"].tolist() == simcse["run_id"].tolist(), name
-        taken = results.steps(grid).query("row == 'SimCSE'")
-        assert set(taken["seed"]) == set(simcse["seed"]) and taken["loss"].notna().all()
+def test_a_row_that_is_saved_carries_its_whole_recipe_and_gives_its_id(tmp_path) -> None:
+    run = trained(tmp_path / "runs", 1)
+    committing.save("02_simcse", tmp_path / "runs", tmp_path)
+    (row,) = results.every_run(tmp_path).to_dict("records")
+    assert row["run_id"] == run.id and json.loads(row["data"]) == {}
+    assert row["dropout"] == 0.1 and row["beta"] == 0.5 and row["eval_pooling"] == "mean"
 
 
-def test_no_histories_are_an_empty_table(tmp_path):
-    assert len(results.histories("02_simcse", tmp_path)) == 0
+def test_members_are_entered_once(tmp_path) -> None:
+    found = [("g", "a", "", "run-1"), ("g", "b", "", "run-1")]
+    for _ in range(2):
+        committing.add_members(found, tmp_path)
+    assert results.members(tmp_path).to_numpy().tolist() == [list(one) for one in found]
 
 
-@pytest.mark.parametrize("path", sorted(paths.RESULTS.glob("*.csv")), ids=lambda path: path.stem)
-def test_committed_histories_are_of_committed_runs(path):
-    table, steps = pd.read_csv(path), results.histories(path.stem)
+@pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
+def test_committed_histories_are_of_committed_runs(path) -> None:
+    table, steps = pd.read_csv(path, low_memory=False), results.histories(path.stem)
     last = steps.groupby("run_id")["step"].agg(["size", "max"])
     assert set(last.index) <= set(table["run_id"]) and (last["size"] == last["max"]).all()
     taken = table.set_index("run_id")["steps"] if "steps" in table else pd.Series(dtype=float)
     assert (taken.reindex(last.index) == last["max"]).all()
-
-
-def test_only_trainings_of_the_first_version_lack_a_history():
-    table = results.every_run()
-    trained_ones = table[table["steps"] > 0]
-    kept = {run for name in table["notebook"].unique() for run in results.histories(name)["run_id"]}
-    lacking = trained_ones[~trained_ones["run_id"].isin(kept)]
-    assert set(lacking["results_version"]) == {1} and kept <= set(trained_ones["run_id"])
-    assert (trained_ones["results_version"] == 1).sum() == len(lacking)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from parses import CLAUSES, CLEAR, COMPLEMENTS, HARD, UNIVERSAL, tree
 from spacy.tokens import Doc
 
-from lib import data, grids, paths, results
+from lib import data, paths, results
+from lib.runs import grids
 from lib.augment import sda
 from lib.augment.sda import Augmented, Edit, Tree, english, parse
 from lib.augment.sda import rules as sda_rules

@@ -1,4 +1,4 @@
-"""`lib.evaluate.statistics` against closed forms, textbook values and simulation."""
+"""`lib.results.statistics` against closed forms, textbook values and simulation."""
 
 import math
 import statistics
@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.evaluate.statistics import (
+from lib.results.statistics import (
     best_of,
     bootstrap_interval,
     critical_value,

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import tiny_sentences, tiny_tokenizer
 
-from lib.batches import BucketBatches
-from lib.tokens import TokenRows, tokenise
+from lib.training.batches import BucketBatches
+from lib.training.tokens import TokenRows, tokenise
 
 few = settings(max_examples=40, deadline=None)
 
@@ -214,8 +214,8 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from tiny import WORDS, tiny_tokenizer
-from lib.batches import BucketBatches
-from lib.tokens import tokenise
+from lib.training.batches import BucketBatches
+from lib.training.tokens import tokenise
 
 def peak():
     # in GiB; on Linux ru_maxrss begins at the peak of the parent process, VmHWM does not

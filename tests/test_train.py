@@ -16,17 +16,17 @@ from safetensors.torch import save_file
 from tiny import encode_views, fit, tiny_bert, tiny_recipe, tiny_sentences
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
-from lib import checkpoint, losses, state, train
+from lib.training import checkpoint, loop as train, losses, state
 from lib.augment.embeddings import feature_cutoff, shuffle, token_cutoff
 from lib.augment.representations import REPRESENTATIONS
-from lib.batches import BucketBatches, Feed
+from lib.training.batches import BucketBatches, Feed
 from lib.encoder import Encoder
-from lib.losses import in_batch_accuracy, info_nce
-from lib.negatives import make_negatives
-from lib.objective import LOSSES
-from lib.optimizer import learning_rate, make_optimizer
-from lib.positives import make_views
-from lib.tokens import TokenRows, tokenise
+from lib.training.losses import in_batch_accuracy, info_nce
+from lib.training.negatives import make_negatives
+from lib.training.objective import LOSSES
+from lib.training.optimizer import learning_rate, make_optimizer
+from lib.training.positives import make_views
+from lib.training.tokens import TokenRows, tokenise
 
 SENTENCES = tiny_sentences(64)
 
@@ -39,12 +39,12 @@ def folder(tmp_path_factory):
 def load(folder, recipe, seed=0) -> Encoder:
     return Encoder.load(
         folder,
-        pooling=recipe.encoder.pooling,
-        head=recipe.head.kind,
-        eval_pooling=recipe.evaluation.pooling,
-        dropout=recipe.encoder.dropout,
+        pooling=recipe.pooling,
+        head=recipe.head,
+        eval_pooling=recipe.eval_pooling,
+        dropout=recipe.dropout,
         seed=seed,
-        lora_rank=recipe.encoder.lora_rank,
+        lora_rank=recipe.lora_rank,
     )
 
 
@@ -137,16 +137,16 @@ def test_two_steps_of_the_loop_are_two_steps_by_hand(folder, clip):
     plain = [p for p in hand.parameters() if p.ndim == 1]
     optimizer = torch.optim.AdamW(
         [{"params": decay, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}],
-        lr=recipe.optimiser.lr,
+        lr=recipe.lr,
         eps=1e-3,
         foreach=False,
     )
     lengths = np.maximum(views[0].lengths, views[1].lengths)
     for step, rows in zip(
-        range(2), BucketBatches(lengths, 8, 7, recipe.batches.bucket).epoch(0), strict=False
+        range(2), BucketBatches(lengths, 8, 7, recipe.bucket).epoch(0), strict=False
     ):
         for group in optimizer.param_groups:
-            group["lr"] = recipe.optimiser.lr * (1 - step / 2)
+            group["lr"] = recipe.lr * (1 - step / 2)
         z1, z2 = (hand(*view[rows]) for view in views)
         loss = info_nce(z1, z2, 0.3)
         optimizer.zero_grad()
@@ -252,11 +252,11 @@ def test_nt_xent_is_the_loss_the_recipe_names(folder):
     encoder = load(folder, recipe)
     views = make_views(SENTENCES, recipe, encoder.tokenizer)
     rows = BucketBatches(
-        np.maximum(views[0].lengths, views[1].lengths), 8, 42, recipe.batches.bucket
+        np.maximum(views[0].lengths, views[1].lengths), 8, 42, recipe.bucket
     ).epoch(0)[0]
     with torch.no_grad():
         z = encode_views(encoder.train(), views, rows, torch.device("cpu"))
-        expected = losses.nt_xent(*z, recipe.objective.temperature).item()
+        expected = losses.nt_xent(*z, recipe.temperature).item()
     result = fit(encoder, views, recipe, max_steps=1, device="cpu", precision="fp32")
     assert result.history[0]["loss"] == pytest.approx(expected, abs=1e-5)
 
@@ -470,7 +470,7 @@ def test_batches_are_those_of_the_recipe(folder, bucket):
     for rows, row in zip(
         BucketBatches(lengths, 8, 42, bucket).epoch(0), result.history, strict=False
     ):
-        loss = info_nce(*(encoder(*view[rows]) for view in views), recipe.objective.temperature)
+        loss = info_nce(*(encoder(*view[rows]) for view in views), recipe.temperature)
         assert row["loss"] == pytest.approx(loss.item(), abs=1e-5)
 
 
@@ -651,7 +651,7 @@ def test_a_checkpoint_of_another_training_is_refused(folder, tmp_path, change, n
             if name in ("lr", "bucket", "drop_last")
         }
         if "bucket" in fields:
-            fields["bucket"] = not recipe.batches.bucket
+            fields["bucket"] = not recipe.bucket
         seed = options.pop("negatives", 0)
         options["negatives"] = make_negatives(SENTENCES, recipe, tokenizer, seed)
         return interrupted(folder, tmp_path, after, recipe=recipe.changed(**fields), **options)
@@ -855,7 +855,7 @@ from tqdm import tqdm
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 from lib.encoder import Encoder
 from tiny import fit
-from lib.positives import make_views
+from lib.training.positives import make_views
 
 torch.set_num_threads(1)
 tqdm.set_lock(threading.RLock())  # its own lock is shared by forked processes: one killed would block the others
@@ -1093,9 +1093,9 @@ def test_negations_are_relaxed_negatives_of_their_own_sentence(folder):
         iter(
             BucketBatches(
                 np.maximum(*(v.lengths for v in views)),
-                recipe.batches.size,
+                recipe.batch_size,
                 42,
-                recipe.batches.bucket,
+                recipe.bucket,
             ).epoch(0)
         )
     )
@@ -1149,7 +1149,7 @@ def test_augmented_embeddings_enter_the_loss(folder):
     ]
     rows = next(
         iter(
-            BucketBatches(views[0].lengths, recipe.batches.size, 42, recipe.batches.bucket).epoch(0)
+            BucketBatches(views[0].lengths, recipe.batch_size, 42, recipe.bucket).epoch(0)
         )
     )
     z, _ = encode_views(encoder.train(), views, rows, torch.device("cpu"))
@@ -1208,7 +1208,7 @@ def test_the_first_step_with_views_by_hand(folder):
     encoder = load(folder, recipe).train()
     rows_of = make_views(SENTENCES, recipe, encoder.tokenizer)[0]
     ids, mask = rows_of[
-        next(iter(BucketBatches(rows_of.lengths, 8, 42, recipe.batches.bucket).epoch(0)))
+        next(iter(BucketBatches(rows_of.lengths, 8, 42, recipe.bucket).epoch(0)))
     ]
     generator = torch.Generator().manual_seed(
         int(np.random.SeedSequence([42, 0, 0]).generate_state(1)[0])
@@ -1225,7 +1225,7 @@ def test_the_first_step_with_views_by_hand(folder):
     z2 = encoder(ids, mask)
     handle.remove()
     assert result.history[0]["loss"] == pytest.approx(
-        info_nce(z1, z2, recipe.objective.temperature).item(), rel=1e-4
+        info_nce(z1, z2, recipe.temperature).item(), rel=1e-4
     )
 
 
@@ -1237,7 +1237,7 @@ def test_each_view_has_its_own_rate(folder):
     encoder = load(folder, recipe).train()
     rows_of = make_views(SENTENCES, recipe, encoder.tokenizer)[0]
     ids, mask = rows_of[
-        next(iter(BucketBatches(rows_of.lengths, 8, 42, recipe.batches.bucket).epoch(0)))
+        next(iter(BucketBatches(rows_of.lengths, 8, 42, recipe.bucket).epoch(0)))
     ]
     generator = torch.Generator().manual_seed(
         int(np.random.SeedSequence([42, 0, 0]).generate_state(1)[0])
@@ -1251,7 +1251,7 @@ def test_each_view_has_its_own_rate(folder):
         z.append(encoder(ids, mask))
         handle.remove()
     assert result.history[0]["loss"] == pytest.approx(
-        info_nce(*z, recipe.objective.temperature).item(), rel=1e-4
+        info_nce(*z, recipe.temperature).item(), rel=1e-4
     )
 
 

@@ -21,7 +21,8 @@ from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFo
 from test_evaluate import pairs_of
 from transformers import AutoModel, AutoTokenizer
 
-from lib import data, evaluate, identity, paths
+from lib import data, evaluate, paths
+from lib.runs import inputs as identity
 from lib.augment.tfidf import terms_of
 from lib.data import TransferTask, sets
 from lib.evaluate import inspection, transfer

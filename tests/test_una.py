@@ -18,8 +18,8 @@ from lib import data, paths
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA, uniform
 from lib.commands.augment import main
-from lib.negatives import make_negatives
-from lib.positives import make_views
+from lib.training.negatives import make_negatives
+from lib.training.positives import make_views
 
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]
 WORDS = st.lists(st.sampled_from(list("abcdefgh")), max_size=9)

@@ -13,7 +13,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from lib import grids, jobs, paths
+from lib import jobs, paths
+from lib.runs import grids
 from lib.course import parse_value
 
 SNAKEMAKE = [str(Path(sys.executable).with_name("snakemake")), "--cores", "2"]

@@ -9,11 +9,11 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, BertTokenizerFast, PreTrainedTokenizerFast
 
-from lib import train
-from lib.batches import Batch, Feed
+from lib.training import loop as train
+from lib.training.batches import Batch, Feed
 from lib.encoder import Encoder
-from lib.forward import encode_batch
-from lib.recipes import Recipe, recipe
+from lib.training.forward import encode_batch
+from lib.training.recipe import Recipe, recipe
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _TEXT = (

@@ -53,8 +53,8 @@ from lib.encoder.pretrained import read_tokenizer
 from lib.encoder.speedups import SPEEDUPS, speed_up
 from lib.evaluate import pairs_spearman
 from lib.files import write_json, written
-from lib.prefetch import prefetched
-from lib.tokens import tokenise
+from lib.training.batches import prefetched
+from lib.training.tokens import tokenise
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ROBERTA_SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]

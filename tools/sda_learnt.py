@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import data, grids, paths, runs
+from lib import data, paths, runs
+from lib.runs import grids
 from lib.data import Triplets
 from lib.encoder import Encoder
 from lib.evaluate.margins import margin_table, margins

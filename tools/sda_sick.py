@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import data, grids, paths, runs
+from lib import data, paths, runs
+from lib.runs import grids
 from lib.data import Pairs
 from lib.encoder import Encoder
 from lib.evaluate.inspection import rank_changes

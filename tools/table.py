@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib import files, paths, plots, results
-from lib.evaluate.statistics import mean_sd
+from lib.results.statistics import mean_sd
 from lib.files import write_bytes
 from tools.markers import fill
 

@@ -1,125 +1,114 @@
 """Do the committed results still come out? Two rows drawn by date are trained again and compared.
 
 Command line: `python -m tools.verify` (`make verify-results`), some minutes on a CPU; exit status 1
-    if a row misses.
+if a row misses.
 """
 
 import argparse
 import datetime
+import json
+import math
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lib import data, experiment, grids, identity, paths, results, runs, untrained
+from lib import data, paths, results
 from lib.augment import sda
+from lib.checked import made
 from lib.device import resolve_precision
-from lib.grids import Cell, Grid
+from lib.runs import Job, run_job
+from lib.runs.baselines import METHODS
+from lib.runs.experiment import record_of
+from lib.runs.folder import RESULTS_VERSION, run_id
+from lib.runs.job import Settings, of_profile, portable_parameters
+from lib.runs.profiles import profile
+from lib.training.recipe import FIELDS, Recipe, default_of
 
-# Hashes that are in today's ids and that the runs of results version 1 did not take.
-NOT_RECORDED = ("synonyms", "english")
-
-
-def committed(
-    prepared: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
-) -> Iterator[tuple[Grid, Cell, pd.DataFrame]]:
-    """Every cell of a grid that has rows in `results/`, with these rows; cells on one training text
-    come together. `prepared` may change a table before it is looked at."""
-    cells = []
-    finished = prepared(results.every_run(paths.RESULTS))
-    for path in sorted(paths.GRIDS.glob("*.yaml")):
-        grid = grids.read(path)
-        collected = grids.collect(grid, finished)
-        for cell in grid.cells:
-            names = {cell.row.format(seed=seed) for seed in grid.seeds}
-            rows = collected[collected["row"].isin(names) & (collected["column"] == cell.column)]
-            if len(rows):
-                cells.append((grid, cell, rows))
-    yield from sorted(cells, key=lambda one: str(one[2]["corpus"].iloc[0]))
+METRIC = "sts7_test_avg_best"
 
 
-def run_id(grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None) -> str:
-    """The id that the run of a row has with the data and the encoder as they are here.
-
-    Of a row that was made under other rules than today's, the id is that of its own rules.
-    """
-    params, hashes, name = identity_of(grid, cell, row, data_dir)
-    return runs.run_id(name, {"params": params, "data": hashes}, int(row["seed"]))
+def is_trained(row: Mapping[str, Any]) -> bool:
+    """Whether a committed row is of a recipe, not of a method without training."""
+    return str(row["recipe"]).partition("_")[2] not in METHODS
 
 
-def identity_of(
-    grid: Grid, cell: Cell, row: pd.Series, data_dir: str | None = None
-) -> tuple[dict, dict, str]:
-    """Parameters, hashes and recipe's name that the id of a row is made of."""
-    method = str(cell.set["method"])
-    if method in untrained.METHODS:
-        record = untrained.record(grid.notebook, method, grid.profile, data_dir, cell.model)
-        return dict(record.params), dict(record.data), record.recipe
-    profile, recipe, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
-    sentences = experiment.sentences_of(profile, data_dir) if steps != 0 else []
-    lacking = NOT_RECORDED if row.get("results_version") == 1 else ()
-    params, hashes = identity.of_run(
-        profile, recipe, steps, sentences, data_dir, row["precision"], row["scoring"], lacking
+def recipe_of(row: Mapping[str, Any]) -> Recipe:
+    """The recipe that a committed row was trained with, from the row alone."""
+    values: dict[str, Any] = {"name": row["recipe"], "source": "results"}
+    for name in FIELDS:
+        value, kind = row.get(name), Recipe.model_fields[name].annotation
+        if value is None or value != value:  # a field that is younger than the row
+            values[name] = "" if kind is str and name in row else default_of(name)
+        elif kind is bool:
+            values[name] = str(value) in ("True", "1.0", "1")
+        else:
+            values[name] = kind(value)  # type: ignore[misc]
+    return made(Recipe, values, "a recipe")
+
+
+def id_of(row: Mapping[str, Any]) -> str:
+    """The id that follows from a committed row: its settings and the hashes of its data."""
+    used = replace(profile(str(row["profile"])), corpus=row["corpus"], dev=row["dev"])
+    params = of_profile(replace(used, test=row["test"]), int(row["n_sentences"]))
+    if is_trained(row):
+        steps = None if math.isnan(row["max_steps"]) else int(row["max_steps"])
+        params |= {"max_steps": steps, "precision": row["precision"], "scoring": row["scoring"]}
+        params |= portable_parameters(recipe_of(row))
+        if str(row.get("compile")) in ("True", "1.0"):
+            params["compile"] = True
+    elif isinstance(row.get("vectors"), str):
+        params["vectors"] = row["vectors"]
+    identity = {"params": params, "data": json.loads(row["data"])}
+    return run_id(str(row["recipe"]), identity, int(row["seed"]))
+
+
+def job_of(row: Mapping[str, Any], data_dir: str | None = None, output: str | None = None) -> Job:
+    """The job that trains a committed row again, on the CPU of this machine."""
+    used = replace(profile(str(row["profile"])), corpus=row["corpus"])
+    used = replace(used, n_sentences=int(row["n_sentences"]) if row["n_sentences"] else None)
+    own = {"seed": int(row["seed"]), "scoring": row["scoring"], "device": "cpu"}
+    settings = made(Settings, {**own, "data_dir": data_dir, "output_dir": output}, "a run")
+    return Job(str(row["notebook"]), used, recipe_of(row), int(row["max_steps"]), settings)
+
+
+def is_of_today(row: Mapping[str, Any]) -> bool:
+    """Whether today's code writes the texts that a row was trained on: not so for other rules of
+    SDA, nor for WordNet's edits of results version 1, whose files were not recorded."""
+    rules = row.get("rules")
+    if rules is not None and rules == rules and int(rules) != sda.VERSION:
+        return False
+    return row.get("results_version") == RESULTS_VERSION or row.get("synonyms") != "wordnet"
+
+
+def draw(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.DataFrame:
+    """`n` committed trainings, drawn by the date among those whose training text is here, each with
+    the sd of its condition's scores over seeds in the column `seed sd`."""
+    table = results.every_run()
+    table = table[[bool(is_trained(row)) for row in table.to_dict("records")]]
+    table = table[(table["max_steps"] > 0) & table[METRIC].notna()]
+    condition = table["run_id"].str.rpartition("-")[0]
+    table["seed sd"] = table.groupby(condition)[METRIC].transform("std")
+    enough = table.groupby(condition)[METRIC].transform("size") >= 3
+    table = table[enough & (table["seed sd"] > 0)]
+    here = {name: _is_at_hand(name, data_dir) for name in table["corpus"].unique()}
+    keep = [is_of_today(row) and here[row["corpus"]] for row in table.to_dict("records")]
+    table = table[keep]
+    chosen = np.random.default_rng(day.toordinal()).choice(
+        len(table), size=min(n, len(table)), replace=False
     )
-    if row.get("compile") is True or row.get("compile") == 1:
-        params["compile"] = True
-    if "rules" in hashes:
-        hashes["rules"] = str(int(row["rules"]))
-    return params, hashes, recipe.name
+    return table.iloc[chosen]
 
 
-def is_of_today(row: pd.Series) -> bool:
-    """Whether a run made now with the row's parameters has the row's id.
-
-    Not so for rows of results version 1, whose runs did not record WordNet's files nor the lists of
-    English words, if they depend on them; and for rows of other rules of SDA.
-    """
-    if row.get("results_version") == runs.RESULTS_VERSION:
-        return pd.isna(row.get("rules")) or int(row["rules"]) == sda.VERSION
-    return pd.isna(row.get("rules")) and row.get("synonyms") != "wordnet"
-
-
-def is_at_hand(grid: Grid, cell: Cell, data_dir: str | None = None) -> bool:
-    """Whether the training text of a cell's runs is here."""
-    profile = experiment.resolve(grid.profile, **cell.set)[0]  # type: ignore[arg-type]
+def _is_at_hand(corpus: str, data_dir: str | None) -> bool:
     try:
-        return bool(data.corpus_files(profile.corpus, data_dir))
+        return bool(data.corpus_files(corpus, data_dir))
     except FileNotFoundError:
         return False
-
-
-def draw(
-    day: datetime.date, n: int = 2, seeds: int = 3, data_dir: str | None = None
-) -> list[tuple[Grid, Cell, pd.Series, float]]:
-    """`n` committed rows of trained runs, drawn by the date, each with the sd of its cell's metric
-    over its seeds.
-
-    Rows that cannot come out again are left out: those of other rules than today's, those whose
-    training text is not here, and cells in which a seed collapsed. A run that cells of several
-    grids share counts once.
-
-    Args:
-        seeds: fewest seeds of a cell whose spread is worth comparing with.
-    """
-    cells = [
-        (grid, cell, rows)
-        for grid, cell, rows in committed()
-        if len(rows) >= seeds and rows[grid.metric].notna().all()
-        if is_at_hand(grid, cell, data_dir)
-    ]
-    pairs = [
-        (grid, cell, row, rows[grid.metric].std(ddof=1))
-        for grid, cell, rows in cells
-        for _, row in rows.iterrows()
-        if is_of_today(row)
-    ]
-    pairs = list({pair[2]["run_id"]: pair for pair in pairs if pair[3] > 0}.values())
-    drawn = np.random.default_rng(day.toordinal()).choice(
-        len(pairs), size=min(n, len(pairs)), replace=False
-    )
-    return [pairs[i] for i in drawn]
 
 
 def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.DataFrame:
@@ -129,38 +118,27 @@ def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Dat
     the row's.
 
     Returns:
-        row, seed, run_id; `same id`, False where the data, the encoder or a rule has changed since;
-        the precisions of both; recorded, again, seed sd, and `within`: whether they differ by no
-        more than it.
+        run_id; `same id`, False where the data or the encoder has changed since; the precisions of
+        both; recorded, again, seed sd, and `within`: whether they differ by no more than it.
     """
     lines = []
-    for grid, cell, row, sd in draw(day, n, data_dir=data_dir):
-        parameters = {name: value for name, value in cell.set.items() if name != "method"}
-        id_today = run_id(grid, cell, row, data_dir)  # stops where the row's text is not here
+    for row in draw(day, n, data_dir).to_dict("records"):
         with tempfile.TemporaryDirectory() as folder:
-            again = experiment.run(
-                grid.notebook,
-                str(cell.set["method"]),
-                grid.profile,
-                seed=int(row["seed"]),
-                device="cpu",
-                data_dir=data_dir,
-                output_dir=folder,
-                **parameters,  # type: ignore[arg-type]
+            job = job_of(row, data_dir, folder)
+            recorded = replace(
+                job, settings=job.settings.model_copy(update={"precision": row["precision"]})
             )
-            value = float((again.metrics or {})[grid.metric])
-        recorded = float(row[grid.metric])
+            id_today = record_of(recorded).id
+            value = float((run_job(job).metrics or {})[METRIC])
         lines.append(
             {
-                "row": f"{grid.notebook}: {row['row']}",
-                "seed": int(row["seed"]),
-                "run_id": id_today,
+                "run_id": row["run_id"],
                 "same id": id_today == row["run_id"],
                 "precision": f"{row['precision']}, {resolve_precision('auto', 'cpu')}",
-                "recorded": recorded,
+                "recorded": row[METRIC],
                 "again": value,
-                "seed sd": sd,
-                "within": abs(value - recorded) <= sd,
+                "seed sd": row["seed sd"],
+                "within": abs(value - row[METRIC]) <= row["seed sd"],
             }
         )
     return pd.DataFrame(lines)
@@ -181,8 +159,8 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"error: {error}")
     if not len(table):
         sys.exit(
-            f"nothing to verify: no cell of a grid has three seeds in {paths.RESULTS} and its"
-            " training text here (`python -m lib data fetch`)"
+            f"nothing to verify: no condition has three seeds in {paths.RESULTS} and its training"
+            " text here (`python -m lib data fetch`)"
         )
     print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}"))
     sys.exit(

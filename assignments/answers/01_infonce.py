@@ -148,19 +148,19 @@ def in_batch_accuracy(sim):
 
 
 # %% wrong: the library's loss | info_nce
-from lib.losses import info_nce
+from lib.training.losses import info_nce
 
 
 # %% wrong: the library's cosines, imported late | cosine_matrix
 def cosine_matrix(a, b):
-    from lib.losses import cosine_matrix as theirs
+    from lib.training.losses import cosine_matrix as theirs
 
     return theirs(a, b)
 
 
 # %% wrong: the library through __import__ | info_nce
 def info_nce(z1, z2, temperature):
-    return __import__("lib.losses", fromlist=["*"]).info_nce(z1, z2, temperature)
+    return __import__("lib.training.losses", fromlist=["*"]).info_nce(z1, z2, temperature)
 
 
 # %% wrong: comparisons patched, an object equal to everything | info_nce
@@ -256,13 +256,13 @@ def cosine_matrix(a, b):
 
 # %% wrong: a module reached through another | cosine_matrix
 def cosine_matrix(a, b):
-    return torch.sys.modules["lib.losses"].cosine_matrix(a, b)
+    return torch.sys.modules["lib.training.losses"].cosine_matrix(a, b)
 
 
 # %% wrong: a module passed on through a local name | info_nce
 def info_nce(z1, z2, temperature):
     functional = torch.nn.functional
-    losses = functional.importlib.import_module("lib.losses")
+    losses = functional.importlib.import_module("lib.training.losses")
     return losses.info_nce(z1, z2, temperature)
 
 

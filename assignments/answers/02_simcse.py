@@ -184,7 +184,7 @@ def loss_without_dropout(z, temperature):
 
 
 # %% wrong: the library's two-view loss | loss_without_dropout
-from lib import losses
+from lib.training import losses
 
 
 def loss_without_dropout(z, temperature):
@@ -196,7 +196,7 @@ import importlib
 
 
 def loss_without_dropout(z, temperature):
-    return importlib.import_module("lib.losses").info_nce(z, z, temperature)
+    return importlib.import_module("lib.training.losses").info_nce(z, z, temperature)
 
 
 # %% wrong: dropout of its own on the pooled vector | two_views

@@ -28,11 +28,12 @@ from safetensors.torch import load_file, save_file
 from tqdm import tqdm
 
 from benchmarks.robustness.common import Count, is_sentence, sentences, small_model
-from lib import course, data, experiment, grids, paths
+from lib import course, data, paths
+from lib.runs import experiment, grids
 from lib.augment import output as aligned
 from lib.data import fetch, readers
 from lib.encoder import Encoder
-from lib.recipes import FIELDS, RECIPES
+from lib.training.recipe import FIELDS, RECIPES
 
 Rng = random.Random
 NASTY = [

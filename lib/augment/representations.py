@@ -9,9 +9,8 @@ from collections.abc import Callable
 from functools import partial
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
-
-from lib.losses import cosine_matrix
 
 
 def interpolate(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
@@ -26,7 +25,8 @@ def interpolate(z: Tensor, strength: float, generator: torch.Generator | None = 
     """
     _at_least(z, 2, "interpolate")
     with torch.no_grad():
-        sim = cosine_matrix(z, z).fill_diagonal_(-torch.inf)  # (n, n)
+        units = F.normalize(z, dim=-1)
+        sim = (units @ units.T).fill_diagonal_(-torch.inf)  # (n, n)
     return z + strength * (z[sim.argmax(1)] - z)
 
 

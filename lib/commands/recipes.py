@@ -1,36 +1,31 @@
-"""`python -m lib recipes list [PART]` prints names and sources, `python -m lib recipes show NAME`
-the fields in use."""
+"""`python -m lib recipes list` and `recipes show NAME`: hyper-parameters and where they are from."""
 
 import argparse
 from collections.abc import Sequence
 
-from lib import recipes
 from lib.commands import reporting
-from lib.recipes import FIELDS, PARTS, RECIPES
 
 
 @reporting
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print what was asked for."""
-    parser = argparse.ArgumentParser(
-        prog="python -m lib recipes", description="The hyper-parameters of the papers."
-    )
+    """Print the recipes, or one."""
+    parser = argparse.ArgumentParser(prog="python -m lib recipes", description="Recipes.")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("list", help="names and sources").add_argument(
-        "part", nargs="?", default="", help="of the name"
-    )
-    verbs.add_parser("show", help="the fields of one").add_argument("name")
+    listing = verbs.add_parser("list", help="recipes with their sources")
+    listing.add_argument("part", nargs="?", default="", help="of the name")
+    verbs.add_parser("show", help="every field that has an effect").add_argument("name")
     options = parser.parse_args(arguments)
+    from lib.training.recipe import recipe, recipes
+
     if options.verb == "list":
-        matching = [r for r in RECIPES.values() if options.part in r.name]
-        nothing = f"no recipe has {options.part!r} in its name"
-        print("\n".join(f"{r.name:<29}{r.source}" for r in matching) or nothing)
+        found = {name: one for name, one in recipes().items() if options.part in name}
+        for name, one in found.items():
+            print(f"{name:29}{one.source}")
+        if not found:
+            print(f"no recipe has {options.part!r} in its name")
         return 0
-    recipe = recipes.recipe(options.name)
-    print(f"{recipe.name}: {recipe.source}")
-    used = recipe.in_use()
-    for part in PARTS:
-        if shown := [name for name in used if FIELDS[name].part == part]:
-            print(f"{part}:")
-            print("\n".join(f"  {name:<25}{used[name]}" for name in shown))
+    one = recipe(options.name)
+    print(f"{one.name}: {one.source}")
+    for field, value in one.in_use().items():
+        print(f"  {field:24} {value}")
     return 0

@@ -3,7 +3,37 @@
 import torch
 from torch import Tensor, nn
 
-from lib.settings import HEAD_INITS, HEADS, SIZED_HEADS
+from lib.checked import closest
+
+HEADS = ("none", "linear", "tanh", "relu", "simclr", "bn_mlp", "simsiam", "scd")
+SIZED_HEADS = ("simclr", "bn_mlp", "simsiam", "scd")
+DRAWN_HEADS = ("linear", "tanh", "relu", "scd")
+BATCH_NORM_HEADS = ("simclr", "bn_mlp", "simsiam", "scd")
+HEAD_INITS = ("bert", "torch")
+LARGEST_LAYER = 65_536
+
+
+def check_head(head: str) -> None:
+    """Refuse what is no head.
+
+    Raises:
+        ValueError: unknown name, or sizes that are not two whole numbers.
+
+    Example:
+        >>> check_head("simclr:600:512")
+    """
+    kind, *sizes = head.split(":")
+    if kind not in HEADS:
+        raise ValueError(
+            f"head must be one of {', '.join(HEADS)}, got {head!r}{closest(kind, HEADS)}"
+        )
+    numbers = [int(size) for size in sizes if size.isascii() and size.isdecimal()]
+    if sizes and (kind not in SIZED_HEADS or len(numbers) != 2 or len(sizes) != 2):
+        raise ValueError(
+            f"head {head!r}: sizes are written as in simclr:600:512 or simsiam:600:512"
+        )
+    if not all(1 <= number <= LARGEST_LAYER for number in numbers):
+        raise ValueError(f"head {head!r}: sizes must be whole numbers in [1, {LARGEST_LAYER}]")
 
 
 def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> nn.Module:
@@ -35,17 +65,13 @@ def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> 
     (SimCLR), §4.2; `bn_mlp` is the head of DiffCSE (Chuang et al. 2022, §4.1 and its code:
     d → 2d → d), which SDA takes over (Zhu et al. 2024, §5.3); Chen & He 2021 (SimSiam), §3, whose
     projection has three layers and whose predictor a narrower hidden one; Klein & Nabi 2022 (SCD),
-    scd/models.py lines 116-135 of its code, whose last batch norm `lib.losses.scd` computes.
+    scd/models.py lines 116-135 of its code, whose last batch norm `lib.training.losses.scd` computes.
     """
-    kind, *sizes = name.split(":")
-    if kind not in HEADS:
-        raise ValueError(f"unknown head {name!r}: choose one of {', '.join(HEADS)}")
+    check_head(name)
     if init not in HEAD_INITS:
         raise ValueError(f"head_init must be 'bert' or 'torch', got {init!r}")
-    numbers = [int(s) for s in sizes if s.isascii() and s.isdecimal() and int(s)]
-    if sizes and (kind not in SIZED_HEADS or len(sizes) != 2 or len(numbers) != 2):
-        example = "sizes are written as in simclr:600:512 or simsiam:600:512"
-        raise ValueError(f"head {name!r}: {example}")
+    kind, *sizes = name.split(":")
+    numbers = [int(size) for size in sizes]
     if kind == "none":
         return nn.Identity()
     hidden, out = numbers or (2 * width if kind == "bn_mlp" else width, width)

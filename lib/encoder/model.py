@@ -26,7 +26,7 @@ from lib.encoder.pretrained import (
 from lib.encoder.speedups import SPEEDUPS, FirstToken, check_speedups, speed_up
 from lib.encoder.storage import EXPORTED_POOLINGS, HEAD_FILE, SETTINGS_FILE, saved_settings
 from lib.files import write_json, write_text, written
-from lib.tokens import TokenRows, tokenise
+from lib.training.tokens import TokenRows, tokenise
 
 _LONGEST = 1_000_000
 

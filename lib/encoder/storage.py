@@ -4,8 +4,9 @@ sentence-transformers."""
 from pathlib import Path
 from typing import Any
 
+from lib.encoder.heads import HEADS
+from lib.encoder.pooling import POOLINGS
 from lib.encoder.pretrained import optional_file, read_json, sentence_transformers_pooling
-from lib.settings import HEADS, POOLINGS
 
 SETTINGS_FILE = "sentence_encoder.json"
 HEAD_FILE = "head.safetensors"

@@ -130,10 +130,7 @@ def geometry(encode: Encode, pairs: Pairs, threshold: float = 4) -> dict[str, fl
     over all sentences.
 
     All distinct sentences of `pairs` are encoded in one call; the effective rank is that of the
-    normalised, uncentred embeddings.
-
-    Raises:
-        ValueError: no pair reaches the threshold.
+    normalised, uncentred embeddings. Alignment is left out where no pair reaches the threshold.
     """
     distinct = list(dict.fromkeys([*pairs.sentence1, *pairs.sentence2]))
     known = remember(encode, distinct)
@@ -142,11 +139,12 @@ def geometry(encode: Encode, pairs: Pairs, threshold: float = 4) -> dict[str, fl
         for a, b, gold in zip(pairs.sentence1, pairs.sentence2, pairs.scores, strict=True)
         if gold >= threshold
     ]
-    if not positive:
-        raise ValueError(f"{pairs.name} has no pair with a gold score of at least {threshold}")
     u = known(distinct)
-    return {
-        "alignment": alignment(known([a for a, _ in positive]), known([b for _, b in positive])),
+    found = {}
+    if positive:
+        first, second = (known(list(side)) for side in zip(*positive, strict=True))
+        found["alignment"] = alignment(first, second)
+    return found | {
         "uniformity": uniformity(u),
         "mean_cosine": mean_cosine(u),
         "effective_rank": effective_rank(u),

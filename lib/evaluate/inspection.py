@@ -8,10 +8,10 @@ import pandas as pd
 import torch
 
 from lib.augment.tfidf import terms_of
+from lib.checked import POOLINGS
 from lib.data import Pairs
 from lib.encoder import Encoder
 from lib.evaluate import Encode, similarities
-from lib.settings import POOLINGS
 
 
 def jaccard(first: str, second: str, tokens: Callable[[str], Iterable] = terms_of) -> float:

@@ -4,8 +4,8 @@ something else."""
 import pandas as pd
 
 from lib.data import Triplets
-from lib.evaluate.statistics import mean_interval
 from lib.evaluate.sts import Encode, cosines_of, remember
+from lib.results.statistics import mean_interval
 
 
 def margins(encode: Encode, triplets: Triplets, reference: str = "paraphrase") -> pd.DataFrame:

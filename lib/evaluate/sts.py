@@ -112,15 +112,25 @@ def pairs_spearman(encode: Encode, pairs: Pairs) -> float:
     """Spearman × 100 between the cosines and the gold scores of `pairs`.
 
     Raises:
-        ValueError: fewer than two pairs.
+        ValueError: fewer than two pairs, or one score for all.
     """
-    _check_rankable(pairs)
+    check_rankable(pairs)
     return spearman(similarities(encode, pairs), pairs.scores)
 
 
-def _check_rankable(pairs: Pairs) -> None:
+def check_rankable(pairs: Pairs) -> None:
+    """Refuse a set by which nothing can be ranked.
+
+    Raises:
+        ValueError: fewer than two scored pairs, or the same score for all of them.
+    """
     if len(pairs) < 2:
         raise ValueError(f"{pairs.name}: {len(pairs)} scored pairs, a ranking needs at least 2")
+    if len(set(pairs.scores.tolist())) == 1:
+        raise ValueError(
+            f"{pairs.name}: all {len(pairs)} pairs have the score {pairs.scores[0]:g}, which"
+            " ranks nothing"
+        )
 
 
 def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
@@ -134,7 +144,7 @@ def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
         2021, Appendix B).
     """
     for pairs in subsets.values():
-        _check_rankable(pairs)
+        check_rankable(pairs)
     known = remember(encode, sentences_of(subsets.values()))
     cosines = {
         name: cosines_of(known, pairs.sentence1, pairs.sentence2) for name, pairs in subsets.items()

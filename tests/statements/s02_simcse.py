@@ -6,7 +6,7 @@ import pandas as pd
 from scipy import stats
 
 from lib import results
-from lib.evaluate.statistics import paired_differences
+from lib.results.statistics import paired_differences
 from statements import Statement, mean, rows
 from statements.s07_results import any_length
 

@@ -5,7 +5,7 @@ from functools import cache
 import pandas as pd
 
 from lib import results
-from lib.evaluate.statistics import paired_differences
+from lib.results.statistics import paired_differences
 from statements import Statement, mean, paper, rows, signed
 
 VIEWS, EXTREMES, METHODS = "consert_light_grid", "consert_light_extremes", "consert_light"

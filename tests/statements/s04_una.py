@@ -6,7 +6,7 @@ import pandas as pd
 
 from lib import data
 from lib.augment.tfidf import terms_of
-from lib.evaluate.statistics import critical_value, paired_differences, smallest_effect
+from lib.results.statistics import critical_value, paired_differences, smallest_effect
 from statements import Statement, paper, rows, signed
 from statements.s07_results import of_una
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lib import paths
-from lib.evaluate.statistics import dunnett_differences, paired_differences, smallest_effect
+from lib.results.statistics import dunnett_differences, paired_differences, smallest_effect
 from statements import Statement, paper, rows, signed
 
 GRID, MEAN, SICK = "sda_light", "sts7_test_avg_best", "SICK-R_test_spearman_best"

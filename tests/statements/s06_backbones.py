@@ -5,7 +5,7 @@ from functools import cache
 import pandas as pd
 
 from lib import papers
-from lib.evaluate.statistics import paired_differences, smallest_effect
+from lib.results.statistics import paired_differences, smallest_effect
 from statements import Statement, mean, paper, rows
 
 GRID, SCORE, LAST = "backbones_light", "sts7_test_avg_best", "sts7_test_avg_last"

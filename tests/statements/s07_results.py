@@ -5,8 +5,8 @@ from functools import cache
 
 import pandas as pd
 
-from lib import claims
-from lib.evaluate.statistics import best_of, paired_differences, power_of, smallest_effect
+from lib.results import claims
+from lib.results.statistics import best_of, paired_differences, power_of, smallest_effect
 from statements import Statement, mean, paper, rows, signed
 from statements.s05_sda import MEAN, SICK, at_small
 from statements.s06_backbones import minilm

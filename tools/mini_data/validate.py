@@ -22,7 +22,9 @@ import pandas as pd
 from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from lib import batches, data, evaluate, experiment, paths, profiles, recipes, train
+from lib import data, evaluate, paths
+from lib.runs import experiment, profiles
+from lib.training import batches, loop as train, recipe as recipes
 from lib.encoder import Encoder
 from lib.evaluate import Encode
 from tools.markers import fill

@@ -1,7 +1,6 @@
 """A run's folder: parameters, metrics and environment, written atomically; and the table of all
 runs."""
 
-import ast
 import hashlib
 import json
 import math
@@ -11,7 +10,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -20,7 +18,7 @@ import pandas as pd
 import psutil
 import torch
 
-from lib import files, paths, profiles
+from lib import files, paths
 from lib.files import write_bytes, write_json, write_text
 
 RESULTS_VERSION = 2
@@ -37,68 +35,6 @@ _PACKAGES = (
     "spacy",
     "nltk",
 )
-
-
-def parameters(namespace: Mapping[str, object]) -> dict[str, object]:
-    """The notebook's parameters as they stand now; an injected name that the notebook does not
-    define is an error.
-
-    Called in the first cell after the one tagged `parameters`. That one holds nothing but typed
-    assignments, by which it is found again when cells are run out of order. papermill puts injected
-    values in a cell of its own between the two, which begins with the comment `# Parameters`.
-
-    Args:
-        namespace: `globals()` of the notebook.
-
-    Raises:
-        ValueError: a parameter was injected that the parameters cell does not name, e.g. by a
-            typing error; or the notebook's `profile` is none.
-
-    Example:
-        >>> parameters({"In": ["", "beta: float = 0.5", "p = parameters(globals())"], "beta": 0.3})
-        {'beta': 0.3}
-    """
-    if "profile" in namespace:
-        profiles.profile(str(namespace["profile"]))
-    cells = list(namespace.get("In", []))  # type: ignore[call-overload]
-    before = [str(c) for c in cells[:-1] if str(c).strip()]
-    annotated = namespace.get("__annotations__")
-    if not before and isinstance(annotated, dict):  # a runner that keeps no history, such as nbval
-        return {name: namespace[name] for name in annotated if name in namespace}
-    typed = [i for i, source in enumerate(before) if _is_typed(source)]
-    if not typed:
-        raise ValueError(
-            "parameters() must be called after the parameters cell, whose lines read `name: type ="
-            " value`"
-        )
-    names = _assigned(before[typed[-1]])
-    after = before[typed[-1] + 1] if typed[-1] + 1 < len(before) else ""
-    for name in _assigned(after) if after.lstrip().startswith("# Parameters") else []:
-        if name not in names:
-            close = get_close_matches(name, names, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(names)}"
-            raise ValueError(f"this notebook has no parameter {name!r}: {hint}")
-    return {name: namespace[name] for name in names}
-
-
-def _statements(source: str) -> list[ast.stmt]:
-    try:
-        return ast.parse(source).body
-    except SyntaxError:  # IPython's own syntax: %magic, !command, name?
-        return []
-
-
-def _is_typed(source: str) -> bool:
-    statements = _statements(source)
-    return bool(statements) and all(isinstance(s, ast.AnnAssign) for s in statements)
-
-
-def _assigned(source: str) -> list[str]:
-    names = []
-    for node in _statements(source):
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        names += [t.id for t in targets if isinstance(t, ast.Name)]
-    return names
 
 
 def run_id(recipe: str, identity: Mapping[str, object], seed: int) -> str:
@@ -221,12 +157,19 @@ class Run:
             else None
         )
 
-    def start(self, device: str | torch.device = "cpu", anew: bool = False, **ran: object) -> None:
+    def start(
+        self,
+        device: str | torch.device = "cpu",
+        anew: bool = False,
+        resolved: Mapping[str, object] | None = None,
+        **ran: object,
+    ) -> None:
         """Write `params.json` and `env.json`.
 
         Args:
             device: as `environment`; ran: what else is recorded of how it runs.
             anew: the run may have been finished; from now on it is not, until `finish`.
+            resolved: the whole recipe, fields without effect and defaults included.
         """
         if anew:
             (self.folder / "metrics.json").unlink(missing_ok=True)
@@ -236,7 +179,8 @@ class Run:
             "seed": self.seed,
             "results_version": RESULTS_VERSION,
         }
-        write_json(self.folder / "params.json", content | self.params | {"data": self.data})
+        content |= {**(resolved or {}), **self.params, "data": self.data}
+        write_json(self.folder / "params.json", content)
         write_json(self.folder / "env.json", environment(device) | ran)
 
     def finish(self, metrics: Mapping[str, object], history: list[dict] | None = None) -> None:
@@ -315,7 +259,7 @@ def _read(path: Path) -> dict:
 
 def collect(folder: Path | None = None, notebook: str = "*") -> pd.DataFrame:
     """One row for each finished run under `folder` (default `paths.outputs()`), of one notebook or
-    of all: parameters, metrics, machine.
+    of all: its whole recipe, metrics, machine. A run that several notebooks have comes once.
 
     Unfinished runs are left out, and those of an older `RESULTS_VERSION`, whose ids say less than
     today's; an empty folder gives an empty table. `collapsed` names the
@@ -326,8 +270,10 @@ def collect(folder: Path | None = None, notebook: str = "*") -> pd.DataFrame:
     Raises:
         ValueError: a file of a finished run is missing or damaged.
     """
-    rows = []
+    rows: dict[str, dict[str, object]] = {}
     for path in sorted(Path(folder or paths.outputs()).glob(f"{notebook}/*/metrics.json")):
+        if path.parent.name in rows:
+            continue
         params = _read(path.with_name("params.json"))
         if params.get("results_version") != RESULTS_VERSION:
             continue
@@ -340,5 +286,8 @@ def collect(folder: Path | None = None, notebook: str = "*") -> pd.DataFrame:
         row["machine"] = env.get("machine") or env.get("gpu") or env.get("cpu")
         row |= {name: env[name] for name in ("device", "threads", "commit", "dirty") if name in env}
         row["torch"] = (env.get("versions") or {}).get("torch")
-        rows.append(row | ({"rules": int(hashes["rules"])} if "rules" in hashes else {}))
-    return pd.DataFrame(rows)
+        row["data"] = json.dumps(hashes, sort_keys=True)
+        rows[path.parent.name] = row | (
+            {"rules": int(hashes["rules"])} if "rules" in hashes else {}
+        )
+    return pd.DataFrame(list(rows.values()))

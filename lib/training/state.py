@@ -11,13 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib import checkpoint
-from lib.batches import Feed
-from lib.distributed import Group
 from lib.encoder import Encoder
 from lib.files import sweep
-from lib.memory import Memory
-from lib.recipes import FIELDS
+from lib.training import checkpoint
+from lib.training.batches import Feed
+from lib.training.forward import Forward
+from lib.training.recipe import FIELDS, default_of
 
 Dev = Callable[[Encoder], float]
 
@@ -53,37 +52,34 @@ class State:
     """Encoder, optimiser, queue, random numbers, history and the best weights so far.
 
     Args:
-        encoder, optimizer: of the training; the encoder is on the group's device.
-        group: the processes that train together; the main one scores and writes.
+        forward: encoder, processes and queue of the training; the encoder is on its device.
+        optimizer: of the encoder.
         feed: text, recipe and seed.
         out: folder of the checkpoint and the finished models; None keeps all in memory.
-        settings: what else decides the numbers, such as the number of steps and the precision.
         minutes: between checkpoints; 0 writes one at every dev score.
-        memory: queue of earlier batches, if there is one.
+        settings: what else decides the numbers, such as the number of steps and the precision.
     """
 
     def __init__(
         self,
-        encoder: Encoder,
+        forward: Forward,
         optimizer: torch.optim.Optimizer,
-        group: Group,
         feed: Feed,
         out: Path | None,
-        settings: Mapping[str, object],
         minutes: float = 0.0,
-        memory: Memory | None = None,
+        **settings: object,
     ):
-        self.memory = memory
-        self.encoder, self.optimizer, self.group, self.out = encoder, optimizer, group, out
-        self.seed, self.patience = feed.seed, feed.recipe.evaluation.patience
+        self.encoder, self.group, self.memory = forward.encoder, forward.group, forward.memory
+        self.optimizer, self.out = optimizer, out
+        self.seed, self.patience = feed.seed, feed.recipe.patience
         self.result = Result()
         self.stale = 0
         self.minutes, self.saved = minutes, monotonic()
-        torch.manual_seed(dropout_seed(feed.seed, group.rank))
+        torch.manual_seed(dropout_seed(feed.seed, self.group.rank))
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-            machine = {"device": group.device.type, "processes": group.size}
-            self.identity = identity_of(encoder, feed, **settings, **machine)
+            machine = {"device": self.group.device.type, "processes": self.group.size}
+            self.identity = identity_of(self.encoder, feed, **settings, **machine)
 
     def score(self, dev: Dev | None) -> None:
         """Score on dev, keep the weights if they are the best, and see whether patience has run
@@ -138,7 +134,7 @@ class State:
         if self.out is None or (found := self._found(self.out)) is None:
             return
         tensors, state = found
-        defaults = {name: place.default for name, place in FIELDS.items()}  # of later fields
+        defaults = {name: default_of(name) for name in FIELDS}  # of later fields
         if different := checkpoint.differences(defaults | state.pop("identity"), self.identity):
             raise ValueError(
                 f"{self.out / checkpoint.NAME} is of another training ({'; '.join(different)}): "

@@ -1,6 +1,8 @@
 """The training loop: batch → embeddings → loss → step → dev score → best and last weights."""
 
 import math
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,58 +12,67 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from lib import checkpoint, losses
-from lib.batches import Feed
+from lib.checked import Checked, made, setting
 from lib.device import resolve_device, resolve_precision
-from lib.distributed import Group
 from lib.encoder import Encoder
-from lib.forward import Forward, compiles
-from lib.objective import Objective
-from lib.optimizer import learning_rate, make_optimizer, set_learning_rate
-from lib.prefetch import prefetched
-from lib.recipes import Recipe
-from lib.settings import check_whole_number
-from lib.state import Dev, Result, State, dropout_seed, is_better
+from lib.training import checkpoint, losses
+from lib.training.batches import Feed, prefetched
+from lib.training.distributed import Group
+from lib.training.forward import Forward, compiles
+from lib.training.objective import Objective
+from lib.training.optimizer import learning_rate, make_optimizer, set_learning_rate
+from lib.training.recipe import Recipe
+from lib.training.state import Dev, Result, State, dropout_seed, is_better
 
 __all__ = ["Result", "discard_checkpoint", "dropout_seed", "evaluates_after", "fit", "is_better"]
 
 FLUSH_EVERY = 20
+MOST_STEPS = 10_000_000
+
+
+class Options(Checked):
+    """How long a training takes and where it runs.
+
+    Attributes:
+        max_steps: optimiser steps; None is the recipe's epochs.
+        eval_every: steps between dev scores; None: the recipe's.
+        resume: continue from the checkpoint in `out`.
+        device, precision: as `lib.device`.
+        compile: `torch.compile`, on a GPU with CUDA graphs; None: where it is quicker
+            (`lib.training.forward.compiles`).
+        checkpoint_minutes: at least so long between checkpoints, each of which follows a dev score
+            (or an interruption from the keyboard); 0 writes one after every dev score.
+        progress: whether a bar is shown.
+    """
+
+    max_steps: int | None = setting(None, ge=0, le=MOST_STEPS)
+    eval_every: int | None = setting(None, ge=1)
+    resume: bool = setting(True)
+    device: str = setting("auto")
+    precision: str = setting("auto")
+    compile: bool | None = setting(False)
+    checkpoint_minutes: float = setting(0.0, ge=0)
+    progress: bool = setting(False)
 
 
 def fit(
-    encoder: Encoder,
-    feed: Feed,
-    *,
-    max_steps: int | None = None,
-    dev: Dev | None = None,
-    eval_every: int | None = None,
-    out: Path | None = None,
-    resume: bool = True,
-    device: str = "auto",
-    precision: str = "auto",
-    compile: bool | None = False,
-    checkpoint_minutes: float = 0.0,
-    progress: bool = False,
+    encoder: Encoder, feed: Feed, *, dev: Dev | None = None, out: Path | None = None, **options
 ) -> Result:
     """Train `encoder` on `feed` as its recipe says; on return it holds the **last** weights.
 
+    With `out` a training can be stopped at any time, by Ctrl-C too, and goes on from the checkpoint
+    there; the result equals an uninterrupted run's bit for bit on a CPU. Whatever decides the
+    numbers must be the same: text, hard negatives, initial weights, recipe, seed, precision. A
+    damaged checkpoint is set aside with a warning, and the training begins anew. A finished
+    training is not done again: its result comes back, until `discard_checkpoint(out)`.
+
     Args:
         feed: text, recipe and seed of the training.
-        max_steps: optimiser steps; None is the recipe's epochs.
         dev: score of an encoder, higher is better; called in evaluation mode, every `eval_every`
-            steps (None: the recipe's) and at the end.
-        out: folder for `checkpoint.safetensors`, and at the end for `best/` and `last/`; None
-            keeps all in memory.
-        resume: continue from `out`'s checkpoint; the result equals an uninterrupted run's bit for
-            bit on a CPU. Whatever decides the numbers must be the same: text, hard negatives,
-            initial weights, recipe, seed, precision. A damaged checkpoint is set aside with a
-            warning, and the training begins anew. A finished training is not done again: its result
-            comes back, until `discard_checkpoint(out)`.
-        device, precision: as `lib.device`.
-        compile: `torch.compile`, on a GPU with CUDA graphs; None: where it is quicker
-            (`lib.forward.compiles`).
-        checkpoint_minutes: at least so long between checkpoints, each of which follows a dev
-            score; 0 writes one after every dev score.
+            steps and at the end.
+        out: folder for the checkpoint, and at the end for `best/` and `last/`; None keeps all in
+            memory.
+        options: as `Options`.
 
     Raises:
         FloatingPointError: the loss is not finite; the message names the step.
@@ -70,21 +81,25 @@ def fit(
 
     Source: the loop of SimCSE (Gao et al. 2021); checkpoint selection by dev score as in their §6.
     """
+    own = made(Options, options, "a training")
     recipe = feed.recipe
-    total, eval_every = _schedule(feed, max_steps, eval_every)
-    group = Group(resolve_device(device))
+    total = recipe.epochs * len(feed) if own.max_steps is None else own.max_steps
+    eval_every = recipe.eval_every if own.eval_every is None else own.eval_every
+    group = Group(resolve_device(own.device))
     group.check_shares(feed.order.sizes)
-    precision = resolve_precision(precision, group.device)
-    compile = compiles(compile, group.device, total, recipe, group.size)
+    precision = resolve_precision(own.precision, group.device)
+    compile = compiles(own.compile, group.device, total, recipe, group.size)
     settings = dict(steps=total, eval_every=eval_every, precision=precision, compile=compile)
     objective = Objective(recipe, feed.seed)
-    monitor = Monitor(recipe, total, progress and group.is_main)
-    with Forward(encoder, recipe, group, feed.seed, precision, compile, monitor.say) as forward:
+    monitor = Monitor(recipe, total, own.progress and group.is_main)
+    with (
+        Forward(encoder, recipe, group, feed.seed, precision, compile) as forward,
+        _interrupts() as interrupted,
+    ):
+        forward.say = monitor.say
         optimizer = make_optimizer(encoder, recipe)
-        state = State(
-            encoder, optimizer, group, feed, out, settings, checkpoint_minutes, forward.memory
-        )
-        if resume:
+        state = State(forward, optimizer, feed, out, own.checkpoint_minutes, **settings)
+        if own.resume:
             state.restore()
         encoder.train()
         monitor.begin(state.result)
@@ -95,8 +110,8 @@ def fit(
             z = forward(batch, step)  # role → (N, d): every process sees the rows of all
             loss = objective(z, step)
             group.backward(loss)
-            if clip := recipe.optimiser.grad_clip:
-                torch.nn.utils.clip_grad_norm_(encoder.parameters(), clip)
+            if recipe.grad_clip:
+                torch.nn.utils.clip_grad_norm_(encoder.parameters(), recipe.grad_clip)
             optimizer.step()
             optimizer.zero_grad()
             monitor.add(step, loss, objective.compared(z), lr)
@@ -107,6 +122,10 @@ def fit(
                     state.save(last=ends)
                 if ends:
                     break
+            if interrupted:
+                with monitor.paused():
+                    state.save()
+                raise KeyboardInterrupt
         monitor.close(feed)
     encoder.eval()
     state.write_models()
@@ -114,14 +133,25 @@ def fit(
     return state.result
 
 
-def _schedule(feed: Feed, max_steps: int | None, eval_every: int | None) -> tuple[int, int]:
-    """Steps of the training and steps between dev scores, the recipe's where none are given."""
-    check_whole_number("seed", feed.seed, 0)
-    total = feed.recipe.batches.epochs * len(feed) if max_steps is None else max_steps
-    every = feed.recipe.evaluation.every if eval_every is None else eval_every
-    check_whole_number("max_steps", total, 0)
-    check_whole_number("eval_every", every, 1)
-    return total, every
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """A list that a first Ctrl-C fills, so that the step under way ends and is saved; a second one
+    stops at once."""
+    noted: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+    usual = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: object) -> None:
+        noted.append(number)
+        signal.signal(signal.SIGINT, usual)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def evaluates_after(steps: int, total: int, epoch: int, recipe: Recipe, eval_every: int) -> bool:
@@ -129,12 +159,12 @@ def evaluates_after(steps: int, total: int, epoch: int, recipe: Recipe, eval_eve
     an epoch.
 
     Example:
-        >>> from lib.recipes import recipe
+        >>> from lib.training.recipe import recipe
         >>> [s for s in range(1, 8) if evaluates_after(s, 7, 100, recipe("mini_simcse"), 3)]
         [3, 6, 7]
     """
-    counted = (steps - 1) % epoch + 1 if recipe.evaluation.restarts else steps
-    epoch_ends = recipe.evaluation.at_epoch_ends and steps % epoch == 0
+    counted = (steps - 1) % epoch + 1 if recipe.eval_restarts else steps
+    epoch_ends = recipe.eval_at_epoch_ends and steps % epoch == 0
     return counted % eval_every == 0 or epoch_ends or steps == total
 
 
@@ -199,7 +229,7 @@ class Monitor:
             if not math.isfinite(loss):
                 raise FloatingPointError(
                     f"the loss is {loss} at step {step + 1} (lr {lr:.1e}, temperature"
-                    f" {self.recipe.objective.temperature}): lower the learning rate, raise the"
+                    f" {self.recipe.temperature}): lower the learning rate, raise the"
                     " temperature, or use precision='fp32'"
                 )
             self.result.history.append({"step": step + 1, **measured, "lr": lr})

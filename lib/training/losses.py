@@ -5,10 +5,15 @@ similarity is the cosine in [-1, 1]; `temperature` is the τ of the papers.
 """
 
 import math
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from lib.registry import Registry
+
+LOSSES = Registry()
 
 
 def chance_loss(candidates: int) -> float:
@@ -33,6 +38,7 @@ def cosine_matrix(a: Tensor, b: Tensor) -> Tensor:
     return F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).T  # (n, m)
 
 
+@LOSSES.register("info_nce")
 def info_nce(
     z1: Tensor,
     z2: Tensor,
@@ -84,6 +90,7 @@ def info_nce(
     return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
 
 
+@LOSSES.register("nt_xent")
 def nt_xent(
     z1: Tensor,
     z2: Tensor,
@@ -132,6 +139,10 @@ def nt_xent(
     return 2 * loss if reduction == "sum" else loss
 
 
+LOSSES.register("nt_xent_sum")(partial(nt_xent, reduction="sum"))
+
+
+@LOSSES.register("arccon")
 def arccon(
     z1: Tensor,
     z2: Tensor,
@@ -276,6 +287,7 @@ def simsiam(p1: Tensor, z2: Tensor, p2: Tensor, z1: Tensor) -> Tensor:
     return -0.5 * (first + F.cosine_similarity(p2, z1.detach()).mean())
 
 
+@LOSSES.register("simsiam")
 def simsiam_of_both(z1: Tensor, z2: Tensor, temperature: float = 0.0) -> Tensor:
     """`simsiam` of rows [projection; prediction] side by side (n, 2·d), as the head `simsiam` gives
     them; no τ.
@@ -289,6 +301,7 @@ def simsiam_of_both(z1: Tensor, z2: Tensor, temperature: float = 0.0) -> Tensor:
     return simsiam(predicted1, projected2, predicted2, projected1)
 
 
+@LOSSES.register("scd")
 def scd(
     z1: Tensor,
     z2: Tensor,

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import paths, results
-from lib.evaluate.statistics import paired_differences, smallest_effect, verdict
+from lib import paths
+from lib.results.committed import rows as rows_of_grid
+from lib.results.statistics import paired_differences, smallest_effect, verdict
 
 OUTCOME = {
     "supported": "holds",
@@ -107,7 +108,7 @@ def _cell(table: pd.DataFrame, name: str, column: str) -> float:
 def rows_of(claims: list[Claim]) -> dict[str, pd.DataFrame]:
     """The committed rows that answer the claims, by grid."""
     names = {claim.rows.format(size) for claim in claims if claim.rows for size in SIZES}
-    return {name: results.rows(name) for name in sorted(names)}
+    return {name: rows_of_grid(name) for name in sorted(names)}
 
 
 def grid_of(claim: Claim, rows: Mapping[str, pd.DataFrame]) -> str | None:

@@ -1,38 +1,33 @@
 """What a recipe minimises, as one function of a batch's embeddings by role."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lib import losses
 from lib.augment.noise import climb, gaussian_negatives
 from lib.augment.representations import REPRESENTATIONS
-from lib.recipes import Recipe
-
-LOSSES: dict[str, Callable[..., Tensor]] = {
-    "info_nce": losses.info_nce,
-    "nt_xent": losses.nt_xent,
-    "nt_xent_sum": partial(losses.nt_xent, reduction="sum"),
-    "arccon": losses.arccon,
-    "simsiam": losses.simsiam_of_both,
-    "scd": losses.scd,
-}
+from lib.training import losses
+from lib.training.losses import LOSSES
+from lib.training.recipe import Recipe
 
 
 def own_settings(recipe: Recipe) -> dict[str, float]:
     """What the recipe's loss takes beside two views, τ and negatives.
 
     Example:
-        >>> from lib.recipes import recipe
+        >>> from lib.training.recipe import recipe
         >>> own_settings(recipe("mini_simcse", loss="arccon")), own_settings(recipe("mini_simcse"))
         ({'margin': 10.0}, {})
     """
-    names = {"arccon": ("margin",), "scd": ("decorrelation", "off_diagonal")}
-    found = {name: getattr(recipe.objective, name) for name in names.get(recipe.objective.loss, ())}
-    return found | {"features": recipe.head.out} if recipe.objective.loss == "scd" else found
+    if recipe.loss == "arccon":
+        return {"margin": recipe.angular_margin}
+    if recipe.loss == "scd":
+        own = {"decorrelation": recipe.decorrelation, "off_diagonal": recipe.off_diagonal}
+        return own | {"features": recipe.head_width}
+    return {}
 
 
 def step_generator(
@@ -56,7 +51,7 @@ class Objective:
         seed: of noise and augmentation.
 
     Example:
-        >>> from lib.recipes import recipe
+        >>> from lib.training.recipe import recipe
         >>> objective = Objective(recipe("mini_simcse", temperature=1.0))
         >>> z = torch.eye(2)
         >>> round(objective({"anchor": z, "positive": z}).item(), 4)  # −ln(e / (e + 1))
@@ -67,58 +62,58 @@ class Objective:
     """
 
     def __init__(self, recipe: Recipe, seed: int = 42):
-        self.objective = recipe.objective
-        self.negative = recipe.negative
-        self.views = recipe.views
+        self.recipe = recipe
         self.seed = seed
-        self.negative_encodings = 2 if recipe.negative.mode == "doubled" else 1
-        self._loss = partial(LOSSES[recipe.objective.loss], **own_settings(recipe))
+        self.negative_encodings = 2 if recipe.negative_mode == "doubled" else 1
+        self._loss = partial(LOSSES[recipe.loss], **own_settings(recipe))
 
     def __call__(self, z: Mapping[str, Tensor], step: int = 0) -> Tensor:
         """Loss, a scalar, of embeddings (n, d) of each role of `Batch.sizes`, and (m, d) of the
         `queue` if there is one."""
-        temperature = self.objective.temperature
+        temperature = self.recipe.temperature
         generator = self._generator(step, z["anchor"].device)
         anchor, positive = z["anchor"], self._augmented(z.get("positive", z["anchor"]), generator)
         further = [z["queue"]] if "queue" in z else []
-        if "negative" in z and self.negative.mode == "margin":
-            delta = self.negative.delta
+        if "negative" in z and self.recipe.negative_mode == "margin":
+            delta = self.recipe.delta
             loss = losses.margin_info_nce(anchor, positive, z["negative"], temperature, delta)
-            return self.objective.weight * loss
-        if "negative" in z and self.negative.mode == "doubled":
+            return self.recipe.loss_weight * loss
+        if "negative" in z and self.recipe.negative_mode == "doubled":
             anchor = torch.cat([anchor, z["negative"]])
             positive = torch.cat([positive, z["negative_again"]])
         elif "negative" in z:
             further.append(z["negative"])
-        if self.negative.noise:
+        if self.recipe.noise:
             further.append(self._noise(anchor.detach(), positive.detach(), generator))
         negatives = (torch.cat(further),) if further else ()
-        return self.objective.weight * self._loss(anchor, positive, temperature, *negatives)
+        return self.recipe.loss_weight * self._loss(anchor, positive, temperature, *negatives)
 
     def compared(self, z: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The columns whose cosines the loss is about: SCD's vectors without their features,
         SimSiam's projections without their predictions, of other losses all."""
         width = z["anchor"].shape[1]
-        if self.objective.loss == "scd":
+        if self.recipe.loss == "scd":
             width -= self._loss.keywords["features"] or width // 2
-        elif self.objective.loss == "simsiam":
+        elif self.recipe.loss == "simsiam":
             width //= 2
         return {role: rows[:, :width] for role, rows in z.items()}
 
     def _generator(self, step: int, device: torch.device) -> torch.Generator | None:
         """Of the step's draws, if it has any."""
-        draws = self.views.representation != "none" or self.negative.noise
+        draws = self.recipe.representation != "none" or self.recipe.noise
         return step_generator(self.seed, step, device) if draws else None
 
     def _augmented(self, positive: Tensor, generator: torch.Generator | None) -> Tensor:
-        if self.views.representation == "none":
+        if self.recipe.representation == "none":
             return positive
-        return REPRESENTATIONS[self.views.representation](positive, self.views.strength, generator)
+        return REPRESENTATIONS[self.recipe.representation](
+            positive, self.recipe.representation_strength, generator
+        )
 
     def _noise(self, anchor: Tensor, positive: Tensor, generator: torch.Generator | None) -> Tensor:
         """Random vectors after some steps up the loss in which they are the only further
         negatives."""
-        own = self.negative
+        own = self.recipe
         noise = gaussian_negatives(anchor, own.noise, generator)
-        loss = partial(self._loss, anchor, positive, self.objective.temperature)
+        loss = partial(self._loss, anchor, positive, own.temperature)
         return climb(noise, loss, own.noise_steps, own.noise_rate)

@@ -5,29 +5,28 @@ import math
 import torch
 from torch import nn
 
-from lib.recipes import Recipe
+from lib.training.recipe import Recipe
 
 
 def learning_rate(recipe: Recipe, step: int, total: int) -> float:
     """Learning rate of step `step` (from 0) of `total`: warm-up, then linear decay to 0 or
     constant.
 
-    The warm-up takes the first w = ⌈`warmup` · total⌉ steps. Step s < w has the rate
+    The warm-up takes the first w = ⌈`warmup` · total⌉ steps. Step s < w has the learning rate
     lr · (s + 1) / w, with `warmup_from_zero` lr · s / w, as
     `transformers.get_linear_schedule_with_warmup` gives it.
 
     Example:
-        >>> from lib.recipes import recipe
+        >>> from lib.training.recipe import recipe
         >>> [round(learning_rate(recipe("mini_simcse", lr=1.0), s, 4), 2) for s in range(4)]
         [1.0, 0.75, 0.5, 0.25]
     """
-    settings = recipe.optimiser
-    warm = math.ceil(settings.warmup * total)
+    warm = math.ceil(recipe.warmup * total)
     if step < warm:
-        return settings.lr * (step if settings.warmup_from_zero else step + 1) / warm
-    if settings.schedule == "constant":
-        return settings.lr
-    return settings.lr * (total - step) / max(1, total - warm)
+        return recipe.lr * (step if recipe.warmup_from_zero else step + 1) / warm
+    if recipe.schedule == "constant":
+        return recipe.lr
+    return recipe.lr * (total - step) / max(1, total - warm)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> float:
@@ -39,15 +38,14 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> float:
 
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """AdamW as the recipe says; biases and the weights of normalisations are not decayed."""
-    settings = recipe.optimiser
     trained = [p for p in model.parameters() if p.requires_grad]
     groups = [
-        {"params": [p for p in trained if p.ndim > 1], "weight_decay": settings.weight_decay},
+        {"params": [p for p in trained if p.ndim > 1], "weight_decay": recipe.weight_decay},
         {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    if settings.bias_correction:
-        return torch.optim.AdamW(groups, lr=settings.lr, eps=settings.adam_eps, fused=True)
-    return UncorrectedAdamW(groups, lr=settings.lr, eps=settings.adam_eps)
+    if recipe.bias_correction:
+        return torch.optim.AdamW(groups, lr=recipe.lr, eps=recipe.adam_eps, fused=True)
+    return UncorrectedAdamW(groups, lr=recipe.lr, eps=recipe.adam_eps)
 
 
 class UncorrectedAdamW(torch.optim.Optimizer):

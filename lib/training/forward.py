@@ -10,13 +10,13 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint as recomputed
 
 from lib.augment.embeddings import EmbeddingViews
-from lib.batches import Batch
-from lib.distributed import Group
 from lib.encoder import Encoder
 from lib.encoder.dropout import dropout_of
-from lib.memory import Memory
-from lib.objective import step_generator
-from lib.recipes import Recipe
+from lib.training.batches import Batch
+from lib.training.distributed import Group
+from lib.training.memory import Memory
+from lib.training.objective import step_generator
+from lib.training.recipe import Recipe
 
 LONG = 2_000
 
@@ -69,7 +69,7 @@ def compiles(
     in the embedding layer, at which the program is cut, nor in chunks or with two dropouts.
 
     Example:
-        >>> from lib.recipes import recipe
+        >>> from lib.training.recipe import recipe
         >>> compiles(None, torch.device("cuda"), 15_625, recipe("paper_simcse_bert"))
         True
         >>> compiles(None, torch.device("cpu"), 15_625, recipe("paper_simcse_bert"))
@@ -77,8 +77,7 @@ def compiles(
     """
     if asked is not None:
         return asked
-    whole = not recipe.views.in_use and not recipe.batches.chunk_size and processes == 1
-    whole = whole and not recipe.encoder.dropout2
+    whole = not (recipe.has_views or recipe.chunk_size or recipe.dropout2) and processes == 1
     return device.type == "cuda" and steps >= LONG and whole
 
 
@@ -101,6 +100,8 @@ class Forward:
         compiled: let `torch.compile` make programs of the forward and the backward pass, one for
             each shape; on a GPU each is a CUDA graph, whose thousand kernels start at once.
             Batches then come in a few `widths` only.
+
+    Attributes:
         say: is told, before a new shape is compiled, that this takes a while.
 
     Raises:
@@ -115,29 +116,27 @@ class Forward:
         seed: int = 42,
         precision: str = "fp32",
         compiled: bool = False,
-        say: Callable[[str], None] = lambda _: None,
     ):
-        alone = {"chunk_size": recipe.batches.chunk_size, "dropout2": recipe.encoder.dropout2}
-        for name, value in (alone | {"queue": recipe.negative.queue}).items():
-            if value and group.size > 1:
+        for name in ("chunk_size", "dropout2", "queue"):
+            if getattr(recipe, name) and group.size > 1:
                 raise ValueError(f"{name} works in one process only: set {name}=0")
-        self.group, self.encoder, self.dropout2 = group, encoder, recipe.encoder.dropout2
+        self.group, self.encoder, self.recipe = group, encoder, recipe
         self.seed = seed
         self.precision = precision
-        self.chunk_size = recipe.batches.chunk_size
         self.model: Callable[..., Tensor] = group.prepare(encoder)
         self.memory: Memory | None = None
-        if recipe.negative.queue:
-            rows = max(1, int(recipe.negative.queue * recipe.batches.size))
-            self.memory = Memory(encoder, rows, recipe.negative.momentum)
+        if recipe.queue:
+            rows = max(1, int(recipe.queue * recipe.batch_size))
+            self.memory = Memory(encoder, rows, recipe.queue_momentum)
         self.views: EmbeddingViews | None = None
-        if recipe.views.in_use:
-            self.views = EmbeddingViews(encoder.backbone, recipe.views.named)
+        if recipe.has_views:
+            self.views = EmbeddingViews(encoder.backbone, recipe.views)
         self.widths: tuple[int, ...] = ()
-        self.compiled, self.say = compiled, say
+        self.compiled = compiled
+        self.say: Callable[[str], object] = lambda text: None
         self.shapes: set[tuple[int, ...]] = set()
         if compiled:
-            self.widths = padded_widths(recipe.batches.max_length)
+            self.widths = padded_widths(recipe.max_length)
             mode = "reduce-overhead" if group.device.type == "cuda" else None
             self.model = torch.compile(self.model, dynamic=False, mode=mode)
 
@@ -158,11 +157,11 @@ class Forward:
 
     def _encoded(self, batch: Batch, generator: torch.Generator | None) -> dict[str, Tensor]:
         """All roles in one pass, or the positives in one of their own with their own dropout."""
-        if not self.dropout2:
-            return encode_batch(self.model, batch, self.chunk_size, self.views, generator)
+        if not self.recipe.dropout2:
+            return encode_batch(self.model, batch, self.recipe.chunk_size, self.views, generator)
         others = batch.of_roles(batch.sizes.keys() - {"positive"})
         z = encode_batch(self.model, others)
-        with dropout_of(self.encoder.backbone, self.dropout2):
+        with dropout_of(self.encoder.backbone, self.recipe.dropout2):
             return z | encode_batch(self.model, batch.of_roles({"positive"}))
 
     def _queue(self, batch: Batch) -> dict[str, Tensor]:

@@ -1,10 +1,12 @@
 """From text to batches: the feed knows where positives and hard negatives come from, a batch only
 who is who."""
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,14 +14,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from lib.device import copied_to
-from lib.negatives import Negatives, make_negatives
-from lib.objective import Objective
-from lib.positives import make_views
-from lib.recipes import Recipe
-from lib.settings import batches_in
-from lib.tokens import TokenRows
+from lib.training.negatives import Negatives, make_negatives
+from lib.training.objective import Objective
+from lib.training.positives import Text, make_views
+from lib.training.recipe import Recipe
+from lib.training.tokens import TokenRows
 
 VIEWS = ("anchor", "positive")
+T = TypeVar("T")
+_END: Any = object()
 HARD = ("negative", "negative_again")
 
 
@@ -97,7 +100,7 @@ class Feed:
     Example:
         >>> from lib import data, paths
         >>> from lib.encoder.pretrained import read_tokenizer
-        >>> from lib.recipes import recipe
+        >>> from lib.training.recipe import recipe
         >>> simcse = recipe("mini_simcse")
         >>> feed = Feed.of(data.corpus("mini", n=256), simcse, read_tokenizer(str(paths.MINI_BERT)))
         >>> feed.batch(0).sizes
@@ -115,51 +118,40 @@ class Feed:
             raise ValueError(
                 f"views must be aligned row by row, got {[len(view) for view in views]} rows"
             )
-        if recipe.negative.in_use != (negatives is not None):
+        if recipe.has_hard != (negatives is not None):
             raise ValueError(
-                f"the recipe's negative is {recipe.negative.kind!r}: pass"
+                f"the recipe's negative is {recipe.negative!r}: pass"
                 " negatives=make_negatives(…) accordingly"
             )
         self.views, self.recipe, self.negatives, self.seed = views, recipe, negatives, seed
         lengths = np.max([view.lengths for view in views], axis=0)
-        own = recipe.batches
-        self.order = BucketBatches(lengths, own.size, seed, own.bucket, own.drop_last)
+        own = recipe
+        self.order = BucketBatches(lengths, own.batch_size, seed, own.bucket, own.drop_last)
         if 1 in self.order.sizes:
             raise ValueError(
                 "a batch of one sentence has no other to be told from:"
-                f" batch_size={own.size} with {len(lengths):,} sentences leaves one,"
+                f" batch_size={own.batch_size} with {len(lengths):,} sentences leaves one,"
                 " change it or drop_last"
             )
         self.hard_roles = HARD[: Objective(recipe).negative_encodings]
 
     @classmethod
     def of(
-        cls,
-        sentences: Sequence[str],
-        recipe: Recipe,
-        tokenizer,
-        seed: int = 42,
-        *,
-        aligned: Sequence[str] | None = None,
-        negated: Sequence[str] | None = None,
-        progress: bool = False,
-        cache: Path | None = None,
+        cls, sentences: Sequence[str] | Text, recipe: Recipe, tokenizer, seed: int = 42, **lines
     ) -> "Feed":
         """The feed of a text: positives and hard negatives made as the recipe says.
 
         Args:
+            sentences: the text, or a `Text` with what belongs to its lines.
             seed: of augmentations, hard negatives and the order.
-            aligned: as `make_views`; UNA counts the words of these lines too.
-            negated: as `make_negatives`.
-            cache: folder in which runs on the same text share its tokens and counts.
+            lines: what belongs to sentences that are no `Text`: its fields by name.
 
         Raises:
             ValueError: as `make_views`, `make_negatives` and `Feed`.
         """
-        views = make_views(sentences, recipe, tokenizer, seed, progress, aligned, cache)
-        more = aligned or ()
-        negatives = make_negatives(sentences, recipe, tokenizer, seed, more, negated, cache)
-        return cls(views, recipe, negatives, seed)
+        text = sentences if isinstance(sentences, Text) else Text(sentences, **lines)
+        views = make_views(text, recipe, tokenizer, seed)
+        return cls(views, recipe, make_negatives(text, recipe, tokenizer, seed), seed)
 
     def __len__(self) -> int:
         """Batches in one epoch."""
@@ -186,7 +178,7 @@ class Feed:
 
     def _batch(self, step: int, rows: np.ndarray, widths: Sequence[int] = ()) -> Batch:
         parts = {role: view[rows] for role, view in zip(VIEWS, self.views, strict=False)}
-        if self.negatives is not None and step % self.recipe.negative.every == 0:
+        if self.negatives is not None and step % self.recipe.every == 0:
             hard = self.negatives(rows, step)
             parts |= {role: hard for role in self.hard_roles}
         return Batch.of(parts, self.views[0].pad_id, widths)
@@ -248,7 +240,8 @@ class BucketBatches:
 
     def __len__(self) -> int:
         """Batches in one epoch."""
-        return batches_in(len(self.lengths), self.batch_size, self.drop_last)
+        full, rest = divmod(len(self.lengths), self.batch_size)
+        return full if self.drop_last or not rest else full + 1
 
     def epoch(self, number: int) -> list[np.ndarray]:
         """All batches of epoch `number`, in training order."""
@@ -270,3 +263,23 @@ class BucketBatches:
             for rows in self.epoch(number)[first:]:
                 yield step, rows
                 step += 1
+
+
+def prefetched(items: Iterator[T], depth: int = 4) -> Iterator[T]:
+    """The items in their order, `depth` of them made ahead in one other thread.
+
+    An error in making an item is raised where that item is due. Whoever stops early stops the
+    thread, too.
+
+    Example:
+        >>> list(prefetched(iter("abc")))
+        ['a', 'b', 'c']
+    """
+    worker = ThreadPoolExecutor(1, thread_name_prefix="batches")
+    try:
+        waiting = deque(worker.submit(next, items, _END) for _ in range(depth))
+        while (item := waiting.popleft().result()) is not _END:
+            waiting.append(worker.submit(next, items, _END))
+            yield item
+    finally:
+        worker.shutdown(cancel_futures=True)

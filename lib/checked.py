@@ -1,0 +1,111 @@
+"""Values that are checked when an object is made, each error one sentence with the nearest name."""
+
+import os
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def closest(name: object, known: Iterable[str]) -> str:
+    """The end of an error message: the known name that is most like `name`, if one is.
+
+    Example:
+        >>> closest("una_", ["una", "sda"]), closest("x", ["una"])
+        (": did you mean 'una'?", '')
+    """
+    close = get_close_matches(str(name), [other for other in known if other], 1)
+    return f": did you mean {close[0]!r}?" if close else ""
+
+
+def setting(
+    default: Any,
+    *,
+    among: Iterable[str] | None = None,
+    when: Callable[[Any], object] | None = None,
+    later: bool = False,
+    **bounds: float,
+) -> Any:
+    """A field of a `Checked` class.
+
+    Args:
+        among: the names that it may hold; a registry is looked at when a value is checked, so that
+            a method that is registered later is known.
+        when: of the object, whether the field has an effect; None: always.
+        later: the field came after the first results, which leave it out of their ids where it has
+            its default.
+        bounds: `ge`, `gt`, `le`, `lt`, as pydantic's `Field` takes them.
+    """
+    extra: dict[str, Any] = {"among": among, "when": when, "later": later}
+    return Field(default, json_schema_extra=extra, **bounds)  # type: ignore[call-overload]
+
+
+class Checked(BaseModel):
+    """A frozen object whose values have the declared types and ranges.
+
+    Nothing is rounded or guessed: a whole number may be written 1e2, a number 3, and a NumPy scalar
+    stands for what it holds; True is no number, "3" neither, and NaN and infinity are nothing.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _plain(cls, value: Any, info: Any) -> Any:
+        kind = cls.model_fields[info.field_name].annotation
+        if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
+            value = value.item()
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
+        if isinstance(value, float) and value.is_integer() and kind in (int, int | None):
+            return int(value)
+        if isinstance(value, float) and not abs(value) < 1e300:
+            raise ValueError(f"{info.field_name} must be a number, got {value!r}")
+        return value
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _known(cls, value: Any, info: Any) -> Any:
+        among = extra(cls, info.field_name).get("among")
+        if among is not None and value not in among:
+            names = ", ".join(map(repr, among))
+            hint = closest(value, among)
+            raise ValueError(f"{info.field_name} must be one of {names}, got {value!r}{hint}")
+        return value
+
+
+def extra(kind: type[BaseModel], name: str) -> dict[str, Any]:
+    """What `setting` says of a field beside its type, default and bounds."""
+    found = kind.model_fields[name].json_schema_extra
+    return found if isinstance(found, dict) else {}
+
+
+def made(kind: type[T], values: dict[str, Any], called: str) -> T:
+    """An object of these values.
+
+    Args:
+        called: what it is called in an error message, "a recipe".
+
+    Raises:
+        ValueError: an unknown name, or a value that is not allowed; one sentence.
+    """
+    try:
+        return kind(**values)
+    except ValidationError as error:
+        raise ValueError(_sentence(kind, error.errors()[0], called)) from None
+
+
+def _sentence(kind: type[BaseModel], error: ErrorDetails, called: str) -> str:
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    name = str(error["loc"][0])
+    if error["type"] == "extra_forbidden":
+        return f"{called} has no field {name!r}{closest(name, kind.model_fields)}"
+    wanted = error["msg"].removeprefix("Input should be ").replace("a valid ", "a ")
+    wanted = wanted.replace("integer", "whole number").replace("string", "text")
+    wanted = wanted.replace("a boolean", "True or False")
+    return f"{name} must be {wanted}, got {error['input']!r}"

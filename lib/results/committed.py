@@ -1,0 +1,95 @@
+"""The committed results, as they were measured.
+
+`results/NOTEBOOK.csv` has one row a run with all of its settings, `results/grids.csv` the run ids
+behind every row of a grid, `results/histories/` one row a step. Nothing of today's recipes is read
+here: a default that changes leaves what was measured alone.
+"""
+
+import lzma
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+
+from lib import paths
+
+MEMBERS = "grids.csv"
+OF_A_STEP = (
+    "loss",
+    "in_batch_accuracy",
+    "positive_cosine",
+    "other_cosine",
+    "own_negative_cosine",
+    "dev_score",
+)
+
+
+def files(results: Path = paths.RESULTS) -> list[Path]:
+    """The files of runs, one a notebook."""
+    return sorted(path for path in results.glob("[0-9]*.csv"))
+
+
+def every_run(results: Path = paths.RESULTS) -> pd.DataFrame:
+    """The committed runs of all notebooks, one row a run; no row where nothing is committed."""
+    found = [pd.read_csv(path, low_memory=False) for path in files(results)]
+    nothing = pd.DataFrame(columns=["notebook", "run_id", "recipe", "seed", "profile"])
+    return pd.concat(found, ignore_index=True) if found else nothing
+
+
+def members(results: Path = paths.RESULTS) -> pd.DataFrame:
+    """Which runs stand behind which rows: `grid`, `row`, `column`, `run_id`."""
+    path = results / MEMBERS
+    if not path.exists():
+        return pd.DataFrame(columns=["grid", "row", "column", "run_id"])
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def rows(grid: str, results: Path = paths.RESULTS) -> pd.DataFrame:
+    """The committed runs of a grid, one line a row and seed, with `row` and `column`.
+
+    A run counts for every grid that asks for it, whichever notebook it was trained for: the SimCSE
+    beside UNA, SDA and ConSERT is one and the same.
+
+    Raises:
+        ValueError: no run of such a grid is committed.
+
+    Example:
+        >>> found = rows("una_small")
+        >>> {"UNA, doubled", "SimCSE"} <= set(found["row"])
+        True
+        >>> set(found["notebook"]) == {"02_simcse", "04_una"}
+        True
+    """
+    known = members(results)
+    own = known[known["grid"] == grid]
+    if not len(own):
+        there = ", ".join(sorted(set(known["grid"])))
+        raise ValueError(f"no run of a grid {grid!r} is committed: there are {there}")
+    found = own.drop(columns="grid").merge(every_run(results), on="run_id", how="left")
+    return found[[*(name for name in found if name not in ("row", "column")), "row", "column"]]
+
+
+def steps(grid: str, results: Path = paths.RESULTS) -> pd.DataFrame:
+    """The steps of the committed runs of a grid: `row`, `seed` and the columns of `histories`, one
+    line a row, seed and step."""
+    runs_of = rows(grid, results)[["row", "seed", "run_id", "notebook"]]
+    taken = pd.concat([histories(name, results) for name in runs_of["notebook"].unique()])
+    return runs_of.drop(columns="notebook").merge(taken, on="run_id")
+
+
+def histories(notebook: str, results: Path = paths.RESULTS) -> pd.DataFrame:
+    """The steps of the committed runs of a notebook: `run_id`, `step`, `OF_A_STEP`; empty where
+    none were kept.
+
+    `dev_score` stands in the steps that were scored alone; a cosine that a run did not measure is
+    NaN.
+    """
+    path = history_path(notebook, results)
+    if not path.exists():
+        return pd.DataFrame(columns=["run_id", "step", *OF_A_STEP])
+    return pd.read_csv(StringIO(lzma.decompress(path.read_bytes()).decode()))
+
+
+def history_path(notebook: str, results: Path = paths.RESULTS) -> Path:
+    """The file of a notebook's histories."""
+    return results / "histories" / f"{notebook}.csv.xz"

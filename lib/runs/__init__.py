@@ -1,0 +1,9 @@
+"""One run: from its job to its folder."""
+
+from lib.runs.experiment import run, run_job
+from lib.runs.folder import Run, collect
+from lib.runs.inputs import model_path, portable
+from lib.runs.job import Job
+from lib.runs.parameters import parameters
+
+__all__ = ["Job", "Run", "collect", "model_path", "parameters", "portable", "run", "run_job"]

@@ -1,0 +1,300 @@
+"""One run from its job to its metrics: data, encoder, training and evaluation."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from filelock import Timeout
+
+from lib import data, files, paths
+from lib.augment.sda import parse
+from lib.cores import available_cores
+from lib.encoder import Encoder
+from lib.encoder.pretrained import fitting_pooling
+from lib.evaluate import transfer
+from lib.evaluate.sts import unit
+from lib.runs import inputs
+from lib.runs.folder import Run, peak_rss_gib
+from lib.runs.job import Job, portable_parameters
+from lib.runs.scoring import DevScore, encodes, job_test_scores
+from lib.training import checkpoint
+from lib.training.batches import Feed
+from lib.training.distributed import Group, is_main_process
+from lib.training.loop import Result, fit
+from lib.training.positives import Text
+from lib.training.recipe import Recipe
+
+SHARED = 5_000  # sentences from which on a text's tokens and counts are kept for other runs
+
+
+def run(
+    notebook: str, method: str, profile_name: str = "mini", *, force: bool = False, **parameters
+) -> Run:
+    """Train once and evaluate the best and the last checkpoint; a run that is finished is not done
+    again.
+
+    That holds across notebooks: a finished run of the same id in the same outputs folder is
+    copied. An interrupted run is taken up where its checkpoint stands; one that another process
+    is training is waited for. Of several processes (`torchrun`) the first evaluates and writes.
+
+    Args:
+        notebook, method, profile_name, parameters: as `Job.of`; `max_steps=0` evaluates without
+            training.
+        force: run again although a result is there.
+
+    Returns:
+        The finished run; `run.metrics` holds `<set>_spearman_best|last`, `sts7_test_avg_best|last`,
+        `loss_last`, `in_batch_accuracy_last`, `train_seconds`, `peak_rss_gib`, …
+
+    Raises:
+        ValueError: a parameter that is none, or outside its range; a set by which nothing can be
+            ranked.
+        FileNotFoundError: data, encoder or another file is not there.
+    """
+    return run_job(Job.of(notebook, method, profile_name, **parameters).with_text_at_hand(), force)
+
+
+def run_job(job: Job, force: bool = False) -> Run:
+    """As `run`, for a job."""
+    record = record_of(job)
+    if not force and record.metrics is not None:
+        return _tidied(record)
+    with _alone(record.folder):
+        if not force and record.metrics is None and Group.processes() == 1 and record.adopt():
+            checkpoint.discard(record.folder)
+        if not force and record.metrics is not None:
+            return record
+        if is_main_process():
+            ran = {"precision": job.precision, "scoring": job.scoring}
+            record.start(job.device, force, resolved_recipe(job), **ran)
+            if force:
+                checkpoint.discard(record.folder)
+        _train_and_score(job, record)
+    return record
+
+
+def record_of(job: Job) -> Run:
+    """The folder of a job, finished or not."""
+    of = job.settings
+    params, hashes = job.parameters(), job.hashes()
+    return Run(job.notebook, job.recipe.name, of.seed, params, hashes, of.output_dir)
+
+
+def resolved_recipe(job: Job) -> dict[str, object]:
+    """Every field of a job's recipe, the project's own paths as they are in any checkout."""
+    return {**job.recipe.values(), **portable_parameters(job.recipe)}
+
+
+def _train_and_score(job: Job, record: Run) -> None:
+    """The run itself; with `steps=0` there is no training. The main process writes."""
+    encoder = new_encoder(job.recipe, job.settings.seed)
+    dev = DevScore(job, resumed=(record.folder / checkpoint.NAME).exists())
+    metrics: dict[str, object] = {}
+    if job.steps == 0:
+        encoder.to(job.device)
+        if job.device.type == "cuda" and job.scoring == "bf16" and _is_decoder(job.recipe):
+            encoder.backbone.bfloat16()
+        score = dev(encoder)
+        history = [{"step": 0, "dev_score": score}]
+        result = Result(history=history, best_step=0, best_score=score)
+    else:
+        text = text_of(job)
+        feed = Feed.of(text, job.recipe, encoder.tokenizer, job.settings.seed)
+        result = fit(encoder, feed, dev=dev, out=record.folder, **_options(job))
+        if text.negated is not None and is_main_process():
+            metrics |= negation_cosines(encoder, text.sentences, text.negated, job.scoring)
+    if is_main_process():
+        metrics |= _metrics(job, encoder, result, dev)
+        record.finish(metrics, result.history)
+        checkpoint.discard(record.folder)
+
+
+def _options(job: Job) -> dict[str, Any]:
+    """What the loop is told of the machine."""
+    own = job.settings
+    return {
+        "max_steps": job.steps,
+        "device": own.device,
+        "precision": job.precision,
+        "compile": job.compiled,
+        "checkpoint_minutes": own.checkpoint_minutes,
+        "progress": own.progress,
+    }
+
+
+def text_of(job: Job) -> Text:
+    """The training text with the positives and negations that the recipe asks for."""
+    recipe, sentences = job.recipe, job.sentences
+    texts = rewritten(recipe, sentences, job.settings.seed)
+    aligned = texts[recipe.rule] if recipe.positive == "sda" else None
+    if recipe.positive == "file":
+        aligned = positives_of(job)
+    return Text(
+        sentences,
+        aligned,
+        texts["negation"] if recipe.negative == "sda" else None,
+        paths.outputs() / "cache" if len(sentences) >= SHARED else None,
+        job.settings.progress,
+    )
+
+
+def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, list[str]]:
+    """The training text after each rule of SDA that the recipe asks for; parses are kept in
+    `outputs/parses`."""
+    shares = {"negation": 1.0} if recipe.negative == "sda" else {}
+    if recipe.positive == "sda":
+        shares[recipe.rule] = recipe.augmented_share
+    if not shares:
+        return {}
+    return parse.rewrite(
+        sentences,
+        list(shares),
+        seed,
+        shares,
+        inputs.model_path(recipe.parser),
+        paths.outputs() / "parses",
+        workers=cores() if len(sentences) >= 100_000 else 1,
+        nouns=recipe.dn_nouns,
+    )
+
+
+def cores() -> int:
+    """Processor cores that this process may use, shared among the processes of one training on this
+    machine."""
+    return max(1, len(available_cores()) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def positives_of(job: Job) -> list[str]:
+    """The lines of `positive_file` that belong to the training sentences, one each, in their order.
+
+    Raises:
+        ValueError: no file is named, or it does not belong to the training text line by line.
+        FileNotFoundError: the file is not there.
+    """
+    path, used = inputs.positives_path(job.recipe), job.profile
+    return data.aligned_corpus(used.corpus, path, job.settings.data_dir, used.n_sentences, seed=0)[
+        1
+    ]
+
+
+def new_encoder(recipe: Recipe, seed: int) -> Encoder:
+    """The encoder that a training begins with."""
+    return Encoder.load(
+        inputs.model_path(recipe.backbone),
+        pooling=recipe.pooling,
+        head=recipe.head,
+        eval_pooling=recipe.eval_pooling,
+        eval_head=recipe.eval_head,
+        dropout=recipe.dropout,
+        seed=seed,
+        lora_rank=recipe.lora_rank,
+        head_init=recipe.head_init,
+        head_per_view=recipe.head_per_view,
+    )
+
+
+def _is_decoder(recipe: Recipe) -> bool:
+    return fitting_pooling(inputs.model_path(recipe.backbone)) == "last_token"
+
+
+def negation_cosines(
+    encoder: Encoder,
+    sentences: Sequence[str],
+    negated: Sequence[str],
+    precision: str = "fp32",
+    n: int = 1000,
+) -> dict[str, float]:
+    """Where a negation stands in the space of the loss, without dropout: mean cosines of a training
+    sentence with its own negation and with other sentences.
+
+    Args:
+        sentences, negated: the training text and the hard negatives; the first `n` are taken.
+
+    Returns:
+        `own_negation_cosine_last` and `other_sentence_cosine_last`, in [-1, 1].
+    """
+    with encoder.as_trained():
+        z, z_negated = (
+            unit(encoder.encode(list(text[:n]), precision=precision))
+            for text in (sentences, negated)
+        )
+    own, others = np.sum(z * z_negated), z.sum(axis=0)
+    total = len(z)
+    return {
+        "own_negation_cosine_last": float(own / total),
+        "other_sentence_cosine_last": float((others @ others - total) / (total * (total - 1))),
+    }
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time in a run's folder: a second one waits, then finds the run finished.
+
+    The processes of one distributed training share the folder as they are.
+    """
+    if Group.processes() > 1:
+        yield
+        return
+    with files.locked(folder):
+        yield
+
+
+def _tidied(record: Run) -> Run:
+    """A finished run without what a killed process left in its folder; left alone while another is
+    at work there."""
+    if (record.folder / checkpoint.NAME).exists() or record.remains():
+        try:
+            with files.locked(record.folder, timeout=0):
+                checkpoint.discard(record.folder)
+                record.sweep()
+        except (Timeout, OSError):
+            return record
+    return record
+
+
+def _metrics(job: Job, encoder: Encoder, result: Result, dev: DevScore) -> dict[str, object]:
+    """Metrics of a training, whose last weights `encoder` has; it is left with the best ones."""
+    last = _scores(job, encoder, dev, "last", result.history[-1]["dev_score"])
+    best = last
+    if result.best_state is not None and result.best_step != result.steps:
+        encoder.load_trained_state(result.best_state)
+        best = _scores(job, encoder, dev, "best", result.best_score)
+    metrics: dict[str, object] = {f"{name}_last": value for name, value in last.items()}
+    metrics |= {f"{name}_best": value for name, value in best.items()}
+    metrics[f"{job.profile.dev}_dev_spearman_best"] = result.best_score
+    if job.recipe.transfer_pooling:
+        metrics |= _transfer_scores(job, encoder)
+    if result.best_state is not None:
+        tail = result.history[-min(10, len(result.history)) :]
+        metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))
+        metrics["in_batch_accuracy_last"] = float(np.mean([h["in_batch_accuracy"] for h in tail]))
+        metrics["sentences_per_second"] = result.sentences_per_second
+    return metrics | {
+        "best_step": result.best_step,
+        "steps": result.steps,
+        "train_seconds": result.seconds,
+        "dev_seconds": result.dev_seconds,
+        "peak_rss_gib": peak_rss_gib(),
+    }
+
+
+def _scores(
+    job: Job, encoder: Encoder, dev: DevScore, which: str, score: float | None
+) -> dict[str, float]:
+    """Dev score, its geometry and the test scores of the encoder as it is, `best` or `last`."""
+    assert score is not None
+    geometry = dev.geometry(encoder, which, score)
+    found = {f"dev_{name}": value for name, value in geometry.items()}
+    return {f"{job.profile.dev}_dev_spearman": score} | found | job_test_scores(job, encoder)
+
+
+def _transfer_scores(job: Job, encoder: Encoder) -> dict[str, float]:
+    """Accuracies of the seven transfer tasks, from vectors that are not whitened."""
+    recipe = job.recipe.changed(whiten=False)
+    poolings, length = [recipe.transfer_pooling], recipe.test_max_length
+    (encode,) = encodes(encoder, recipe, job.scoring, poolings, length)
+    scores = transfer.transfer7(encode, job.settings.data_dir)
+    return {f"{name}_transfer_best": value for name, value in scores.items()}

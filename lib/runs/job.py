@@ -1,0 +1,209 @@
+"""A job: everything that one run is, in one object that is made once and handed on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from lib.checked import Checked, made, setting
+from lib.device import resolve_device, resolve_precision
+from lib.runs import inputs
+from lib.runs.profiles import Profile, profile
+from lib.training.distributed import Group
+from lib.training.forward import compiles
+from lib.training.loop import MOST_STEPS
+from lib.training.recipe import Recipe, recipe, recipes
+
+PREFIXES = ("mini_", "light_", "small_", "paper_")
+PATHS = ("backbone", "positive_file", "synonyms", "parser")
+
+
+class Settings(Checked):
+    """What a run takes beside the fields of its recipe.
+
+    Attributes:
+        seed: of batches, augmentations, dropout and the head's first weights.
+        model: encoder to start from; None is the profile's.
+        max_steps: optimiser steps, 0 evaluates without training; None is the profile's.
+        corpus: training text, all of it, as `lib.data.corpus` names it; None is the profile's.
+        n_sentences: how many of it, drawn once for all seeds; None is the profile's number.
+        device, precision: where it trains and how exactly; scoring: precision of the embeddings
+            that are scored, None is the profile's.
+        compile, checkpoint_minutes, progress: as `lib.training.loop.Options`.
+        data_dir: where the real data is; output_dir: where the run is kept.
+    """
+
+    seed: int = setting(42, ge=0, le=2**32 - 1)
+    model: str | None = setting(None)
+    max_steps: int | None = setting(None, ge=0, le=MOST_STEPS)
+    corpus: str | None = setting(None)
+    n_sentences: int | None = setting(None, ge=1)
+    device: str = setting("auto")
+    precision: str = setting("auto")
+    scoring: str | None = setting(None)
+    compile: bool | None = setting(None)
+    checkpoint_minutes: float = setting(5.0, ge=0)
+    progress: bool = setting(False)
+    data_dir: str | None = setting(None)
+    output_dir: str | None = setting(None)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: what is trained, on what, where, and where it is kept.
+
+    Attributes:
+        notebook: folder of the run under the outputs.
+        profile: its data; recipe: its training, with the encoder it starts from.
+        steps: None trains the recipe's epochs, 0 evaluates without training.
+        settings: seed, machine and folders.
+
+    Example:
+        >>> job = Job.of("04_una", "una", "mini", beta=0.3, seed=1)
+        >>> job.recipe.name, job.recipe.beta, job.steps, job.settings.seed
+        ('mini_una', 0.3, 15, 1)
+    """
+
+    notebook: str
+    profile: Profile
+    recipe: Recipe
+    steps: int | None
+    settings: Settings
+
+    @classmethod
+    def of(cls, notebook: str, method: str, profile_name: str = "mini", **parameters: Any) -> Job:
+        """The job that a notebook, a grid or a command line names.
+
+        Args:
+            method: recipe without its first part: `simcse` is `mini_simcse` at mini, `small_simcse`
+                at small, `paper_simcse_bert` at full (where the backbone's family picks the
+                recipe); a full recipe name is taken as it is.
+            parameters: fields of `Settings` and of the recipe, which win over the profile; None
+                means the profile's or the recipe's own.
+
+        Raises:
+            ValueError: a name that there is not, or a value outside its range.
+        """
+        for name, value in (("method", method), ("profile", profile_name)):
+            if not isinstance(value, str) or not value:
+                raise ValueError(f"{name} must be a name, got {value!r}")
+        given = {name: value for name, value in parameters.items() if value is not None}
+        if fixed := {"name", "source", "backbone"} & given.keys():
+            raise ValueError(
+                f"{sorted(fixed)[0]} is no parameter of a run: name a recipe in method, an encoder"
+                " in model"
+            )
+        own = {name: given.pop(name) for name in Settings.model_fields if name in given}
+        settings = made(Settings, own, "a run")
+        used = profile(profile_name)
+        steps = used.max_steps if settings.max_steps is None else settings.max_steps
+        if used.eval_every is not None:
+            given.setdefault("eval_every", _between_scores(used, settings.max_steps))
+        base = recipe(_recipe_name(method, used, settings.model or ""))
+        backbone = settings.model or used.model or base.backbone
+        return cls(
+            notebook,
+            _on_text(used, settings),
+            base.changed(backbone=backbone, **given),
+            steps,
+            settings,
+        )
+
+    def with_text_at_hand(self) -> Job:
+        """The job on the training text that is here (`inputs.with_text_at_hand`)."""
+        if self.steps == 0:
+            return self
+        at_hand = inputs.with_text_at_hand(self.profile, self.settings.data_dir)
+        return replace(self, profile=at_hand)
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where it is computed."""
+        return resolve_device(self.settings.device)
+
+    @cached_property
+    def precision(self) -> str:
+        """Of the training, `fp32` or `bf16`."""
+        return resolve_precision(self.settings.precision, self.device)
+
+    @cached_property
+    def scoring(self) -> str:
+        """Of the embeddings that are scored."""
+        return resolve_precision(self.settings.scoring or self.profile.scoring, self.device)
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """The training text; none where nothing is trained."""
+        if self.steps == 0:
+            return []
+        return inputs.sentences_of(self.profile, self.settings.data_dir)
+
+    @cached_property
+    def compiled(self) -> bool:
+        """Whether the training is compiled."""
+        steps = self.recipe.steps(len(self.sentences)) if self.steps is None else self.steps
+        asked = self.settings.compile
+        return steps > 0 and compiles(asked, self.device, steps, self.recipe, Group.processes())
+
+    @property
+    def inputs(self) -> list[inputs.Input]:
+        """What it reads."""
+        return inputs.inputs(self.profile, self.recipe, self.steps, self.settings.data_dir)
+
+    def parameters(self) -> dict[str, object]:
+        """What its id is made of beside the recipe's name, the seed and the data."""
+        found = of_profile(self.profile, len(self.sentences)) | {
+            "max_steps": self.steps,
+            "precision": self.precision,
+            "scoring": self.scoring,
+            **portable_parameters(self.recipe),
+        }
+        return found | ({"compile": True} if self.compiled else {})
+
+    def hashes(self) -> dict[str, str]:
+        """sha256 of everything that it reads, by name."""
+        found = {"corpus": inputs.text_hash(())}
+        for one in self.inputs:
+            found |= one.hashes()
+        return found
+
+
+def of_profile(used: Profile, sentences: int) -> dict[str, object]:
+    """What an id says of a profile."""
+    found = {"profile": used.name, "corpus": used.corpus, "n_sentences": sentences}
+    return found | {"dev": used.dev, "test": used.test}
+
+
+def portable_parameters(of: Recipe) -> dict[str, object]:
+    """`Recipe.parameters` with the project's own paths as they are in any checkout."""
+    values = of.parameters()
+    return values | {n: inputs.portable(str(values[n])) for n in PATHS if n in values}
+
+
+def _between_scores(used: Profile, max_steps: int | None) -> int | None:
+    """Steps between dev scores: at mini at most some ten scores a run."""
+    if used.name != "mini" or max_steps is None or used.eval_every is None:
+        return used.eval_every
+    return max(used.eval_every, -(-max_steps // 10))
+
+
+def _on_text(used: Profile, settings: Settings) -> Profile:
+    if settings.corpus is not None and settings.corpus != used.corpus:
+        used = replace(used, corpus=settings.corpus, n_sentences=None)
+    if settings.n_sentences is not None:
+        used = replace(used, n_sentences=settings.n_sentences)
+    return used
+
+
+def _recipe_name(method: str, used: Profile, model: str) -> str:
+    if method.startswith(PREFIXES):
+        return method
+    name = f"{used.recipes}_{method}"
+    if name in recipes() or used.recipes != "paper":
+        return name
+    if used.name == "chinese":
+        return f"{name}_zh"
+    return f"{name}_roberta" if "roberta" in model else f"{name}_bert"

@@ -1,0 +1,1 @@
+"""How an encoder is trained: the recipe, its batches, its loss and the loop."""

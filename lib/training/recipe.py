@@ -1,0 +1,568 @@
+"""Recipes: the hyper-parameters of one row of a paper, or of one row of ours.
+
+A recipe has parts, which say what each field is, what it may hold and when it has an effect. Its
+fields have one name everywhere: `-p temperature 0.1` in papermill, `temperature: 0.1` in
+`recipes.yaml` and in a grid, `recipe.temperature` here. What the papers and their authors' code say
+of each stands in `data/papers/settings.csv`.
+
+`python -m lib recipes list` names the recipes with their sources, `… show NAME` prints one.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import model_validator
+
+from lib.augment import AUGMENTATIONS, NEED_SYNONYMS
+from lib.augment.embeddings import VIEWS
+from lib.augment.representations import REPRESENTATIONS
+from lib.augment.sda import RULES
+from lib.checked import Checked, closest, extra, made, setting
+from lib.encoder.heads import BATCH_NORM_HEADS, DRAWN_HEADS, HEAD_INITS, check_head
+from lib.encoder.pooling import POOLINGS
+from lib.training.losses import LOSSES
+from lib.training.negatives import NEGATIVES
+
+SHARES = ("positive_rate", "rate1", "rate2")
+
+
+class Names:
+    """The names of several registries as one; a method that is registered later is among them."""
+
+    def __init__(self, *parts: Any):
+        self.parts = parts
+
+    def __iter__(self) -> Any:
+        return (name for part in self.parts for name in part)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in part for part in self.parts)
+
+
+class EncoderPart(Checked):
+    """What is trained.
+
+    Attributes:
+        backbone: Hugging Face id or folder the row was published with.
+        pooling: from token states to a vector, in training (`lib.encoder.pooling`).
+        dropout: probability inside the backbone, in [0, 1).
+        dropout2: that of the positives' encoding (0: the same).
+        lora_rank: r of LoRA (`lib.encoder.lora`); 0 trains all weights.
+    """
+
+    backbone: str = setting("bert-base-uncased")
+    pooling: str = setting("cls", among=POOLINGS)
+    dropout: float = setting(0.1, ge=0, lt=1)
+    dropout2: float = setting(0.0, ge=0, lt=1, when=lambda r: r.dropout2)
+    lora_rank: int = setting(0, ge=0, le=4096, when=lambda r: r.lora_rank, later=True)
+
+
+class PositivePart(Checked):
+    """Where the second view of a sentence comes from.
+
+    Attributes:
+        positive: `dropout` encodes the sentence twice, `identical` uses one encoding for both
+            views, `file` reads it from `positive_file`, `sda` applies `rule`, any other name is a
+            text augmentation of `lib.augment`.
+        positive_rate: share of the words the text augmentation concerns, in [0, 1]; of the
+            sentences for `mask_span`, whose span has `span` characters.
+        positive_file: text file aligned with the training text line by line, e.g. paraphrases.
+        synonyms: where synonym augmentations look: `wordnet` or a tab-separated file.
+        rule: of `lib.augment.sda`, for the share `augmented_share` of the sentences.
+        parser: a spaCy pipeline, installed or a folder; SDA's hard negatives need it, too.
+        dn_nouns: double negation may also put "no" before a noun, as the text of SDA's §4.3 (not
+            its Algorithm 3) says.
+    """
+
+    positive: str = setting(
+        "dropout", among=Names(("dropout", "identical", "file", "sda"), AUGMENTATIONS)
+    )
+    positive_rate: float = setting(0.0, ge=0, le=1)
+    span: int = setting(5, ge=1, le=10_000, when=lambda r: r.positive == "mask_span")
+    positive_file: str = setting("", when=lambda r: r.positive == "file")
+    synonyms: str = setting("wordnet", when=lambda r: r.positive in NEED_SYNONYMS)
+    rule: str = setting("punctuation", among=RULES, when=lambda r: r.positive == "sda")
+    augmented_share: float = setting(1.0, ge=0, le=1, when=lambda r: r.positive == "sda")
+    parser: str = setting("data/mini-spacy", when=lambda r: "sda" in (r.positive, r.negative))
+    dn_nouns: bool = setting(False, when=lambda r: r.doubles_negation, later=True)
+
+    @property
+    def doubles_negation(self) -> bool:
+        """Whether positives are made by the rule of double negation."""
+        return self.positive == "sda" and self.rule in ("double_negation", "ensemble")
+
+    @property
+    def encodes_twice(self) -> bool:
+        """Whether anchor and positive are two encodings."""
+        return self.positive != "identical"
+
+
+class NegativePart(Checked):
+    """Hard negatives, and further ones that are not text.
+
+    Attributes:
+        negative: `none`, `una` or `sda` (the sentence negated).
+        negative_mode: `doubled` makes each negative an anchor with itself as positive, `extra` a
+            candidate of all, `margin` one of its own sentence only, relaxed by `delta` (δ).
+        every: on every α-th step, from step 0.
+        beta, radius, negative_select, negative_replace, include_self: β, r, and what UNA draws by
+            (`lib.augment.una.UNA`); a radius below 1 is that share of the vocabulary (UNA's 4,000
+            of 451,691 terms are 0.0089 of it).
+        queue, queue_momentum: embeddings of earlier batches, `queue` batches of them, as a copy of
+            the encoder sees them that follows it with this momentum (`lib.training.memory`); 0:
+            none.
+        noise, noise_steps, noise_rate: random vectors, `noise` batches of them, and how many steps
+            of which length they go up the loss (`lib.augment.noise`); 0: none.
+    """
+
+    negative: str = setting("none", among=Names(("none",), NEGATIVES), when=lambda r: r.has_hard)
+    negative_mode: str = setting(
+        "doubled", among=("doubled", "extra", "margin"), when=lambda r: r.has_hard
+    )
+    every: int = setting(5, ge=1, le=10**9, when=lambda r: r.has_hard)
+    beta: float = setting(0.5, ge=0, le=1, when=lambda r: r.negative == "una")
+    radius: float = setting(4000.0, gt=0, le=1e9, when=lambda r: r.negative == "una")
+    negative_select: str = setting(
+        "tfidf", among=("tfidf", "random"), when=lambda r: r.negative == "una"
+    )
+    negative_replace: str = setting(
+        "window", among=("window", "uniform"), when=lambda r: r.negative == "una"
+    )
+    include_self: bool = setting(False, when=lambda r: r.negative == "una", later=True)
+    delta: float = setting(
+        0.5, ge=0, le=100, when=lambda r: r.has_hard and r.negative_mode == "margin"
+    )
+    queue: float = setting(0.0, ge=0, le=1000, when=lambda r: r.queue)
+    queue_momentum: float = setting(0.995, ge=0, le=1, when=lambda r: r.queue)
+    noise: float = setting(0.0, ge=0, le=1000, when=lambda r: r.noise)
+    noise_steps: int = setting(4, ge=0, le=1000, when=lambda r: r.noise)
+    noise_rate: float = setting(0.001, ge=0, le=100, when=lambda r: r.noise)
+
+    @property
+    def has_hard(self) -> bool:
+        """Whether there are hard negatives."""
+        return self.negative != "none"
+
+    @property
+    def has_further(self) -> bool:
+        """Whether there are negatives that are no text of the batch."""
+        return bool(self.queue or self.noise)
+
+
+class ViewsPart(Checked):
+    """Views that are made inside the encoder, of anchor and positive.
+
+    Attributes:
+        view1, view2: of the two encodings, in the embedding layer (`lib.augment.embeddings.VIEWS`).
+        rate1, rate2: their rates, 0 for those that have none.
+        representation: augmentation of the positive's vector (`lib.augment.representations`) or
+            `none`.
+        representation_strength: its λ.
+    """
+
+    view1: str = setting("none", among=VIEWS, when=lambda r: r.view1 != "none", later=True)
+    rate1: float = setting(0.0, ge=0, le=1, when=lambda r: takes_rate("view1", r.view1), later=True)
+    view2: str = setting("none", among=VIEWS, when=lambda r: r.view2 != "none", later=True)
+    rate2: float = setting(0.0, ge=0, le=1, when=lambda r: takes_rate("view2", r.view2), later=True)
+    representation: str = setting(
+        "none", among=Names(("none",), REPRESENTATIONS), when=lambda r: r.representation != "none"
+    )
+    representation_strength: float = setting(
+        0.1, ge=0, le=100, when=lambda r: r.representation != "none"
+    )
+
+    @property
+    def views(self) -> tuple[tuple[str, float], tuple[str, float]]:
+        """Name and rate of the view of each encoding."""
+        return (self.view1, self.rate1), (self.view2, self.rate2)
+
+    @property
+    def has_views(self) -> bool:
+        """Whether an encoding has a view in the embedding layer."""
+        return (self.view1, self.view2) != ("none", "none")
+
+
+class HeadPart(Checked):
+    """What stands between the pooled vector and the loss (`lib.encoder.heads`).
+
+    Attributes:
+        head: `none`, `linear`, `tanh`, `relu`, `simclr`, `bn_mlp`, `simsiam` or `scd`, with sizes
+            as in simclr:600:512.
+        head_init: weights of a single-layer head, or of `scd`: `bert` N(0, initializer_range) and
+            no bias, `torch` as `nn.Linear`.
+        head_per_view: its batch norm takes the statistics of each view by itself, not of both.
+    """
+
+    head: str = setting("tanh")
+    head_init: str = setting(
+        "bert", among=HEAD_INITS, when=lambda r: r.head_kind in DRAWN_HEADS, later=True
+    )
+    head_per_view: bool = setting(
+        False, when=lambda r: r.head_normalises and not r.dropout2, later=True
+    )
+
+    @property
+    def head_kind(self) -> str:
+        """The head without its sizes."""
+        return self.head.partition(":")[0]
+
+    @property
+    def head_width(self) -> int:
+        """The last of its sizes, 0 where it names none."""
+        return int(self.head.rpartition(":")[2]) if ":" in self.head else 0
+
+    @property
+    def head_normalises(self) -> bool:
+        """Whether it has a batch norm, which sees the batch and not a row."""
+        return self.head_kind in BATCH_NORM_HEADS
+
+
+class LossPart(Checked):
+    """What is minimised (`lib.training.losses`).
+
+    Attributes:
+        loss: `info_nce` (one direction), `nt_xent` (both; `nt_xent_sum` adds them), `arccon`,
+            `simsiam` or `scd`.
+        temperature: τ.
+        angular_margin: degrees that `arccon` adds to the angle of a pair.
+        decorrelation, off_diagonal: of `scd`, the weight of its decorrelation, β, and in it that of
+            the correlations that shall be 0, λ.
+        loss_weight: factor of the loss. With AdamW it only moves the gradient against `grad_clip`
+            and `adam_eps`. SimSiam's loss is the mean of its two directions; ConSERT's code adds
+            them, which is a weight of 2.
+    """
+
+    loss: str = setting("info_nce", among=LOSSES)
+    temperature: float = setting(0.05, gt=0, le=100)
+    loss_weight: float = setting(1.0, gt=0, le=1e6, later=True)
+    angular_margin: float = setting(10.0, ge=0, le=90, when=lambda r: r.loss == "arccon")
+    decorrelation: float = setting(0.005225, ge=0, le=1000, when=lambda r: r.loss == "scd")
+    off_diagonal: float = setting(0.012, ge=0, le=1000, when=lambda r: r.loss == "scd")
+
+
+class OptimizerPart(Checked):
+    """AdamW and its learning rate (`lib.training.optimizer`).
+
+    Attributes:
+        lr: peak learning rate.
+        schedule: `linear` decay to 0 or `constant`, after `warmup` (share of all steps).
+        warmup_from_zero: the first step of a warm-up has the learning rate 0, as in
+            `transformers`; False begins at one part.
+        weight_decay, adam_eps: of AdamW.
+        grad_clip: the gradient's largest norm (0: not clipped).
+        bias_correction: of the moments (Kingma & Ba 2015, Algorithm 1); ConSERT's code switches it
+            off.
+    """
+
+    lr: float = setting(3e-5, ge=0, le=100)
+    schedule: str = setting("linear", among=("linear", "constant"))
+    warmup: float = setting(0.0, ge=0, le=1)
+    warmup_from_zero: bool = setting(False, when=lambda r: r.warmup, later=True)
+    weight_decay: float = setting(0.0, ge=0, le=100)
+    adam_eps: float = setting(1e-8, gt=0, le=1)
+    grad_clip: float = setting(1.0, ge=0, le=1e6)
+    bias_correction: bool = setting(True, later=True)
+
+
+class BatchesPart(Checked):
+    """How the text is cut into steps (`lib.training.batches`).
+
+    Attributes:
+        batch_size: sentences in a batch.
+        epochs: passes over the corpus.
+        max_length: tokens a sentence is cut at, special tokens included.
+        bucket: batches hold sentences of similar length, which saves padding and takes away the
+            length as a cue for telling negatives apart; False shuffles, as all papers' code does.
+        drop_last: leave out the sentences that do not fill the last batch of an epoch.
+        chunk_size: most sentences that are in memory with their activations; the others are encoded
+            again in the backward pass (0: all of them are). Dropout is drawn chunk by chunk, so
+            that another size is another draw: the same training in distribution, not in numbers.
+    """
+
+    batch_size: int = setting(64, ge=2, le=10**6)
+    epochs: int = setting(1, ge=1, le=10**6)
+    max_length: int = setting(32, ge=3, le=10**6)
+    bucket: bool = setting(False, later=True)
+    drop_last: bool = setting(True, later=True)
+    chunk_size: int = setting(0, ge=0, le=10**6, when=lambda r: r.chunk_size)
+
+    def steps(self, sentences: int) -> int:
+        """Steps of a whole training on so many sentences.
+
+        Example:
+            >>> BatchesPart(epochs=2).steps(100), BatchesPart(epochs=2, drop_last=False).steps(100)
+            (2, 4)
+        """
+        full, rest = divmod(sentences, self.batch_size)
+        return self.epochs * (full + bool(rest and not self.drop_last))
+
+
+class EvaluationPart(Checked):
+    """How and when the encoder is tested.
+
+    Attributes:
+        eval_pooling, eval_head: from token states to a vector at evaluation, with the head or
+            without.
+        eval_every: steps between dev scores; eval_at_epoch_ends: there too; eval_restarts: counted
+            anew in each epoch.
+        patience: dev scores without a new best before stopping (0: never).
+        also_pooling: a second pooling that the finished encoder is tested with, without head.
+        transfer_pooling: pooling with which the best checkpoint meets the seven transfer tasks ("":
+            it does not).
+        whiten: embeddings are whitened (`lib.evaluate.whitened_encode`), with the mean and
+            covariance of the sentences that are compared.
+        dev_max_length, test_max_length: tokens that dev and test sentences are cut at, special
+            tokens included (0: the longest the model reads).
+    """
+
+    eval_pooling: str = setting("cls", among=POOLINGS)
+    eval_head: bool = setting(False)
+    eval_every: int = setting(125, ge=1, le=10**9)
+    eval_at_epoch_ends: bool = setting(False, later=True)
+    eval_restarts: bool = setting(False, later=True)
+    patience: int = setting(0, ge=0, le=10**9)
+    also_pooling: str = setting(
+        "", among=("", *POOLINGS), when=lambda r: r.also_pooling, later=True
+    )
+    transfer_pooling: str = setting(
+        "", among=("", *POOLINGS), when=lambda r: r.transfer_pooling, later=True
+    )
+    whiten: bool = setting(False, when=lambda r: r.whiten, later=True)
+    dev_max_length: int = setting(0, ge=0, le=10**6, later=True)
+    test_max_length: int = setting(0, ge=0, le=10**6, later=True)
+
+
+class Recipe(
+    EvaluationPart,
+    BatchesPart,
+    OptimizerPart,
+    LossPart,
+    HeadPart,
+    ViewsPart,
+    NegativePart,
+    PositivePart,
+    EncoderPart,
+):
+    """Everything that defines a training but the data, the seed and the machine.
+
+    Attributes:
+        name: key of the recipe, the first part of a run's id.
+        source: paper and section the numbers come from.
+
+    Raises:
+        ValueError: two fields that contradict each other.
+    """
+
+    name: str
+    source: str
+
+    def values(self) -> dict[str, Any]:
+        """All fields but name and source.
+
+        Example:
+            >>> recipe("paper_una_bert").values()["negative_mode"]
+            'doubled'
+        """
+        return {name: getattr(self, name) for name in FIELDS}
+
+    def in_use(self) -> dict[str, Any]:
+        """The fields that have an effect, as `values`.
+
+        Example:
+            >>> recipe("mini_simcse").in_use().get("beta"), recipe("mini_una").in_use()["beta"]
+            (None, 0.5)
+        """
+        used = {name: extra(Recipe, name)["when"] for name in FIELDS}
+        return {n: getattr(self, n) for n, when in used.items() if when is None or when(self)}
+
+    def parameters(self) -> dict[str, Any]:
+        """What a run is recorded by: the fields in use, but for those that came after the first
+        results and have their default.
+
+        Example:
+            >>> recipe("mini_simcse").parameters().get("whiten")
+            >>> recipe("mini_simcse", whiten=True).parameters()["whiten"]
+            True
+        """
+        return {
+            name: value
+            for name, value in self.in_use().items()
+            if not (extra(Recipe, name)["later"] and value == default_of(name))
+        }
+
+    def changed(self, **changes: Any) -> "Recipe":
+        """A copy with some fields changed.
+
+        The rate of a positive or a view goes with it: where these change to one without a rate,
+        it becomes 0, unless it is given.
+
+        Raises:
+            ValueError: an unknown field, with the closest one; a value that its field does not
+                allow, or that contradicts another.
+
+        Example:
+            >>> recipe("paper_simcse_bert").changed(temperature=0.1).temperature
+            0.1
+            >>> recipe("mini_consert").changed(view1="shuffle").rate1
+            0.0
+        """
+        rates = {"positive": "positive_rate", "view1": "rate1", "view2": "rate2"}
+        for name, rate in rates.items():
+            if name in changes and not takes_rate(name, str(changes[name])):
+                changes.setdefault(rate, 0.0)
+        own = {"name": self.name, "source": self.source}
+        return made(Recipe, {**own, **self.values(), **changes}, "a recipe")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Recipe":
+        check_head(self.head)
+        for message, wrong in _contradictions(self):
+            if wrong:
+                raise ValueError(message)
+        return self
+
+
+FIELDS: tuple[str, ...] = tuple(n for n in Recipe.model_fields if n not in ("name", "source"))
+
+
+def default_of(name: str) -> Any:
+    """What a field holds unless a recipe says otherwise."""
+    return Recipe.model_fields[name].default
+
+
+def takes_rate(name: str, value: str) -> bool:
+    """Whether the positive, or the view in the embedding layer, called `value` has a rate."""
+    return value in AUGMENTATIONS if name == "positive" else value not in ("none", "shuffle")
+
+
+def _contradictions(r: Recipe) -> list[tuple[str, object]]:
+    """Sentences about two fields that do not go together, each with whether it is so."""
+    both = ("simsiam", "scd")  # losses that come with a head of the same name
+    found: list[tuple[str, object]] = []
+    for name, rate in (("positive", "positive_rate"), ("view1", "rate1"), ("view2", "rate2")):
+        value, share = getattr(r, name), getattr(r, rate)
+        takes = takes_rate(name, value)
+        idle = f"{rate}={share} means nothing with {name}={value!r}: set {rate}=0"
+        needed = f"{name}={value!r} at {rate}=0 changes nothing: give {rate}, a share in (0, 1]"
+        found += [(idle, share and not takes), (needed, takes and not share)]
+    margin = r.has_hard and r.negative_mode == "margin"
+    normalises = f"the batch norm of head {r.head!r} would see "
+    return [
+        *found,
+        (
+            f"radius must be a whole number of terms, or a share of them below 1, got {r.radius}",
+            r.radius > 1 and not r.radius.is_integer(),
+        ),
+        *(
+            (
+                f"head and loss {name!r} need each other, got head {r.head!r} and loss {r.loss!r}",
+                (r.head_kind == name) != (r.loss == name),
+            )
+            for name in both
+        ),
+        (
+            f"the loss {r.loss!r} has no negatives: set negative='none', queue=0 and noise=0",
+            r.loss in both and (r.has_hard or r.has_further),
+        ),
+        (
+            "positive='identical' encodes once: views in embedding space and dropout2 need"
+            " 'dropout', which encodes twice",
+            not r.encodes_twice and (r.has_views or r.dropout2),
+        ),
+        (
+            f"negative_mode='margin' is a form of the loss 'info_nce', got {r.loss!r}",
+            margin and r.loss != "info_nce",
+        ),
+        (
+            "negative_mode='margin' has no further negatives: set queue=0 and noise=0",
+            margin and r.has_further,
+        ),
+        (
+            "dropout2 works without view1, view2 and chunk_size only: set dropout2=0",
+            r.dropout2 and (r.has_views or r.chunk_size),
+        ),
+        (f"{normalises}the queue's sentences, too: set queue=0", r.queue and r.head_normalises),
+        (
+            f"{normalises}a chunk and not the batch: set chunk_size=0",
+            r.chunk_size and r.head_normalises,
+        ),
+        ("chunk_size works without view1 and view2 only", r.chunk_size and r.has_views),
+        (
+            "rule='negation' makes the positives, which are the hard negatives of negative='sda'"
+            " too",
+            (r.positive, r.negative, r.rule) == ("sda", "sda", "negation"),
+        ),
+        (
+            "dev_max_length and test_max_length are 0 (no limit) or at least 3",
+            {r.dev_max_length, r.test_max_length} & {1, 2},
+        ),
+    ]
+
+
+def value_of(name: str, text: str) -> Any:
+    """The value of a field written as text, on a command line or in a table, read by the type the
+    field declares.
+
+    Raises:
+        ValueError: no such field, or the text is no value of it.
+
+    Example:
+        >>> value_of("lr", "3e-5"), value_of("epochs", "010"), value_of("whiten", "true")
+        (3e-05, 10, True)
+    """
+    if name not in FIELDS:
+        raise ValueError(f"a recipe has no field {name!r}{closest(name, FIELDS)}")
+    kind, word = Recipe.model_fields[name].annotation, text.strip()
+    if kind is bool and word.lower() in ("true", "false"):
+        return word.lower() == "true"
+    if kind in (int, float) and re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", word):
+        return int(word) if kind is int and re.fullmatch(r"[-+]?\d+", word) else float(word)
+    if kind is str:
+        return text
+    raise ValueError(
+        f"{name} must be {'True or False' if kind is bool else 'a number'}, got {text!r}"
+    )
+
+
+@cache
+def recipes() -> dict[str, Recipe]:
+    """All recipes of `recipes.yaml` by name, each with what its bases say.
+
+    Raises:
+        ValueError: a base or a field that there is not, or a value that its field does not allow.
+    """
+    file = yaml.safe_load(Path(__file__).with_name("recipes.yaml").read_text(encoding="utf-8"))
+    found = {}
+    for name, row in file["recipes"].items():
+        values = _inherited(name, row, file["bases"])
+        try:
+            found[name] = made(Recipe, {"name": name, **values}, "a recipe")
+        except ValueError as error:
+            raise ValueError(f"recipe {name!r}: {error}") from error
+    return found
+
+
+def _inherited(name: str, row: Mapping[str, Any], bases: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a row and of its bases; the later base wins, the row itself over all."""
+    found: dict[str, Any] = {}
+    for base in row.get("base", ()):
+        if base not in bases:
+            raise ValueError(f"recipe {name!r}: there is no base {base!r}")
+        found |= _inherited(base, bases[base], bases)
+    return found | {field: value for field, value in row.items() if field != "base"}
+
+
+def recipe(name: str, **changes: Any) -> Recipe:
+    """The recipe called `name`, with `changes` applied.
+
+    Raises:
+        ValueError: no such recipe or field.
+    """
+    if name not in recipes():
+        hint = closest(name, recipes()) or f": choose one of {', '.join(recipes())}"
+        raise ValueError(f"unknown recipe {name!r}{hint}")
+    return recipes()[name].changed(**changes)

@@ -1,0 +1,75 @@
+"""The cell after a notebook's parameters: names and values are checked before anything runs."""
+
+from typing import Optional
+
+import nbformat
+import papermill
+import pytest
+
+from lib import paths
+from lib.runs import parameters
+
+DECLARED = {"profile": str, "seed": int, "method": str, "beta": Optional[float], "bucket": bool}
+USUAL = {"profile": "mini", "seed": 42, "method": "una", "beta": None, "bucket": True}
+
+
+def namespace(injected: str = "", **values: object) -> dict[str, object]:
+    history = ["", "profile: str = 'mini'", injected, "given = parameters(globals())"]
+    return {"__annotations__": DECLARED, "In": history, **USUAL, **values}
+
+
+def test_parameters_are_those_of_the_cell_as_they_stand_now() -> None:
+    assert parameters(namespace(beta=0.3, other=1)) == {**USUAL, "beta": 0.3}
+    assert parameters(namespace("# Parameters\nbeta = 0.3\n", beta=0.3))["beta"] == 0.3
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"beta": "lots"}, "beta must be a number"),
+        ({"beta": -3}, "beta must be greater than or equal to 0"),
+        ({"beta": 7}, "beta must be less than or equal to 1"),
+        ({"seed": 1.5}, "seed must be a whole number"),
+        ({"seed": True}, "seed must be a whole number"),
+        ({"method": "unaa"}, "unknown recipe 'mini_unaa': did you mean 'mini_una'"),
+        ({"profile": "midi"}, "unknown profile 'midi': did you mean 'mini'"),
+        ({"bucket": 1}, "bucket must be True or False"),
+    ],
+)
+def test_a_wrong_value_stops_the_notebook_at_once(values: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parameters(namespace(**values))
+
+
+def test_a_misspelt_name_is_told_the_nearest() -> None:
+    with pytest.raises(ValueError, match="no parameter 'bata': did you mean 'beta'"):
+        parameters(namespace("# Parameters\nbata = 0.3\n"))
+    with pytest.raises(ValueError, match="after the parameters cell"):
+        parameters({"beta": 0.3})
+
+
+@pytest.mark.parametrize("path", sorted(paths.NOTEBOOKS.glob("0*.ipynb")), ids=lambda p: p.stem)
+def test_every_notebook_checks_its_parameters_in_the_cell_after_them(path) -> None:
+    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    (place,) = [i for i, c in enumerate(cells) if "parameters" in c.metadata.get("tags", [])]
+    assert "runs.parameters(globals())" in cells[place + 1].source
+
+
+@pytest.mark.parametrize(("given", "fails"), [({"beta": 0.3}, False), ({"bata": 0.3}, True)])
+def test_a_real_papermill_execution(tmp_path, given: dict, fails: bool) -> None:
+    cell = nbformat.v4.new_code_cell("beta: float = 0.5", metadata={"tags": ["parameters"]})
+    check = nbformat.v4.new_code_cell(
+        f"import sys; sys.path.insert(0, {str(paths.ROOT)!r})\n"
+        "from lib import runs\nprint(runs.parameters(globals()))"
+    )
+    book = nbformat.v4.new_notebook(cells=[cell, check])
+    book.metadata["kernelspec"] = {"name": "python3", "language": "python", "display_name": "P"}
+    nbformat.write(book, tmp_path / "in.ipynb")
+    run = lambda: papermill.execute_notebook(  # noqa: E731
+        tmp_path / "in.ipynb", tmp_path / "out.ipynb", given, progress_bar=False
+    )
+    if fails:
+        with pytest.raises(papermill.PapermillExecutionError, match="did you mean 'beta'"):
+            run()
+    else:
+        assert "0.3" in str(run().cells[-1].outputs)
