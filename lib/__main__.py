@@ -1,6 +1,7 @@
 """One command line for the whole course: `python -m lib VERB`; `python -m lib VERB --help` says
 what a verb takes."""
 
+import io
 import sys
 from importlib import import_module
 
@@ -56,9 +57,17 @@ def usage():
     return "\n".join(lines + [f"  {verb:<10}{help_text}" for verb, (_, help_text) in VERBS.items()])
 
 
+def make_printable():
+    """Let stdout write what its encoding lacks as an escape (τ as \\u03c4): output that is
+    redirected on Windows is cp1252 as a rule, and a letter must not stop the work."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # stderr does so from the start
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def main(arguments=None):
     """Hand the words after the verb to its module; the exit status is the module's, 2 for an
     unknown verb."""
+    make_printable()
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
         print(usage())

@@ -1,9 +1,7 @@
-"""Files that are complete or not there: written under a temporary name, renamed, and swept after a
-kill.
+"""Files that are complete or not there: written under a temporary name, then renamed.
 
-A temporary name is `.<name>.tmp-<host>-<process>-<8 hex>`, so that no two writers share one, not
-even on two machines with one process number. What a killed writer left is removed by the next one
-that writes the same name.
+A temporary name is `.<name>.tmp-<host>-<process>-<8 hex>`, so that no two writers share one, on
+whatever machines. What a killed writer left is removed by the next one that writes the same name.
 """
 
 import hashlib
@@ -15,8 +13,7 @@ import socket
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
-from glob import escape
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +22,8 @@ from filelock import FileLock
 
 FOREIGN_SECONDS = 24 * 3600
 _HOST = re.sub(r"[^A-Za-z0-9.]", ".", socket.gethostname()) or "host"
-_MARK = re.compile(r"\.(?:tmp|old)-(?P<host>[A-Za-z0-9.]+)-(?P<process>\d+)-(?P<run>[0-9a-f]{8})$")
 _RUN = uuid.uuid4().hex[:8]
+_MARK = re.compile(r"\.(.+)\.(tmp|old)-([A-Za-z0-9.]+)-(\d+)-([0-9a-f]{8})")
 
 
 def temporary_name(path: Path, kind: str = "tmp") -> Path:
@@ -57,31 +54,44 @@ def make_folder(folder: Path, other: str) -> None:
         ) from error
 
 
-def sweep(path: Path) -> None:
-    """Remove what killed writers of `path` left beside it; a folder that was moved aside gets its
-    name back.
+def _remains(folder: Path) -> list[tuple[Path, re.Match]]:
+    marks = ((path, _MARK.fullmatch(path.name)) for path in folder.glob(".*"))
+    return [(path, mark) for path, mark in marks if mark]
 
-    The remains of a process on this machine go as soon as it has ended, those of another machine
-    after a day.
-    """
-    for remains in path.parent.glob(f".{escape(path.name)}.old-*"):
-        if _is_abandoned(remains):
-            remove(remains) if path.exists() else _renamed(remains, path)
-    for remains in path.parent.glob(f".{escape(path.name)}.tmp-*"):
-        if _is_abandoned(remains):
-            remove(remains)
+
+def _is_abandoned(path: Path, mark: re.Match) -> bool:
+    """Whether its writer has ended; on another machine, whether it has been still for a day."""
+    host, process, run = mark[3], int(mark[4]), mark[5]
+    if host == _HOST and process == os.getpid():
+        return run != _RUN
+    if host == _HOST:
+        return not psutil.pid_exists(process)
+    try:
+        return time.time() - path.stat().st_mtime > FOREIGN_SECONDS
+    except FileNotFoundError:
+        return False
 
 
 def with_remains(folder: Path) -> set[Path]:
     """The files and folders in `folder` of which something is left, or being written just now."""
-    names = (path.name for path in folder.glob(".*"))
-    return {folder / _MARK.sub("", name)[1:] for name in names if _MARK.search(name)}
+    return {folder / mark[1] for _, mark in _remains(folder)}
 
 
-def sweep_folder(folder: Path) -> None:
-    """`sweep` for whatever was to be written in `folder`."""
-    for path in with_remains(folder):
-        sweep(path)
+def sweep_folder(folder: Path, name: str = "") -> None:
+    """Remove what killed writers left in `folder`, of one file or of all; a folder that was moved
+    aside gets its name back."""
+    for left, mark in _remains(folder):
+        if name in ("", mark[1]) and _is_abandoned(left, mark):
+            if mark[2] == "old" and not (folder / mark[1]).exists():
+                with suppress(FileNotFoundError):  # another process has swept it
+                    left.rename(folder / mark[1])
+            else:
+                remove(left)
+
+
+def sweep(path: Path) -> None:
+    """`sweep_folder` for one file or folder."""
+    sweep_folder(path.parent, path.name)
 
 
 @contextmanager
@@ -104,34 +114,6 @@ def scratch_folder(path: Path) -> Iterator[Path]:
         yield folder
     finally:
         remove(folder)
-
-
-def _renamed(old: Path, new: Path) -> None:
-    try:
-        old.rename(new)
-    except FileNotFoundError:  # another process has swept it
-        return
-
-
-def _is_abandoned(path: Path) -> bool:
-    mark = _MARK.search(path.name)
-    if mark is None:
-        return False
-    try:
-        age = time.time() - path.stat().st_mtime
-    except FileNotFoundError:
-        return False
-    if mark["host"] != _HOST:
-        return age > FOREIGN_SECONDS
-    process = int(mark["process"])
-    if process == os.getpid():
-        return mark["run"] != _RUN
-    if not psutil.pid_exists(process):
-        return True
-    try:
-        return psutil.Process(process).create_time() > time.time() - age
-    except psutil.Error:
-        return False
 
 
 def remove(path: Path) -> None:
@@ -205,8 +187,8 @@ def write_json(path: str | Path, content: Any) -> None:
 def locked(path: str | Path, timeout: float = -1) -> Iterator[None]:
     """One process at a time, on any machine that shares the folder; others wait.
 
-    The lock is the file `.<name>.lock` beside `path`. It is empty and stays: a lock that is removed
-    while somebody waits for it lets two in.
+    The lock is an empty file `.<name>.lock` beside `path`, which goes when the work is done. Who
+    waited for it sees then that the file has no name any more, and asks for the lock anew.
 
     Args:
         timeout: seconds to wait; below 0: for ever.
@@ -218,9 +200,13 @@ def locked(path: str | Path, timeout: float = -1) -> Iterator[None]:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(f".{path.name}.lock")
-    lock.touch()
+    lock.touch()  # fails at once where nothing can be written
     with FileLock(lock, timeout):
-        yield
+        try:
+            yield
+        finally:
+            if os.name == "posix":  # elsewhere `filelock` removes it
+                lock.unlink(missing_ok=True)
 
 
 def sha256(path: str | Path) -> str:

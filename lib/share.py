@@ -20,6 +20,16 @@ WEIGHTS_LICENCE = {
     experiment.portable(str(f)): "cc-by-sa-4.0"
     for f in (paths.MINI_BERT, paths.MIDI_BERT, *paths.SIBLINGS.values())
 }
+_HEAD = {  # what the Hub reads of a card
+    "library_name": "sentence-transformers",
+    "pipeline_tag": "sentence-similarity",
+    "tags": [
+        "sentence-transformers",
+        "feature-extraction",
+        "sentence-similarity",
+        "contrastive-learning",
+    ],
+}
 
 
 def model_card(params: dict, metrics: dict, environment: dict, name: str, dimension: int) -> str:
@@ -31,73 +41,33 @@ def model_card(params: dict, metrics: dict, environment: dict, name: str, dimens
             `env.json`.
         name: of the model; dimension: of its embeddings.
     """
-    defined = {k: v for k, v in metrics.items() if v is not None}
+    backbone = params["backbone"]
+    head = dict(_HEAD)
+    if not backbone.startswith("data/"):
+        head["base_model"] = backbone
+    if backbone in WEIGHTS_LICENCE:
+        head["license"] = WEIGHTS_LICENCE[backbone]
     scores = {
-        k.removesuffix("_best"): v
-        for k, v in defined.items()
-        if "spearman" in k and k.endswith("_best")
+        key.removesuffix("_best").replace("_spearman", "").replace("_", " "): value
+        for key, value in metrics.items()
+        if "spearman" in key and key.endswith("_best") and value is not None
     }
-    if "sts7_test_avg_best" in defined:
+    if metrics.get("sts7_test_avg_best") is not None:
         scores["mean of the seven STS tasks"] = metrics["sts7_test_avg_best"]
-    trained = {
-        k: v for k, v in params.items() if k not in ("run_id", "data", "recipe", "backbone", "seed")
-    }
-    lines = [
-        f"---\n{yaml.safe_dump(_front_matter(params), sort_keys=False)}---\n",
-        f"# {name}\n",
-        (
-            f"Sentence embeddings of {dimension} dimensions: `{params['backbone']}` after"
-            f" unsupervised contrastive training with the recipe `{params['recipe']}`, seed"
-            f" {params['seed']}, run `{params['run_id']}`. The checkpoint is the best on the dev"
-            f" set (step {metrics['best_step']:.0f} of {metrics['steps']:.0f}).\n"
-        ),
-        "```python\nfrom sentence_transformers import SentenceTransformer\n",
-        f'model = SentenceTransformer("{name}")',
-        'model.encode(["A dog barks.", "A hound is barking."])\n```\n',
-        (
-            "## Scores\n\nSpearman's ρ × 100 of cosine against the grades of the pairs, by people"
-            " in the STS sets, by rule in the mini sets. The dev set chose the checkpoint.\n"
-        ),
-        "| set | score |\n|---|--:|",
-        *(
-            f"| {k.replace('_spearman', '').replace('_', ' ')} | {v:.2f} |"
-            for k, v in scores.items()
-        ),
-        "\n## Training\n",
-        "| parameter | value |\n|---|---|",
-        *(f"| {k} | {v} |" for k, v in trained.items()),
-        (
-            f"\nMachine: {environment['gpu'] or environment['cpu']}, torch"
-            f" {environment['versions']['torch']}, transformers"
-            f" {environment['versions']['transformers']}; {metrics['train_seconds']:.0f} s of"
-            " training.\n"
-        ),
-        "## Limits\n",
-        (
-            "One training run, tested on pairs of short sentences like those of the sets above. A"
-            " sentence and its negation can be close to each other.\n"
-        ),
-    ]
-    return "\n".join(lines)
-
-
-def _front_matter(params: dict) -> dict[str, object]:
-    """What the Hub reads of a card: library, task, tags, the model it comes from, licence."""
-    head: dict[str, object] = {
-        "library_name": "sentence-transformers",
-        "pipeline_tag": "sentence-similarity",
-        "tags": [
-            "sentence-transformers",
-            "feature-extraction",
-            "sentence-similarity",
-            "contrastive-learning",
-        ],
-    }
-    if not params["backbone"].startswith("data/"):
-        head["base_model"] = params["backbone"]
-    if licence := WEIGHTS_LICENCE.get(params["backbone"]):
-        head["license"] = licence
-    return head
+    told = ("run_id", "data", "recipe", "backbone", "seed")
+    trained = {key: value for key, value in params.items() if key not in told}
+    template = Path(__file__).with_name("model_card.md").read_text(encoding="utf-8")
+    return template.format(
+        **{key: params[key] for key in ("backbone", "recipe", "seed", "run_id")},
+        **{key: metrics[key] for key in ("best_step", "steps", "train_seconds")},
+        **{key: environment["versions"][key] for key in ("torch", "transformers")},
+        front=yaml.safe_dump(head, sort_keys=False),
+        name=name,
+        dimension=dimension,
+        scores="\n".join(f"| {key} | {value:.2f} |" for key, value in scores.items()),
+        training="\n".join(f"| {key} | {value} |" for key, value in trained.items()),
+        machine=environment["gpu"] or environment["cpu"],
+    )
 
 
 def export(run_folder: Path, target: Path, name: str = "") -> Path:

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from lib.cores import available_cores
@@ -33,9 +32,16 @@ def at_once(
     """
     context = multiprocessing.get_context("spawn")
     number = context.Value("i", 0)
-    with _threads(len(_cores(0, jobs))):
+    threads = str(len(_cores(0, jobs)))
+    own = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "0"}
+    before = {name: os.environ.get(name) for name in own}
+    os.environ.update(own)  # libraries read them when a new process imports them
+    try:
         pool = ProcessPoolExecutor(jobs, context, _settle, (number, jobs, gpus))
         waiting = {pool.submit(function, item): item for item in items}
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
     try:
         for done in as_completed(waiting):
             yield waiting[done], done.result()
@@ -57,22 +63,6 @@ def _cores(number: int, jobs: int) -> list[int]:
     return available[number % len(available) :: jobs] or available[:1]
 
 
-@contextmanager
-def _threads(count: int) -> Iterator[None]:
-    """While open, processes that start compute with `count` threads."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TOKENIZERS_PARALLELISM")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(zip(names, (str(count), str(count), "false"), strict=True))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name)
-            else:
-                os.environ[name] = value
-
-
 def _settle(number: Any, jobs: int, gpus: int) -> None:
     """A new process takes its share, leaves Ctrl-C to the one that started it, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -86,7 +76,6 @@ def _settle(number: Any, jobs: int, gpus: int) -> None:
 
 
 def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
+    if parent := multiprocessing.parent_process():
         parent.join()
         os._exit(1)

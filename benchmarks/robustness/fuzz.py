@@ -30,7 +30,6 @@ from tqdm import tqdm
 from benchmarks.robustness.common import Count, is_sentence, sentences, small_model
 from lib import course, data, paths
 from lib.runs import experiment, grids
-from lib.augment import output as aligned
 from lib.data import fetch, readers
 from lib.encoder import Encoder
 from lib.training.recipe import FIELDS, RECIPES
@@ -131,8 +130,6 @@ def formats() -> list[Format]:
     trec = "".join(f"NUM:count {line}\n" for line in lines)
     mrpc = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
     mrpc += "".join(f"{i % 2}\t1\t2\t{a}\t{b}\n" for i, (a, b) in enumerate(pairs))
-    table = "id\ttext\n" + "".join(f"{i}\t{line}\n" for i, line in enumerate(lines))
-    quoted = "id,text\n" + "".join(f'{i},"{line}"\n' for i, line in enumerate(lines))
     text = "".join(f"{line}\n" for line in lines)
     both = "".join(f"{a}\t{b}\n" for a, b in pairs)
 
@@ -155,12 +152,9 @@ def formats() -> list[Format]:
         Format("TREC", "TREC_10.label", trec, readers.trec_file),
         Format("MRPC", "msr_paraphrase_test.txt", mrpc, readers.mrpc_file),
         Format("text", "corpus.txt", text, data.corpus),
-        Format("aligned text", "aligned.txt", text, aligned.read_aligned, may_be_empty=True),
-        Format("TSV", "corpus.tsv", table, lambda path: readers.read_lines(path, "text")),
-        Format("CSV", "corpus.csv", quoted, lambda path: readers.read_lines(path, "text")),
+        Format("aligned text", "aligned.txt", text, readers.read_aligned, may_be_empty=True),
         Format("text, gzip", "corpus.txt.gz", text, data.corpus),
         Format("text, xz", "corpus.txt.xz", text, data.corpus),
-        Format("TSV, gzip", "corpus.tsv.gz", table, lambda path: readers.read_lines(path, "text")),
     ]
 
 
@@ -438,7 +432,7 @@ def fuzz_archives(tries: int, rng: Rng, folder: Path) -> Count:
                 tar.addfile(*member(rng))
         if rng.random() < 0.4:
             path.write_bytes(damaged(rng, path.read_bytes())[0])
-        judged(count, partial(fetch.unpack, path, target), must_fail=True)
+        judged(count, partial(fetch.fetch, target, folder, ("senteval.tar",)), must_fail=True)
         count.leftovers += bool(list(target.iterdir())) or (folder / "outside").exists()
         shutil.rmtree(target)
     return count
@@ -468,34 +462,6 @@ def member(rng: Rng) -> tuple[tarfile.TarInfo, io.BytesIO]:
     return info, io.BytesIO(bytes(size))
 
 
-def fuzz_checksums(tries: int, rng: Rng, folder: Path) -> Count:
-    """`checksums.json` of any shape beside a download that cannot be had."""
-    count = Count("fuzz: checksums.json")
-
-    def nothing(name: str, _folder: Path) -> Path:
-        raise ConnectionError(f"{name} cannot be downloaded here")
-
-    shapes = [
-        "[]",
-        "null",
-        '"x"',
-        "{",
-        "{}",
-        '{"senteval.tar": 1}',
-        '{"senteval.tar": null}',
-        "1",
-        "\0",
-        '{"a": []}',
-    ]
-    for _ in range(tries):
-        path = folder / "checksums.json"
-        content = rng.choice(shapes).encode()
-        path.write_bytes(damaged(rng, content)[0] if rng.random() < 0.5 else content)
-        (folder / "wiki1m_for_simcse.txt").write_text("a\n")
-        judged(count, lambda: fetch.fetch(folder, nothing))
-    return count
-
-
 def main(tries: int, seed: int) -> list[Count]:
     """Every campaign; `tries` inputs to a format of file, fewer where an input costs seconds."""
     rng = Rng(seed)
@@ -512,7 +478,6 @@ def main(tries: int, seed: int) -> list[Count]:
             lambda: fuzz_models(max(1, tries // 4), rng, folder),
             lambda: fuzz_runs(max(1, tries // 5), rng, folder),
             lambda: fuzz_archives(max(1, tries // 2), rng, folder),
-            lambda: fuzz_checksums(max(1, tries // 2), rng, folder),
         ]
         for job in tqdm(jobs, desc="more"):
             counts.append(job())

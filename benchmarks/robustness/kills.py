@@ -123,7 +123,9 @@ def train(folder: Path, material: Path, changes: dict) -> runs.Run:
 
 
 def augmented(folder: Path, material: Path, method: str, options: list[str]) -> None:
-    """One file augmented."""
+    """One file augmented, unless it is there."""
+    if (folder / "out.txt").exists():
+        return
     os.environ["CSE_OUTPUTS"] = str(folder / "outputs")
     options = [str(folder / o) if o == "parses" else o for o in options]
     source, target = str(material / "text.txt"), str(folder / "out.txt")

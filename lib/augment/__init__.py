@@ -44,7 +44,7 @@ def augment(
         span: characters of `mask_span`.
 
     Raises:
-        ValueError: unknown name or a rate outside [0, 1].
+        ValueError: unknown name, a rate outside [0, 1] or a negative seed.
 
     Example:
         >>> augment("crop", ["one two three four"], rate=0.5)
@@ -54,6 +54,8 @@ def augment(
         raise ValueError(f"unknown augmentation {name!r}: choose one of {', '.join(AUGMENTATIONS)}")
     if not 0 <= rate <= 1:
         raise ValueError(f"rate must be in [0, 1], got {rate}")
+    if seed < 0:
+        raise ValueError(f"seed must not be negative, got {seed}")
     change = AUGMENTATIONS[name]
     more: tuple = (eda.load_synonyms(synonyms),) if name in NEED_SYNONYMS else ()
     if name == "mask_span":

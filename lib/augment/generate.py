@@ -5,14 +5,12 @@ en with the OPUS-MT models (Tiedemann & Thottingal 2020); ConSERT's extension us
 trip.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-import torch
-from transformers import AutoModelForSeq2SeqLM
-
-from lib.encoder.pretrained import explained, read_tokenizer
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True)
@@ -54,43 +52,44 @@ class Generator:
             `lib.encoder.pretrained.explained`.
 
     Example:
-        >>> Generator([Step("no/such/folder")], torch.device("cpu"))
+        >>> Generator([Step("no/such/folder")], "cpu")
         Traceback (most recent call last):
         FileNotFoundError: cannot load the model 'no/such/folder': it is no folder...
     """
 
-    def __init__(self, steps: Sequence[Step], device: torch.device, batch_tokens: int = 4096):
+    def __init__(
+        self, steps: Sequence[Step], device: "torch.device | str", batch_tokens: int = 4096
+    ):
         self.steps, self.device, self.batch_tokens = list(steps), device, batch_tokens
-        self.loaded = [_load(step.model, device) for step in self.steps]
+        self.loaded = [_load(step.model, str(device)) for step in self.steps]
 
     def __call__(self, sentences: Sequence[str]) -> list[str]:
         """One output a sentence, in order; where a model writes nothing, the sentence itself."""
-        texts, written = list(sentences), [True] * len(sentences)
+        texts = list(sentences)
         for step, (model, tokenizer) in zip(self.steps, self.loaded, strict=True):
-            texts = self._apply(step, model, tokenizer, texts)
-            written = [before and bool(text) for before, text in zip(written, texts, strict=True)]
-        return [text if ok else s for text, ok, s in zip(texts, written, sentences, strict=True)]
-
-    @torch.inference_mode()
-    def _apply(self, step: Step, model, tokenizer, sentences: list[str]) -> list[str]:
-        inputs = [step.prefix + s for s in sentences]
-        lengths = np.array(
-            [
-                len(ids)
-                for ids in tokenizer(inputs, truncation=True, max_length=step.max_length)[
-                    "input_ids"
-                ]
+            texts = [
+                text and new
+                for text, new in zip(texts, self._apply(step, model, tokenizer, texts), strict=True)
             ]
-        )
+        return [text or sentence for text, sentence in zip(texts, sentences, strict=True)]
+
+    def _apply(self, step: Step, model, tokenizer, sentences: list[str]) -> list[str]:
+        """What one model writes, in batches of like length, the longest first: one that does not
+        fit into memory fails at once."""
+        inputs = [step.prefix + sentence for sentence in sentences]
+        cut = {"truncation": True, "max_length": step.max_length}
+        lengths = [len(ids) for ids in tokenizer(inputs, **cut)["input_ids"]]
+        waiting = sorted(range(len(inputs)), key=lambda i: -lengths[i])
         result = [""] * len(sentences)
-        for rows in _batches(lengths, self.batch_tokens):
+        while waiting:
+            size = max(1, self.batch_tokens // max(1, lengths[waiting[0]]))
+            rows, waiting = waiting[:size], waiting[size:]
             batch = tokenizer(
                 [inputs[i] for i in rows],
-                truncation=True,
-                max_length=step.max_length,
                 padding=True,
                 return_tensors="pt",
                 return_token_type_ids=False,
+                **cut,
             ).to(self.device)
             written = model.generate(
                 **batch,
@@ -99,27 +98,19 @@ class Generator:
                 do_sample=False,
                 early_stopping=True,
             )
-            for i, text in zip(
-                rows, tokenizer.batch_decode(written, skip_special_tokens=True), strict=True
-            ):
+            texts = tokenizer.batch_decode(written, skip_special_tokens=True)
+            for i, text in zip(rows, texts, strict=True):
                 result[i] = " ".join(text.split())
         return result
 
 
-def _batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[list[int]]:
-    """Row numbers by length, longest first: a batch that does not fit into memory fails at once."""
-    batch: list[int] = []
-    for i in np.argsort(-lengths, kind="stable").tolist():
-        if batch and (len(batch) + 1) * lengths[batch[0]] > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
+def _load(name: str, device: str):
+    import torch
+    from transformers import AutoModelForSeq2SeqLM
 
+    from lib.encoder.pretrained import explained, read_tokenizer
 
-def _load(name: str, device: torch.device):
-    dtype = torch.float16 if device.type == "cuda" else torch.float32
+    dtype = torch.float16 if device.startswith("cuda") else torch.float32
     try:
         tokenizer = read_tokenizer(name)
         with explained(name):
@@ -128,15 +119,8 @@ def _load(name: str, device: torch.device):
             )
     except ImportError as error:
         raise ImportError(f"{name} needs more packages: pip install -e '.[generate]'") from error
-    if lost := _lost(report):
+    computed = ("embed_positions.weight", "final_logits_bias")
+    lost = sorted(key for key in map(str, report["missing_keys"]) if not key.endswith(computed))
+    if lost:
         raise ValueError(f"{name!r} lacks weights, {lost[0]} among {len(lost)}: bring it again")
     return model.to(device).eval(), tokenizer
-
-
-def _lost(report: dict) -> list[str]:
-    """Names of weights that the file lacks or has in another shape, without those that are
-    computed."""
-    names = {str(name) for name in report.get("missing_keys", ())}
-    names |= {str(entry[0]) for entry in report.get("mismatched_keys", ())}
-    computed = ("embed_positions.weight", "final_logits_bias")
-    return sorted(name for name in names if not name.endswith(computed))

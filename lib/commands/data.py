@@ -3,22 +3,11 @@ counts it."""
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 from lib import paths
 from lib.commands import reporting
-from lib.data import TAR, WIKI1M
-from lib.data.fetch import (
-    ABSENT,
-    OPTIONAL,
-    CheckRow,
-    check,
-    copy_from,
-    differences,
-    download,
-    fetch,
-)
+from lib.data.fetch import ABSENT, OPTIONAL, TAR, WIKI1M, CheckRow, check, differences, fetch
 
 
 @reporting
@@ -32,9 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_table(rows))
         return 1 if differences(rows) else 0
     names = {"senteval": (TAR,), "wiki1m": (WIKI1M,)}.get(options.only, (TAR, WIKI1M))
-    source = partial(copy_from, options.source) if options.source else download
-    for path in fetch(options.target, source, names):
-        print(f"{path}: as expected")
+    for path in fetch(options.target, options.source, names):
+        print(f"{path} is there")
     return 0
 
 
@@ -43,7 +31,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="python -m lib data", description="Fetch and check the real data."
     )
     verbs = parser.add_subparsers(dest="verb", required=True)
-    fetching = verbs.add_parser("fetch", help=f"bring {TAR} and {WIKI1M}, verify them, unpack")
+    fetching = verbs.add_parser("fetch", help=f"bring {TAR} and {WIKI1M}, count them, unpack")
     fetching.add_argument(
         "--target", type=Path, default=paths.DATA, help="folder to write to (default: data/)"
     )

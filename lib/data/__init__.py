@@ -14,6 +14,7 @@ from lib.data.corpora import (
     pretrain_corpus,
     sample,
     sts_unlabelled,
+    training_text,
 )
 from lib.data.examples import handwritten, planted, queries, searchable
 from lib.data.folders import FETCH, TAR, WIKI1M
@@ -64,5 +65,6 @@ __all__ = [
     "sts_tasks",
     "sts_unlabelled",
     "stsb",
+    "training_text",
     "transfer_task",
 ]

@@ -1,12 +1,14 @@
 """Sentences to look at: the course's own, a dozen queries, and a collection to search."""
 
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from lib import paths
 from lib.data import readers
 from lib.data.corpora import is_here, sample, whole_or_sample
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 REAL_TEXT = {
     "wiki1m": "of wiki1m (English Wikipedia)",
@@ -40,7 +42,7 @@ def queries() -> list[str]:
     return readers.read_lines(paths.MINI / "queries.txt")
 
 
-def planted() -> pd.DataFrame:
+def planted() -> "pd.DataFrame":
     """For each of `queries` the three sentences that `handwritten` holds for it, which a search can
     be judged by.
 
@@ -55,6 +57,8 @@ def planted() -> pd.DataFrame:
         >>> planted()["same meaning"][0]
         'A hound is bounding across the white winter meadow.'
     """
+    import pandas as pd  # takes half a second
+
     path = paths.MINI / "handwritten.txt"
     _, dozen = path.read_text(encoding="utf-8").split("## the dozen\n")
     sentences = dozen.split("\n## ")[0].splitlines()

@@ -1,6 +1,7 @@
 """Evaluation sets: the seven STS tasks, STS-B, SICK-R, the shipped pairs, CNSD and the seven
 transfer tasks."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from lib import paths
@@ -8,27 +9,9 @@ from lib.data import readers
 from lib.data.folders import FETCH, find, find_senteval
 from lib.data.readers import Pairs, TransferTask, Triplets
 
-STS_SUBSETS: dict[
-    str, dict[str, tuple[int, int]]
-] = {  # sub-set: (pairs, of them with a gold score)
-    "STS12": {
-        **{"MSRpar": (750, 750), "MSRvid": (750, 750), "SMTeuroparl": (459, 459)},
-        **{"surprise.OnWN": (750, 750), "surprise.SMTnews": (399, 399)},
-    },
-    "STS13": {"FNWN": (189, 189), "headlines": (750, 750), "OnWN": (561, 561)},
-    "STS14": {
-        **{"deft-forum": (450, 450), "deft-news": (300, 300), "headlines": (750, 750)},
-        **{"images": (750, 750), "OnWN": (750, 750), "tweet-news": (750, 750)},
-    },
-    "STS15": {
-        **{"answers-forums": (2000, 375), "answers-students": (1500, 750), "belief": (2000, 375)},
-        **{"headlines": (1500, 750), "images": (1500, 750)},
-    },
-    "STS16": {
-        **{"answer-answer": (1572, 254), "headlines": (1498, 249), "plagiarism": (1271, 230)},
-        **{"postediting": (3287, 244), "question-question": (1555, 209)},
-    },
-}
+_SIZES = readers.yaml_value(Path(__file__).with_name("sizes.yaml").read_text(encoding="utf-8"))
+SIZES: dict[str, int] = _SIZES["sets"]  # pairs, sentences or lines
+STS_SUBSETS: dict[str, dict[str, list[int]]] = _SIZES["subsets"]  # pairs, those with a gold score
 SPLITS = ("train", "dev", "test")
 SICK_FILES = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
 BINARY_TASKS = {  # (file of label 1, file of label 0)
@@ -44,14 +27,6 @@ TRANSFER_FILES: dict[str, dict[str, str]] = {
     "MRPC": {split: f"MRPC/msr_paraphrase_{split}.txt" for split in ("train", "test")},
 }
 TRANSFER_TASKS = tuple(TRANSFER_FILES)
-SIZES: dict[str, int] = {  # pairs, sentences or lines
-    **{"STS-B train": 5749, "STS-B dev": 1500, "STS-B test": 1379},
-    **{"SICK-R train": 4500, "SICK-R dev": 500, "SICK-R test": 4927},
-    **{"MR": 10662, "CR": 3775, "SUBJ": 10000, "MPQA": 10606},
-    **{"SST2 train": 67349, "SST2 dev": 872, "SST2 test": 1821},
-    **{"TREC train": 5452, "TREC test": 500, "MRPC train": 4076, "MRPC test": 1725},
-    **{"CNSD train": 5231, "CNSD dev": 1458, "CNSD test": 1361, "wiki1m": 1000000},
-}
 OWN_SETS = "own-sets"
 
 
@@ -95,9 +70,21 @@ def cnsd_path(split: str, data_dir: str | Path | None) -> Path:
     return find(f"cnsd-sts-{split}.txt", data_dir, ("chinese/cnsd", "cnsd", ""), fetched=False)
 
 
-def mini_path(split: str) -> Path:
-    """A split of the shipped pairs."""
-    return paths.MINI / f"sts_{split}.tsv"
+def _mini_path(name: str) -> Path:
+    path = paths.MINI / name
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is missing: `python -m tools.mini_data` writes it")
+    return path
+
+
+def _sts_files(data_dir: str | Path | None) -> list[Path]:
+    return [sts_path(task, part, data_dir) for task in STS_SUBSETS for part in STS_SUBSETS[task]]
+
+
+def unlabelled_files(data_dir: str | Path | None = None) -> list[Path]:
+    """The files of the seven STS sets whose sentences ConSERT trains on."""
+    splits = [path(split, data_dir) for path in (stsb_path, sick_path) for split in SPLITS]
+    return _sts_files(data_dir) + splits
 
 
 def graded_files(name: str, split: str, data_dir: str | Path | None = None) -> list[Path]:
@@ -109,12 +96,10 @@ def graded_files(name: str, split: str, data_dir: str | Path | None = None) -> l
         ['sts_dev.tsv']
     """
     if name == "mini":
-        return [mini_path(split)]
+        return [paths.MINI / f"sts_{split}.tsv"]
     if name != "sts7":
         return [{"stsb": stsb_path, "cnsd": cnsd_path}[name](split, data_dir)]
-    inputs = [
-        sts_path(task, part, data_dir) for task, parts in STS_SUBSETS.items() for part in parts
-    ]
+    inputs = _sts_files(data_dir)
     gold = [path.with_name(path.name.replace("STS.input.", "STS.gs.")) for path in inputs]
     return [*inputs, *gold, stsb_path(split, data_dir), sick_path(split, data_dir)]
 
@@ -161,6 +146,21 @@ def sts_tasks(
     return tasks
 
 
+def _graded(
+    name: str,
+    split: str,
+    path_of: Callable[[str, str | Path | None], Path],
+    read: Callable[[Path, str], Pairs],
+    data_dir: str | Path | None,
+    check: bool,
+) -> Pairs:
+    _check_split(split)
+    path, name = path_of(split, data_dir), f"{name} {split}"
+    pairs = read(path, name)
+    check_size(name, SIZES[name], len(pairs), path, check)
+    return pairs
+
+
 def stsb(split: str, data_dir: str | Path | None = None, check: bool = True) -> Pairs:
     """STS Benchmark, `split` train, dev or test.
 
@@ -168,29 +168,23 @@ def stsb(split: str, data_dir: str | Path | None = None, check: bool = True) -> 
         check: refuse a file with another number of pairs than the published one; not asked of a
             folder that holds an empty file `own-sets`.
     """
-    _check_split(split)
-    path, name = stsb_path(split, data_dir), f"STS-B {split}"
-    pairs = readers.stsb_file(path, name)
-    check_size(name, SIZES[name], len(pairs), path, check)
-    return pairs
+    return _graded("STS-B", split, stsb_path, readers.stsb_file, data_dir, check)
 
 
 def sick(split: str, data_dir: str | Path | None = None, check: bool = True) -> Pairs:
     """SICK relatedness (1–5), `split` train, dev (SICK's "trial") or test; `check` as `stsb`."""
-    _check_split(split)
-    path, name = sick_path(split, data_dir), f"SICK-R {split}"
-    pairs = readers.sick_file(path, name)
-    check_size(name, SIZES[name], len(pairs), path, check)
-    return pairs
+    return _graded("SICK-R", split, sick_path, readers.sick_file, data_dir, check)
+
+
+def cnsd(split: str, data_dir: str | Path | None = None, check: bool = True) -> Pairs:
+    """The Chinese STS-B of CNSD, `split` train, dev or test; `check` as `stsb`."""
+    return _graded("CNSD", split, cnsd_path, readers.cnsd_file, data_dir, check)
 
 
 def mini_pairs(split: str) -> Pairs:
     """The shipped graded pairs with their kinds, `split` dev or test."""
     _check_split(split, ("dev", "test"))
-    path = mini_path(split)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: `python -m tools.mini_data` writes it")
-    return readers.kinds_file(path, f"mini {split}")
+    return readers.kinds_file(_mini_path(f"sts_{split}.tsv"), f"mini {split}")
 
 
 def mini_triplets() -> Triplets:
@@ -201,20 +195,7 @@ def mini_triplets() -> Triplets:
         >>> len(triplets), len(set(triplets.anchors)), triplets.kinds[:2]
         (1392, 232, ['paraphrase', 'role swapped'])
     """
-    path = paths.MINI / "triplets.tsv"
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: `python -m tools.mini_data` writes it")
-    return readers.triplets_file(path, "mini triplets")
-
-
-def cnsd(split: str, data_dir: str | Path | None = None, check: bool = True) -> Pairs:
-    """The Chinese STS-B of CNSD, `split` train, dev or test; `check` as `stsb`."""
-    _check_split(split)
-    name = f"CNSD {split}"
-    path = cnsd_path(split, data_dir)
-    pairs = readers.cnsd_file(path, name)
-    check_size(name, SIZES[name], len(pairs), path, check)
-    return pairs
+    return readers.triplets_file(_mini_path("triplets.tsv"), "mini triplets")
 
 
 def transfer_task(
@@ -235,19 +216,20 @@ def transfer_task(
     if name not in TRANSFER_TASKS:
         raise ValueError(f"transfer task must be one of {', '.join(TRANSFER_TASKS)}, got {name!r}")
     files = {split: find_senteval(file, data_dir) for split, file in TRANSFER_FILES[name].items()}
-    if name in BINARY_TASKS:
-        one, zero = (readers.sentences_file(path) for path in files.values())
-        labels = [1] * len(one) + [0] * len(zero)
-        check_size(name, SIZES[name], len(labels), files["one"], check)
-        return TransferTask(name, {"all": (one + zero, labels)})
     second: dict[str, list[str]] = {}
     splits: dict[str, tuple[list[str], list[int]]] = {}
-    for split, path in files.items():
-        if name == "MRPC":
+    if name in BINARY_TASKS:
+        one, zero = (readers.sentences_file(path) for path in files.values())
+        splits["all"] = one + zero, [1] * len(one) + [0] * len(zero)
+    elif name == "MRPC":
+        for split, path in files.items():
             first, second[split], labels = readers.mrpc_file(path)
             splits[split] = first, labels
-        else:
-            reader = readers.sst2_file if name == "SST2" else readers.trec_file
-            splits[split] = reader(path)
-        check_size(f"{name} {split}", SIZES[f"{name} {split}"], len(splits[split][0]), path, check)
+    else:
+        read = readers.sst2_file if name == "SST2" else readers.trec_file
+        splits = {split: read(path) for split, path in files.items()}
+    for split, (_, labels) in splits.items():
+        full = name if split == "all" else f"{name} {split}"
+        path = files.get(split, next(iter(files.values())))
+        check_size(full, SIZES[full], len(labels), path, check)
     return TransferTask(name, splits, second)

@@ -180,7 +180,7 @@ def sentences_of(profile: Profile, data_dir: str | None = None) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _corpus(name: str, data_dir: str | None, n: int | None, stamps: tuple) -> tuple[str, ...]:
-    return tuple(data.corpus(name, data_dir, n, seed=0))
+    return tuple(data.training_text(name, data_dir, n))
 
 
 def checked(sets: Mapping[str, Pairs]) -> Mapping[str, Pairs]:
