@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
@@ -16,17 +17,17 @@ from sklearn.metrics.pairwise import cosine_similarity
 from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences
 
 from lib import data, evaluate, files, paths, runs
-from lib.runs import experiment, inputs as identity, profiles
-from lib.training import loop as train, recipe as recipes
 from lib.augment import sda
 from lib.augment.sda import parse
 from lib.data import Pairs, corpora
 from lib.encoder import Encoder
-from lib.runs.experiment import model_hash, model_path, resolve, run, text_hash
-from lib.training.forward import Forward
-from lib.training.objective import LOSSES
+from lib.runs import Job, experiment, inputs, scoring
+from lib.runs.experiment import run
+from lib.runs.folder import cpu_name
+from lib.runs.inputs import model_hash, model_path, text_hash
 from lib.runs.profiles import PROFILES, Profile
-from lib.training.recipe import RECIPES
+from lib.training.forward import Forward
+from lib.training.recipe import recipe, recipes
 
 
 def pairs(name: str, seed: int, n: int = 40) -> Pairs:
@@ -46,7 +47,7 @@ def tiny(tmp_path, monkeypatch, outputs):
         "tiny",
         Profile("tiny", "mini", str(tmp_path / "bert"), "mini", None, 6, 3, "mini", "mini"),
     )
-    monkeypatch.setitem(RECIPES, "mini_simcse", tiny_recipe())
+    monkeypatch.setitem(recipes(), "mini_simcse", tiny_recipe())
     monkeypatch.setattr(paths, "MINI", tmp_path)
     (tmp_path / "corpus.txt").write_text("\n".join(tiny_sentences(64)) + "\n")
     monkeypatch.setattr(
@@ -102,36 +103,32 @@ def test_end_to_end(tiny, trained, monkeypatch, best):
     )
     for which in ("best", "last"):
         encoder = Encoder.load(record.folder / which)
-        expected = experiment.test_metrics(
-            encoder, profiles.profile("tiny"), recipes.recipe("mini_simcse"), which
-        )
-        assert expected["mini_test_spearman_" + which] == pytest.approx(
-            metrics["mini_test_spearman_" + which]
-        )
+        encode = partial(encoder.encode, precision="fp32")
+        expected = evaluate.pairs_spearman(encode, data.mini_pairs("test"))
+        assert expected == pytest.approx(metrics["mini_test_spearman_" + which])
+        geometry = evaluate.geometry(encode, data.mini_pairs("dev"))
         for name in ("alignment", "uniformity", "effective_rank"):
-            assert expected[f"dev_{name}_{which}"] == pytest.approx(
-                metrics[f"dev_{name}_{which}"], rel=1e-5
-            )
+            assert geometry[name] == pytest.approx(metrics[f"dev_{name}_{which}"], rel=1e-5)
     params = json.loads((record.folder / "params.json").read_text())
     assert params["max_steps"] == 6 and params["lr"] == 1e-3 and params["n_sentences"] == 64
     assert params["eval_every"] == 3 and params["data"]["corpus"] == text_hash(tiny_sentences(64))
     table = runs.collect()
     assert table["mini_test_spearman_best"].tolist() == [metrics["mini_test_spearman_best"]]
-    assert set(experiment.scores_of(*resolve("tiny", "simcse")[:2])) <= set(metrics)
+    job = Job.of("nb", "simcse", "tiny")
+    assert set(scoring.names_of_scores(job.profile, job.recipe)) <= set(metrics)
+    assert params["beta"] == 0.5, "the whole recipe is recorded, fields without effect, too"
 
 
 def scripted_scores(monkeypatch, *values):
     left = iter(values)
-    monkeypatch.setattr(experiment.evaluate, "pairs_spearman", lambda known, pairs: next(left))
+    monkeypatch.setattr(evaluate, "pairs_spearman", lambda known, pairs: next(left))
 
 
 def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(
     tiny, monkeypatch, auto_precision
 ):
-    dev = experiment.DevScore(
-        profiles.profile("tiny"), recipes.recipe("mini_simcse"), precision=auto_precision
-    )
-    encoder = Encoder.load(profiles.profile("tiny").model, eval_pooling="mean")
+    dev = scoring.DevScore(Job.of("nb", "simcse", "tiny", scoring=auto_precision))
+    encoder = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean")
     weight = encoder.backbone.get_input_embeddings().weight
     scripted_scores(monkeypatch, 1.0, 3.0, 3.0, 2.0)
     geometries = []
@@ -141,10 +138,12 @@ def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(
                 torch.randn(weight.shape, generator=torch.Generator().manual_seed(len(geometries)))
             )
         dev(encoder)
-        geometries.append(experiment.evaluate.geometry(encoder.encode, dev.pairs))
+        geometries.append(evaluate.geometry(encoder.encode, dev.pairs))
     encoded = []
     monkeypatch.setattr(
-        encoder, "encode", lambda *a, **k: encoded.append(1) or Encoder.encode(encoder, *a, **k)
+        encoder,
+        "encode_with",
+        lambda *a, **k: encoded.append(1) or Encoder.encode_with(encoder, *a, **k),
     )
     assert dev.geometry(encoder, "best", 3.0) == pytest.approx(
         geometries[1]
@@ -154,15 +153,15 @@ def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(
 
 
 def test_a_later_tie_is_not_taken_for_the_best_of_before_an_interruption(tiny, monkeypatch):
-    dev = experiment.DevScore(profiles.profile("tiny"), recipes.recipe("mini_simcse"), resumed=True)
+    dev = scoring.DevScore(Job.of("nb", "simcse", "tiny"), resumed=True)
     before, after = (
-        Encoder.load(profiles.profile("tiny").model, eval_pooling=pooling)
+        Encoder.load(PROFILES["tiny"].model, eval_pooling=pooling)
         for pooling in ("cls", "mean")
     )
     scripted_scores(monkeypatch, 3.0)
     dev(after)
     for which, encoder in (("best", before), ("last", after)):
-        alone = experiment.evaluate.geometry(experiment.encode_as(encoder, dev.recipe), dev.pairs)
+        alone = evaluate.geometry(scoring.encodes(encoder, dev.recipe)[0], dev.pairs)
         assert dev.geometry(before, which, 3.0) == pytest.approx(alone)
 
 
@@ -203,12 +202,64 @@ def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch, tmp_path):
     }
 
 
+def test_ctrl_c_saves_the_step_that_was_taken(tiny, trained, monkeypatch, tmp_path):
+    """Whatever `checkpoint_minutes` says, and between two dev scores."""
+    options = {"device": "cpu", "precision": "fp32", "checkpoint_minutes": 5}
+    expected = run("nb", "simcse", "tiny", output_dir=str(tmp_path / "whole"), **options)
+    with monkeypatch.context() as patch:
+        forward = Forward.__call__
+
+        def interrupted(self, batch, step):
+            if step == 3:
+                signal.raise_signal(signal.SIGINT)
+            return forward(self, batch, step)
+
+        patch.setattr(Forward, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run("nb", "simcse", "tiny", **options)
+    del trained[:]
+    record = run("nb", "simcse", "tiny", **options)
+    assert trained == [4, 5]
+    assert record.history()["loss"].tolist() == expected.history()["loss"].tolist()
+    assert record.metrics["mini_test_spearman_best"] == expected.metrics["mini_test_spearman_best"]
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+@pytest.mark.parametrize(("grades", "message"), [([1.0] * 40, "all 40 pairs"), ([2.0], "1 scored")])
+def test_a_set_that_ranks_nothing_is_told_before_the_first_step(
+    tiny, trained, monkeypatch, split, grades, message
+):
+    usual = data.mini_pairs
+
+    def odd(name):
+        found = usual(name)
+        if name != split:
+            return found
+        n = len(grades)
+        return Pairs(name, found.sentence1[:n], found.sentence2[:n], np.array(grades))
+
+    monkeypatch.setattr(data, "mini_pairs", odd)
+    with pytest.raises(ValueError, match=f"{split}: .*{message}"):
+        run("nb", "simcse", "tiny", device="cpu")
+    assert trained == []
+
+
+def test_a_dev_set_graded_from_0_to_1_gives_scores_without_alignment(tiny, monkeypatch):
+    usual = data.mini_pairs
+
+    def small(name):
+        found = usual(name)
+        return Pairs(name, found.sentence1, found.sentence2, found.scores / 5)
+
+    monkeypatch.setattr(data, "mini_pairs", small)
+    metrics = run("nb", "simcse", "tiny", max_steps=1, device="cpu").metrics
+    assert "dev_alignment_best" not in metrics and metrics["dev_uniformity_best"] < 0
+
+
 def test_no_steps_is_an_evaluation(tiny, trained):
     record = run("nb", "simcse", "tiny", max_steps=0, device="cpu", precision="fp32")
-    encoder = Encoder.load(profiles.profile("tiny").model, eval_pooling="mean")
-    expected = experiment.DevScore(
-        profiles.profile("tiny"), recipes.recipe("mini_simcse"), precision="fp32"
-    )(encoder)
+    encoder = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean")
+    expected = scoring.DevScore(Job.of("nb", "simcse", "tiny", scoring="fp32"))(encoder)
     assert trained == [] and record.metrics["steps"] == 0
     assert record.metrics["mini_dev_spearman_last"] == pytest.approx(expected)
     assert record.metrics["mini_test_spearman_last"] == record.metrics["mini_test_spearman_best"]
@@ -216,8 +267,8 @@ def test_no_steps_is_an_evaluation(tiny, trained):
 
 
 def test_whitened_scores_are_those_of_vectors_whitened_by_hand(tiny):
-    pairs, recipe = data.mini_pairs("test"), recipes.recipe("mini_simcse", whiten=True)
-    encoder = Encoder.load(profiles.profile("tiny").model, eval_pooling="mean")
+    pairs, whitened = data.mini_pairs("test"), recipe("mini_simcse", whiten=True)
+    encoder = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean")
     distinct = list(dict.fromkeys([*pairs.sentence1, *pairs.sentence2]))
     x = encoder.encode(distinct, precision="fp32").astype(float)
     x = x - x.mean(0)
@@ -227,7 +278,7 @@ def test_whitened_scores_are_those_of_vectors_whitened_by_hand(tiny):
         np.einsum("ni,ij,nj->n", a, inverse, b) for a, b in ((one, two), (one, one), (two, two))
     ]
     cosines = products[0] / np.sqrt(products[1] * products[2])
-    encode = experiment.encode_as(encoder, recipe, "fp32")
+    (encode,) = scoring.encodes(encoder, whitened, "fp32")
     assert evaluate.similarities(encode, pairs) == pytest.approx(cosines, abs=1e-6)
     record = run(
         "06_backbones", "simcse", "tiny", max_steps=0, whiten=True, device="cpu", precision="fp32"
@@ -258,7 +309,7 @@ def test_a_parameter_given_explicitly_wins(tiny, trained, tmp_path):
     params = json.loads((record.folder / "params.json").read_text())
     assert (
         params["backbone"] == str(tmp_path / "other")
-        and params["temperature"] == recipes.recipe("mini_simcse").temperature
+        and params["temperature"] == recipe("mini_simcse").temperature
     )
     assert (
         params["batch_size"] == 4
@@ -274,30 +325,35 @@ def test_output_dir_is_honoured(tiny, tmp_path):
     assert not tiny.exists()
 
 
+def of(profile_name, method, model=None, **changes):
+    """Profile, recipe and steps of a job."""
+    job = Job.of("nb", method, profile_name, model=model, **changes)
+    return job.profile, job.recipe, job.steps
+
+
 def test_resolve_follows_the_profile_and_the_explicit_parameters():
-    profile, recipe, steps = resolve("mini", "simcse")
-    assert (profile.name, recipe.name, steps) == ("mini", "mini_simcse", PROFILES["mini"].max_steps)
+    profile, used, steps = of("mini", "simcse")
+    assert (profile.name, used.name, steps) == ("mini", "mini_simcse", PROFILES["mini"].max_steps)
     assert (
-        recipe.backbone == str(paths.MINI_BERT)
-        and recipe.eval_every == PROFILES["mini"].eval_every
+        used.backbone == str(paths.MINI_BERT) and used.eval_every == PROFILES["mini"].eval_every
     )
     assert (
-        resolve("mini", "simcse", max_steps=0)[2] == 0
-        and resolve("mini", "simcse", max_steps=7)[2] == 7
+        of("mini", "simcse", max_steps=0)[2] == 0
+        and of("mini", "simcse", max_steps=7)[2] == 7
     )
-    assert resolve("mini", "simcse", eval_every=9)[1].evaluation.every == 9
-    assert resolve("mini", "simcse", model="some/model")[1].encoder.backbone == "some/model"
+    assert of("mini", "simcse", eval_every=9)[1].eval_every == 9
+    assert of("mini", "simcse", model="some/model")[1].backbone == "some/model"
     assert (
-        resolve("mini", "simcse", lr=None)[1].optimiser.lr
-        == recipes.recipe("mini_simcse").lr
+        of("mini", "simcse", lr=None)[1].lr
+        == recipe("mini_simcse").lr
     )
-    assert resolve("mini", "paper_simcse_bert")[1].objective.temperature == 0.05
+    assert of("mini", "paper_simcse_bert")[1].temperature == 0.05
     with pytest.raises(ValueError, match="did you mean 'temperature'"):
-        resolve("mini", "simcse", temprature=1.0)
+        of("mini", "simcse", temprature=1.0)
     with pytest.raises(ValueError, match="unknown profile 'large'"):
-        resolve("large", "simcse")
+        of("large", "simcse")
     with pytest.raises(ValueError, match="unknown recipe"):
-        resolve("mini", "no_such")
+        of("mini", "no_such")
 
 
 @pytest.mark.parametrize(
@@ -311,9 +367,9 @@ def test_resolve_follows_the_profile_and_the_explicit_parameters():
     ],
 )
 def test_resolve_at_full_picks_the_papers_recipe(method, model, name, backbone):
-    _, recipe, steps = resolve("full", method, model)
-    assert (recipe.name, recipe.backbone, steps) == (name, backbone, None)
-    assert recipe.eval_every == RECIPES[name].evaluation.every
+    _, used, steps = of("full", method, model)
+    assert (used.name, used.backbone, steps) == (name, backbone, None)
+    assert used.eval_every == recipe(name).eval_every
 
 
 def test_model_path_finds_the_projects_folders_from_anywhere(tmp_path, monkeypatch):
@@ -332,17 +388,6 @@ def test_hashes_follow_the_content(tmp_path):
     assert model_hash(str(first)) == model_hash(str(copy)) != model_hash(str(other))
 
 
-def test_every_profile_and_recipe_is_named_by_its_key():
-    assert all(
-        p.name == key and p.dev in ("mini", "stsb", "cnsd") for key, p in profiles.PROFILES.items()
-    )
-    assert all(r.name == key and r.source for key, r in recipes.RECIPES.items())
-    assert all(
-        0 < r.temperature < 1 and r.loss in LOSSES
-        for r in recipes.RECIPES.values()
-    )
-
-
 def test_the_training_text_is_a_parameter(tiny, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("\n".join(tiny_sentences(48, seed=5)))
@@ -350,7 +395,7 @@ def test_the_training_text_is_a_parameter(tiny, tmp_path):
     params = json.loads((record.folder / "params.json").read_text())
     assert params["corpus"] == str(other) and params["n_sentences"] == 48
     assert params["data"]["corpus"] == text_hash(tiny_sentences(48, seed=5))
-    assert resolve("tiny", "simcse", corpus="mini")[0] == profiles.profile("tiny")
+    assert of("tiny", "simcse", corpus="mini")[0] == PROFILES["tiny"]
     part = run("03_consert", "simcse", "tiny", max_steps=1, n_sentences=32)
     assert part.data["corpus"] == text_hash(data.corpus("mini", n=32, seed=0))
 
@@ -390,16 +435,9 @@ def test_a_second_pooling_is_tested_too(tiny):
     record = run("03_consert", "simcse", "tiny", also_pooling="last2_mean", precision="fp32")
     for which in ("best", "last"):
         encoder = Encoder.load(record.folder / which, eval_pooling="last2_mean")
-        expected = experiment.test_metrics(
-            encoder,
-            profiles.profile("tiny"),
-            recipes.recipe("mini_simcse"),
-            which,
-            precision="fp32",
-        )
-        assert record.metrics[f"mini_test_spearman_last2_mean_{which}"] == pytest.approx(
-            expected[f"mini_test_spearman_{which}"]
-        )
+        encode = partial(encoder.encode, precision="fp32")
+        expected = evaluate.pairs_spearman(encode, data.mini_pairs("test"))
+        assert record.metrics[f"mini_test_spearman_last2_mean_{which}"] == pytest.approx(expected)
     plain = run("03_consert", "simcse", "tiny", precision="fp32").metrics
     assert not [name for name in plain if "last2" in name]
 
@@ -421,7 +459,7 @@ def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
     assert not [
         k for k in run("05_sda", "simcse", "tiny", precision="fp32").metrics if "transfer" in k
     ]
-    assert "transfer_pooling" not in recipes.recipe("mini_sda").parameters()
+    assert "transfer_pooling" not in recipe("mini_sda").parameters()
 
 
 def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, monkeypatch):
@@ -465,19 +503,12 @@ def _values(tasks):
     return [(task, tuple(parts.values())) for task, parts in tasks.items()]
 
 
-def test_a_negation_is_not_both_positive_and_negative():
-    with pytest.raises(ValueError, match="hard negatives"):
-        experiment.rewritten(
-            recipes.recipe("mini_sda_negation", rule="negation"), ["One sentence."]
-        )
-
-
 def test_fields_of_later_methods_leave_old_runs_alone():
     assert (
         not {"view1", "rate2", "loss_weight", "also_pooling", "eval_at_epoch_ends"}
-        & recipes.recipe("mini_simcse").parameters().keys()
+        & recipe("mini_simcse").parameters().keys()
     )
-    used = recipes.recipe("mini_consert", view1="none").parameters()
+    used = recipe("mini_consert", view1="none").parameters()
     assert (used["view2"], used["loss_weight"], used["also_pooling"]) == (
         "shuffle",
         0.15,
@@ -489,9 +520,9 @@ def test_fields_of_later_methods_leave_old_runs_alone():
 @pytest.mark.slow
 def test_two_processes_that_want_one_run_train_it_once(tmp_path) -> None:
     script = (
-        "import sys; from lib import experiment\n"
+        "import sys; from lib import runs\n"
         "few = {'max_steps': 2, 'batch_size': 4, 'n_sentences': 40}\n"
-        "run = experiment.run('02_simcse', 'simcse', output_dir=sys.argv[1], **few)\n"
+        "run = runs.run('02_simcse', 'simcse', output_dir=sys.argv[1], **few)\n"
         "print(run.metrics['train_seconds'])"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
@@ -559,7 +590,7 @@ class Given:
             raise InterruptedError
 
         with self.monkeypatch.context() as patch, pytest.raises(InterruptedError):
-            patch.setattr(train, "fit", fit)
+            patch.setattr(experiment, "fit", fit)
             run("nb", method, "tiny", device="cpu", **parameters)
         return self
 
@@ -576,7 +607,7 @@ def given(tiny, monkeypatch):
 
 
 def test_the_seed_reaches_batches_head_and_every_draw(given, monkeypatch):
-    monkeypatch.setitem(RECIPES, "mini_una", recipes.recipe("mini_una", batch_size=8, radius=5))
+    monkeypatch.setitem(recipes(), "mini_una", recipe("mini_una", batch_size=8, radius=5))
     for changes in ({"positive": "delete", "positive_rate": 0.3}, {"method": "una"}):
         found = []
         for seed in (1, 2, 1):
@@ -608,7 +639,7 @@ def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
     monkeypatch.setattr(parse, "load", lambda name: name)
     monkeypatch.setattr(parse, "pipeline_digest", lambda name: str(name))
     monkeypatch.setitem(
-        RECIPES, "mini_sda_negation", recipes.recipe("mini_sda_negation", batch_size=8)
+        recipes(), "mini_sda_negation", recipe("mini_sda_negation", batch_size=8)
     )
     choices = {
         "rule": "double_negation",
@@ -639,10 +670,8 @@ def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
 def test_negatives_are_counted_with_the_paraphrases(given, tmp_path, monkeypatch):
     (tmp_path / "corpus.txt").write_text("\n".join("red cat sees dog ." for _ in range(64)))
     (tmp_path / "p.txt").write_text("\n".join("blue bird likes horse ." for _ in range(64)))
-    recipe = recipes.recipe(
-        "mini_una", batch_size=8, radius=50, beta=1.0, negative_replace="uniform"
-    )
-    monkeypatch.setitem(RECIPES, "mini_una", recipe)
+    una = recipe("mini_una", batch_size=8, radius=50, beta=1.0, negative_replace="uniform")
+    monkeypatch.setitem(recipes(), "mini_una", una)
     new = given("una", positive="file", positive_file=str(tmp_path / "p.txt"))
     ids, _ = new.negatives(np.arange(32), 0)
     words = set(" ".join(new.encoder.tokenizer.batch_decode(ids, skip_special_tokens=True)).split())
@@ -719,7 +748,7 @@ def test_blank_lines_at_different_places_are_told(tiny, tmp_path):
 
 
 def test_dev_and_test_sentences_are_cut_as_the_recipe_says(tiny):
-    encoder = Encoder.load(profiles.profile("tiny").model, eval_pooling="mean")
+    encoder = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean")
 
     def expected(split, length, pooling="mean"):
         """Of text cut by hand: a word is a token, and two are [CLS] and [SEP]."""
@@ -752,9 +781,8 @@ def test_dev_and_test_sentences_are_cut_as_the_recipe_says(tiny):
 def test_unas_dev_score_is_cut_at_32_tokens():
     encoder = Encoder.load(paths.MINI_BERT, eval_pooling="cls")
     for length, score in ((32, 57.959), (0, 58.694)):
-        dev = experiment.DevScore(
-            profiles.profile("small"), recipes.recipe("paper_una_bert", dev_max_length=length)
-        )
+        job = Job.of("nb", "paper_una_bert", "small", dev_max_length=length, scoring="fp32")
+        dev = scoring.DevScore(job)
         assert dev(encoder) == pytest.approx(score, abs=0.05)
 
 
@@ -827,8 +855,7 @@ def test_the_commit_of_a_hub_model_counts(tmp_path, monkeypatch):
 
 def test_files_that_the_text_is_made_from_are_in_the_id(tiny, tmp_path, monkeypatch):
     def identity_of(**changes):
-        profile, recipe, steps = resolve("tiny", "simcse", **changes)
-        return identity.of_run(profile, recipe, steps, tiny_sentences(4))[1]
+        return Job.of("nb", "simcse", "tiny", **changes).hashes()
 
     numbered(tmp_path / "p.txt", 64, "blue")
     (tmp_path / "t.tsv").write_text("cat\thound\n")
@@ -844,13 +871,13 @@ def test_files_that_the_text_is_made_from_are_in_the_id(tiny, tmp_path, monkeypa
     assert before[0] != identity_of(**file) and before[1] != identity_of(**words)
     rules = identity_of(positive="sda")
     assert rules["rules"] == str(sda.VERSION) and len(rules["english"]) == 64
-    monkeypatch.setattr(identity.english, "__file__", str(tmp_path / "english.py"))
+    monkeypatch.setattr(inputs.english, "__file__", str(tmp_path / "english.py"))
     (tmp_path / "irregular_verbs.txt").write_text("go went gone\n")
     irregular = identity_of(positive="sda")["english"]
     monkeypatch.setattr(paths, "MINI_SPACY", tmp_path)
     (tmp_path / "verbs.txt").write_text("go\n")
     assert len({rules["english"], irregular, identity_of(positive="sda")["english"]}) == 3
-    monkeypatch.setattr(identity.sda, "VERSION", sda.VERSION + 1)
+    monkeypatch.setattr(inputs.sda, "VERSION", sda.VERSION + 1)
     assert identity_of(positive="sda")["rules"] != rules["rules"]
     folder = tmp_path / "wordnet"
     folder.mkdir()
@@ -882,12 +909,12 @@ def test_auto_is_recorded_as_what_it_was(tiny, auto_precision):
     assert (env["precision"], env["device"], env["machine"]) == (
         auto_precision,
         "cpu",
-        runs.cpu_name(),
+        cpu_name(),
     )
 
 
 def test_scores_are_of_the_scoring_precision(tiny):
-    encoder = Encoder.load(profiles.profile("tiny").model, eval_pooling="mean")
+    encoder = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean")
     for name in ("fp32", "bf16"):
         found = run(
             "nb", "simcse", "tiny", max_steps=0, device="cpu", precision="bf16", scoring=name
