@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -27,7 +27,6 @@ from lib import data, files, paths, recipes, runs
 from lib.batches import Feed
 from lib.device import resolve_device, resolve_precision
 from lib.encoder import Encoder
-from lib.encoder.speedups import SPEEDUPS
 from lib.recipes import Recipe
 from lib.train import fit
 
@@ -270,7 +269,7 @@ def train_ours(
     seed: int,
     device: torch.device,
     bucket: bool = True,
-    speedups: Collection[str] = SPEEDUPS,
+    speedups: bool = True,
     **options,
 ) -> Sample:
     """`lib.train.fit`; the tokenisation of the timed sentences is counted, as the trainer's is.

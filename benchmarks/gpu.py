@@ -26,7 +26,7 @@ from lib import paths, recipes
 from lib.augment.embeddings import EmbeddingViews
 from lib.batches import Feed
 from lib.encoder import Encoder
-from lib.encoder.speedups import SPEEDUPS, speed_up
+from lib.encoder.speedups import speed_up
 from lib.forward import encode_batch, padded_widths
 from lib.objective import Objective
 
@@ -144,8 +144,8 @@ def counts(sentences: list[str], tokenizer, steps: int) -> list[dict]:
         last = min(steps, len(feed))
         shapes = {tuple(b.ids.shape) for _, b in feed.steps(0, last, widths=widths)}
         with torch.device(GPU):
-            backbone = speed_up(BertModel(config, add_pooling_layer=False), SPEEDUPS)
-            encoder = Encoder(backbone, tokenizer, "cls", recipe.head.kind).train()
+            backbone = speed_up(BertModel(config, add_pooling_layer=False))
+            encoder = Encoder(backbone, tokenizer, pooling="cls", head=recipe.head.kind).train()
         views = EmbeddingViews(backbone, recipe.views.named) if recipe.views.in_use else None
         objective, (_, batch) = Objective(recipe), next(feed.steps(0, 1))
         with watched() as step:

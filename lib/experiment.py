@@ -51,7 +51,8 @@ def resolve(
         method: recipe without its first part: `simcse` is `mini_simcse` at mini and light,
             `small_simcse` at small, `paper_simcse_bert` at full (where the backbone's family picks
             the recipe); a full recipe name is taken as it is.
-        model: encoder to start from; None is the profile's.
+        model: encoder to start from; None is the profile's. Where the recipe pools with `cls` and
+            the model is causal, the last token is taken.
         max_steps: 0 to 10,000,000; None is the profile's.
         corpus: training text, all of it, as `lib.data.corpus` names it; None is the profile's.
         n_sentences: how many of it, drawn once for all seeds; None is the profile's number.
@@ -94,11 +95,24 @@ def resolve(
         )
     base = recipes.recipe(name)
     backbone = model or profile.model or base.encoder.backbone
+    if model and _is_causal(model):
+        for field, usual in (("pooling", base.encoder), ("eval_pooling", base.evaluation)):
+            if usual.pooling == "cls":
+                fields.setdefault(field, "last_token")
     return (
         profile,
         base.changed(backbone=backbone, **fields),
         max_steps if max_steps is not None else profile.max_steps,
     )
+
+
+def _is_causal(model: str) -> bool:
+    """Whether a model's first token sees itself alone; not of a model that cannot be read now,
+    which whoever loads it is told."""
+    try:
+        return fitting_pooling(model_path(model)) == "last_token"
+    except (OSError, ValueError, ImportError):
+        return False
 
 
 def _check_names(**names: object) -> None:
@@ -428,7 +442,7 @@ def _train_and_score(record, profile, recipe, steps, sentences, data_dir, scorin
     )
     if steps == 0:
         on_gpu = encoder.to(resolve_device(machine["device"])).device.type == "cuda"
-        if on_gpu and scoring == "bf16" and _is_decoder(recipe):
+        if on_gpu and scoring == "bf16" and _is_causal(recipe.encoder.backbone):
             encoder.backbone.bfloat16()
         score = dev(encoder)
         result = train.Result(
@@ -516,10 +530,6 @@ def _new_encoder(recipe: Recipe, seed: int) -> Encoder:
         head_init=recipe.head.init,
         head_per_view=recipe.head.per_view,
     )
-
-
-def _is_decoder(recipe: Recipe) -> bool:
-    return fitting_pooling(model_path(recipe.encoder.backbone)) == "last_token"
 
 
 def _feed(recipe, profile, sentences, texts, encoder, seed, data_dir, progress) -> Feed:

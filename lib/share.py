@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from lib import evaluate, experiment, paths
+from lib import evaluate, experiment, identity, paths
 from lib.encoder import Encoder
 from lib.encoder.pretrained import read_json
 from lib.files import is_foreign
@@ -38,14 +38,14 @@ def model_card(params: dict, metrics: dict, environment: dict, name: str, dimens
     }
     if "sts7_test_avg_best" in defined:
         scores["mean of the seven STS tasks"] = metrics["sts7_test_avg_best"]
-    trained = {
-        k: v for k, v in params.items() if k not in ("run_id", "data", "recipe", "backbone", "seed")
-    }
+    named = ("run_id", "data", "recipe", "backbone", "seed")
+    trained = {k: _public(v) for k, v in params.items() if k not in named}
+    backbone = params["backbone"] if _on_the_hub(params) else _public(params["backbone"])
     lines = [
         f"---\n{yaml.safe_dump(_front_matter(params), sort_keys=False)}---\n",
         f"# {name}\n",
         (
-            f"Sentence embeddings of {dimension} dimensions: `{params['backbone']}` after"
+            f"Sentence embeddings of {dimension} dimensions: `{backbone}` after"
             f" unsupervised contrastive training with the recipe `{params['recipe']}`, seed"
             f" {params['seed']}, run `{params['run_id']}`. The checkpoint is the best on the dev"
             f" set (step {metrics['best_step']:.0f} of {metrics['steps']:.0f}).\n"
@@ -92,11 +92,29 @@ def _front_matter(params: dict) -> dict[str, object]:
             "contrastive-learning",
         ],
     }
-    if not params["backbone"].startswith("data/"):
+    if _on_the_hub(params):
         head["base_model"] = params["backbone"]
     if licence := WEIGHTS_LICENCE.get(params["backbone"]):
         head["license"] = licence
     return head
+
+
+def _on_the_hub(params: dict) -> bool:
+    """Whether a run started from a model of the Hub: its hash is the id with its commit."""
+    name = params["backbone"]
+    return name in identity.PACKAGED or str(params["data"]["model"]).startswith(f"{name}@")
+
+
+def _public(value: object) -> object:
+    """A parameter without the folders of somebody's machine.
+
+    Example:
+        >>> _public("/home/ada/thesis/my-bert"), _public("data/mini-bert"), _public(0.1)
+        ('my-bert', 'data/mini-bert', 0.1)
+    """
+    if not isinstance(value, str) or value.startswith("data/"):
+        return value
+    return Path(value).name
 
 
 def export(run_folder: Path, target: Path, name: str = "") -> Path:

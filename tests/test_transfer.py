@@ -24,7 +24,8 @@ from transformers import AutoModel, AutoTokenizer
 from lib import data, evaluate, identity, paths
 from lib.augment.tfidf import terms_of
 from lib.data import TransferTask, sets
-from lib.evaluate import inspection, transfer
+from lib.evaluate import transfer
+from tools import inspection
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
 WORDS = ["gut", "schlecht", "a", "b", "c", "d"]
