@@ -109,7 +109,7 @@ def _public(value: object) -> object:
     """A parameter without the folders of somebody's machine.
 
     Example:
-        >>> _public("/home/ada/thesis/my-bert"), _public("data/mini-bert"), _public(0.1)
+        >>> _public("/thesis/models/my-bert"), _public("data/mini-bert"), _public(0.1)
         ('my-bert', 'data/mini-bert', 0.1)
     """
     if not isinstance(value, str) or value.startswith("data/"):

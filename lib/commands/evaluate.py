@@ -78,8 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     precision = resolve_precision(options.precision, device)
     encode = partial(encoder.encode, precision=precision, progress=sys.stderr.isatty())
     pooling, head = encoder.settings["eval_pooling"], encoder.settings["eval_head"]
-    print(f"pooling {pooling}{' and head' if head else ''}, {precision} on {device}")
     scores, kinds = _score_suite(encode, options)
+    print(f"pooling {pooling}{' and head' if head else ''}, {precision} on {device}")
     print(_table(scores, kinds))
     if options.json:
         about = {"model": options.model, "suite": options.suite, "pooling": pooling, "head": head}
