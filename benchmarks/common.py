@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -28,9 +28,8 @@ from lib.training import recipe as recipes
 from lib.training.batches import Feed
 from lib.device import resolve_device, resolve_precision
 from lib.encoder import Encoder
-from lib.encoder.speedups import SPEEDUPS
-from lib.training.recipe import Recipe
 from lib.training.loop import fit
+from lib.training.recipe import Recipe
 
 CORPUS = "corpus/pretrain/wikipedia_en_2015.txt.xz"
 THEIRS = "sentence-transformers"
@@ -271,7 +270,7 @@ def train_ours(
     seed: int,
     device: torch.device,
     bucket: bool = True,
-    speedups: Collection[str] = SPEEDUPS,
+    speedups: bool = True,
     **options,
 ) -> Sample:
     """`lib.training.loop.fit`; the tokenisation of the timed sentences is counted, as the trainer's is.

@@ -27,7 +27,7 @@ from lib.training import recipe as recipes
 from lib.augment.embeddings import EmbeddingViews
 from lib.training.batches import Feed
 from lib.encoder import Encoder
-from lib.encoder.speedups import SPEEDUPS, speed_up
+from lib.encoder.speedups import speed_up
 from lib.training.forward import encode_batch, padded_widths
 from lib.training.objective import Objective
 
@@ -145,8 +145,8 @@ def counts(sentences: list[str], tokenizer, steps: int) -> list[dict]:
         last = min(steps, len(feed))
         shapes = {tuple(b.ids.shape) for _, b in feed.steps(0, last, widths=widths)}
         with torch.device(GPU):
-            backbone = speed_up(BertModel(config, add_pooling_layer=False), SPEEDUPS)
-            encoder = Encoder(backbone, tokenizer, "cls", recipe.head).train()
+            backbone = speed_up(BertModel(config, add_pooling_layer=False))
+            encoder = Encoder(backbone, tokenizer, pooling="cls", head=recipe.head).train()
         views = EmbeddingViews(backbone, recipe.views) if recipe.has_views else None
         objective, (_, batch) = Objective(recipe), next(feed.steps(0, 1))
         with watched() as step:

@@ -14,10 +14,10 @@ from lib import evaluate, paths
 from lib.encoder import Encoder
 from lib.encoder.pretrained import read_json
 from lib.files import is_foreign
-from lib.runs import experiment
+from lib.runs import inputs
 
 WEIGHTS_LICENCE = {
-    experiment.portable(str(f)): "cc-by-sa-4.0"
+    inputs.portable(str(f)): "cc-by-sa-4.0"
     for f in (paths.MINI_BERT, paths.MIDI_BERT, *paths.SIBLINGS.values())
 }
 _HEAD = {  # what the Hub reads of a card
@@ -43,7 +43,7 @@ def model_card(params: dict, metrics: dict, environment: dict, name: str, dimens
     """
     backbone = params["backbone"]
     head = dict(_HEAD)
-    if not backbone.startswith("data/"):
+    if _on_the_hub(params):
         head["base_model"] = backbone
     if backbone in WEIGHTS_LICENCE:
         head["license"] = WEIGHTS_LICENCE[backbone]
@@ -55,10 +55,12 @@ def model_card(params: dict, metrics: dict, environment: dict, name: str, dimens
     if metrics.get("sts7_test_avg_best") is not None:
         scores["mean of the seven STS tasks"] = metrics["sts7_test_avg_best"]
     told = ("run_id", "data", "recipe", "backbone", "seed")
-    trained = {key: value for key, value in params.items() if key not in told}
+    trained = {key: _public(value) for key, value in params.items() if key not in told}
+    shown = backbone if _on_the_hub(params) else _public(backbone)
     template = Path(__file__).with_name("model_card.md").read_text(encoding="utf-8")
     return template.format(
-        **{key: params[key] for key in ("backbone", "recipe", "seed", "run_id")},
+        **{key: params[key] for key in ("recipe", "seed", "run_id")},
+        backbone=shown,
         **{key: metrics[key] for key in ("best_step", "steps", "train_seconds")},
         **{key: environment["versions"][key] for key in ("torch", "transformers")},
         front=yaml.safe_dump(head, sort_keys=False),
@@ -68,6 +70,24 @@ def model_card(params: dict, metrics: dict, environment: dict, name: str, dimens
         training="\n".join(f"| {key} | {value} |" for key, value in trained.items()),
         machine=environment["gpu"] or environment["cpu"],
     )
+
+
+def _on_the_hub(params: dict) -> bool:
+    """Whether a run started from a model of the Hub: its hash is the id with its commit."""
+    name = params["backbone"]
+    return name in inputs.PACKAGED or str(params["data"]["model"]).startswith(f"{name}@")
+
+
+def _public(value: object) -> object:
+    """A parameter without the folders of somebody's machine.
+
+    Example:
+        >>> _public("/thesis/models/my-bert"), _public("data/mini-bert"), _public(0.1)
+        ('my-bert', 'data/mini-bert', 0.1)
+    """
+    if not isinstance(value, str) or value.startswith("data/"):
+        return value
+    return Path(value).name
 
 
 def export(run_folder: Path, target: Path, name: str = "") -> Path:

@@ -3,6 +3,7 @@ what is wrong."""
 
 import subprocess
 import sys
+import warnings
 from importlib import import_module
 
 import pytest
@@ -25,6 +26,20 @@ def test_help_names_the_verb_and_ends_well(verb: str, capsys) -> None:
     with pytest.raises(SystemExit) as end:
         main([verb, "--help"])
     assert end.value.code == 0 and f"python -m lib {verb}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "export", "search"])
+def test_help_does_not_wait_for_torch(verb: str) -> None:
+    code = f"import sys; from lib.__main__ import main; main(['{verb}', '--help'])"
+    code = f"import atexit, sys; atexit.register(lambda: print('torch' in sys.modules)); {code}"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("False\n")
+
+
+def test_a_warning_is_one_line(capsys) -> None:
+    assert reporting(lambda arguments: warnings.warn("odd", stacklevel=1) or 0)([]) == 0
+    assert capsys.readouterr().err == "warning: odd\n"
 
 
 def test_an_unknown_verb_is_named_and_the_known_ones_are_listed(capsys) -> None:

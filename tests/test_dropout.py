@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from lib.encoder import Encoder
-from lib.encoder.speedups import ATTENTIONS, SPEEDUPS, CheapDropout, cheap_dropout, speed_up
+from lib.encoder.speedups import ATTENTION, CheapDropout, cheap_dropout, speed_up
 
 BERT = BertConfig(
     vocab_size=50,
@@ -94,8 +94,8 @@ def test_without_dropout_the_model_is_the_same(training, mask):
     )
     model = BertModel(config).train(training)
     before = model(IDS, attention_mask=mask).last_hidden_state
-    speed_up(model, SPEEDUPS)
-    assert model.config._attn_implementation in ATTENTIONS.values()
+    speed_up(model)
+    assert model.config._attn_implementation == ATTENTION
     assert torch.equal(model(IDS, attention_mask=mask).last_hidden_state, before)
 
 
@@ -109,7 +109,7 @@ def test_attention_with_a_vanishing_dropout_equals_torchs(dtype):
     )
     model = BertModel(config).train().to(dtype)
     expected = model.eval()(IDS, attention_mask=MASK).last_hidden_state
-    speed_up(model, ["dropout"]).train()
+    speed_up(model).train()
     found = model(IDS, attention_mask=MASK).last_hidden_state
     assert torch.allclose(
         found[MASK == 1].float(),
@@ -133,7 +133,7 @@ def test_dropout_noise_has_the_size_of_torchs():
         return z.mean(0), z.std(0)
 
     mean, std = statistics()
-    speed_up(model, ["dropout"])
+    speed_up(model)
     new_mean, new_std = statistics()
     assert (new_mean - mean).abs().max() < 6 * std.max() * (2 / 600) ** 0.5
     assert (new_std / std).mean().item() == pytest.approx(1, abs=0.03)
@@ -147,7 +147,7 @@ def test_other_architectures():
     gpt = GPT2Model(GPT2Config(vocab_size=50, n_embd=32, n_layer=1, n_head=2))
     for model in (bert, gpt):
         expected = model.eval()(IDS, attention_mask=MASK).last_hidden_state
-        speed_up(model, ["dropout"])
+        speed_up(model)
         assert torch.equal(model.eval()(IDS, attention_mask=MASK).last_hidden_state, expected)
         one, two = (model.train()(IDS, attention_mask=MASK).last_hidden_state for _ in range(2))
         assert not torch.allclose(one, two)
@@ -165,7 +165,7 @@ def test_the_encoder_uses_it_and_saves_a_plain_model(tmp_path):
     assert any(isinstance(m, CheapDropout) for m in encoder.backbone.modules())
     encoder.save(tmp_path / "saved")
     written = (tmp_path / "saved" / "config.json").read_text()
-    assert not any(name in written for name in ATTENTIONS.values())
+    assert ATTENTION not in written
 
 
 def gradients(folder, speedups, precision):
@@ -190,32 +190,18 @@ def gradients(folder, speedups, precision):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("name", SPEEDUPS)
-def test_what_is_for_speed_changes_no_result(tmp_path, name, precision):
+def test_what_is_for_speed_changes_no_result(tmp_path, precision):
     folder = tiny_bert(tmp_path)
-    with_it, without = (gradients(folder, chosen, precision) for chosen in ([name], []))
+    with_them, without = (gradients(folder, speedups, precision) for speedups in (True, False))
     tolerance = 1e-6 if precision == "fp32" else 0.03
-    assert with_it[1] == pytest.approx(without[1], rel=tolerance)
+    assert with_them[1] == pytest.approx(without[1], rel=tolerance)
     assert torch.allclose(
-        with_it[2], without[2], atol=tolerance * float(without[2].abs().max()), rtol=tolerance
+        with_them[2], without[2], atol=tolerance * float(without[2].abs().max()), rtol=tolerance
     )
 
 
-def test_each_speedup_is_on_by_default_and_may_be_switched_off(tmp_path):
-    folder = tiny_bert(tmp_path)
-    everything, nothing = (
-        Encoder.load(folder, pooling="cls"),
-        Encoder.load(folder, pooling="cls", speedups=()),
-    )
-    kinds = [{type(m) for m in e.backbone.modules()} for e in (everything, nothing)]
-    assert CheapDropout in kinds[0] and CheapDropout not in kinds[1]
-    hooks = [len(e.backbone.embeddings._forward_hooks) for e in (everything, nothing)]
-    last = [
-        e.backbone.encoder.layer[-1].attention.output._forward_pre_hooks
-        for e in (everything, nothing)
-    ]
-    assert hooks == [1, 0] and [len(h) for h in last] == [1, 0]
-    with pytest.raises(
-        ValueError, match="unknown speedup 'flash': choose among dropout, bf16_stream, first_token"
-    ):
-        Encoder.load(folder, speedups=["flash"])
+def test_what_is_for_speed_may_be_switched_off(tmp_path):
+    encoder = Encoder.load(tiny_bert(tmp_path), speedups=False)
+    assert CheapDropout not in {type(m) for m in encoder.backbone.modules()}
+    assert not encoder.backbone.embeddings._forward_hooks
+    assert not encoder.backbone.encoder.layer[-1].attention.output._forward_pre_hooks

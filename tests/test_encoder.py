@@ -1,6 +1,7 @@
 """Pooling, heads, encoding, saving and exporting, on encoders of a few thousand weights."""
 
 import json
+import resource
 from types import SimpleNamespace
 
 import numpy as np
@@ -30,6 +31,7 @@ from transformers import (
 from lib.device import resolve_device, resolve_precision
 from lib.encoder import Encoder, build_head, fitting_pooling, pool
 from lib.encoder import storage as module
+from lib.encoder.dropout import dropout_of
 from lib.encoder.speedups import FIRST_TOKEN_ALONE
 from lib.checked import HEADS, POOLINGS
 from lib.training.tokens import tokenise
@@ -830,3 +832,102 @@ def test_a_saved_tokenizer_does_not_remember_the_last_call(tmp_path) -> None:
     encoder.save(tmp_path / "after")
     before, after = (tmp_path / name / "tokenizer.json" for name in ("before", "after"))
     assert after.read_bytes() == before.read_bytes()
+
+
+SMALL = {**SIZES, "intermediate_size": 48, "max_position_embeddings": 64}
+GROUPED = {**SMALL, "num_key_value_heads": 2}
+EXPORTED: dict[str, dict] = {
+    "bert": SMALL,
+    "roberta": {**SMALL, "pad_token_id": 1},
+    "albert": {**SMALL, "embedding_size": 16},
+    "distilbert": {"vocab_size": 80, "dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48},
+    "gpt2": {"vocab_size": 80, "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64},
+    "llama": GROUPED,
+    "mistral": GROUPED,
+    "gemma": {**GROUPED, "head_dim": 16},
+    "qwen2": GROUPED,
+}
+
+
+def of_type(model_type: str, folder, **changes):
+    """A folder with a random model and a tokenizer; decoders have no padding token."""
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(model_type, **EXPORTED.get(model_type, SMALL), **changes)
+    AutoModel.from_config(config).save_pretrained(folder)
+    causal = fitting_pooling(config) == "last_token"
+    word_tokenizer("<s>", "</s>", None if causal else "<pad>", 40).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("model_type", EXPORTED)
+def test_an_exported_model_has_its_vectors_in_sentence_transformers(model_type, tmp_path, capfd):
+    st = pytest.importorskip("sentence_transformers")
+    encoder = Encoder.load(of_type(model_type, tmp_path / "model"), device="cpu")
+    encoder.export_sentence_transformers(tmp_path / "export")
+    capfd.readouterr()
+    theirs = st.SentenceTransformer(str(tmp_path / "export"), device="cpu").encode(SENTENCES)
+    assert "newly initialized" not in capfd.readouterr().err
+    ours = encoder.encode(SENTENCES, precision="fp32")
+    assert np.allclose(theirs, ours, atol=1e-6 * abs(ours).max())
+    assert np.ptp(ours, axis=0).max() > 0, "sentences differ"
+    assert {p.stat().st_mode & 0o777 for p in (tmp_path / "export").glob("*.*")} == {0o644}
+
+
+@pytest.mark.parametrize("model_type", ["llama", "gpt2", "qwen2", "bert"])
+def test_the_pooling_fits_and_one_that_does_not_is_said(model_type, tmp_path, recwarn):
+    folder = of_type(model_type, tmp_path)
+    usual = Encoder.load(folder, pooling="last_token" if model_type != "bert" else "cls")
+    assert Encoder.load(folder).settings == usual.settings
+    assert not [w for w in recwarn if "sees itself alone" in str(w.message)]
+    if model_type != "bert":
+        for ask in (
+            lambda: Encoder.load(folder, pooling="cls"),
+            lambda: Encoder.load(folder, eval_pooling="cls"),
+            lambda: usual.encode(["a dog"], pooling="cls"),
+        ):
+            with pytest.warns(UserWarning, match="sees itself alone"):
+                ask()
+
+
+@pytest.mark.parametrize("model_type", ["fnet", "canine", "convbert", "nystromformer"])
+def test_where_padding_changes_a_vector_nothing_is_padded(model_type, tmp_path):
+    own = {
+        "canine": {"downsampling_rate": 2, "local_transformer_stride": 8},
+        "nystromformer": {"num_landmarks": 8, "segment_means_seq_len": 8, "conv_kernel_size": 3},
+        "convbert": {"embedding_size": 32, "num_attention_heads": 4},
+    }.get(model_type, {})
+    sizes = {k: v for k, v in SMALL.items() if model_type != "fnet" or k != "num_attention_heads"}
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(model_type, **(sizes | own))
+    AutoModel.from_config(config).save_pretrained(tmp_path)
+    word_tokenizer("<s>", "</s>", "<pad>", 40).save_pretrained(tmp_path)
+    with pytest.warns(UserWarning, match="padding changes the vectors"):
+        encoder = Encoder.load(tmp_path, pooling="mean")
+    together = encoder.encode(SENTENCES * 2, precision="fp32")
+    by_itself = [encoder.encode([s], precision="fp32")[0] for s in SENTENCES * 2]
+    assert np.allclose(together, by_itself, atol=1e-6)
+
+
+def test_dropout_that_no_module_takes_is_refused(tmp_path):
+    config = AutoConfig.for_model("mamba", vocab_size=80, hidden_size=32, num_hidden_layers=1)
+    AutoModel.from_config(config).save_pretrained(tmp_path)
+    word_tokenizer("<s>", "</s>", None, 40).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="MambaModel has no dropout"):
+        Encoder.load(tmp_path, dropout=0.2)
+    encoder = Encoder.load(tmp_path, dropout=0.0)
+    with pytest.raises(ValueError, match="has no dropout"), dropout_of(encoder.backbone, 0.1):
+        pass
+
+
+def test_a_full_disk_is_one_sentence_and_leaves_nothing(folder, tmp_path):
+    encoder = Encoder.load(folder, head="tanh", eval_pooling="mean")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        for most in (100, 3_000):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
+            for write in (encoder.save, encoder.export_sentence_transformers):
+                with pytest.raises(OSError, match="cannot be written"):
+                    write(tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.iterdir())

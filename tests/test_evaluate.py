@@ -594,7 +594,8 @@ def test_command_scores_the_sts_suite(tiny_model, sts_tree, tmp_path, capsys):
     encode = partial(Encoder.load(tiny_model, pooling="mean").encode, precision="fp32")
     written = json.loads(path.read_text())
     assert written["spearman"] == pytest.approx(evaluate.sts7(encode, sts_tree), abs=1e-6)
-    lines = capsys.readouterr().out.splitlines()
+    said, *lines = capsys.readouterr().out.splitlines()
+    assert said == "pooling mean, fp32 on cpu"
     assert lines == [f"{task:<10}{found:7.2f}" for task, found in written["spearman"].items()]
     assert (written["pooling"], written["precision"], written["suite"]) == ("mean", "fp32", "sts")
     assert [p.name for p in path.parent.iterdir()] == ["scores.json"]
@@ -611,7 +612,12 @@ def test_command_scores_the_mini_suite(tiny_model, tmp_path, monkeypatch, capsys
         command.main([str(tiny_model), "--suite", "mini", "--json", str(tmp_path / "a.json")]) == 0
     )
     out = capsys.readouterr().out
-    assert out.startswith("mini dev  ") and "\nnegated " in out and "\nparaphrase " in out
+    assert (
+        out.startswith("pooling ")
+        and "\nmini dev  " in out
+        and "\nnegated " in out
+        and "\nparaphrase " in out
+    )
     written = json.loads((tmp_path / "a.json").read_text())
     assert written["kinds"]["negated"]["n"] == 6
     assert written["kinds"]["paraphrase"]["auc_against_paraphrase"] is None
@@ -630,6 +636,7 @@ def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
         ((tiny_model, "--data-dir", sts_tree, "--pooling", "maximum"), "maximum"),
         ((tiny_model, "--device", "gpu"), "device must be 'auto'"),
         ((tiny_model, "--json", tmp_path / "empty"), "is a folder: name a file"),
+        (("no model", "--json", tiny_model / "config.json" / "a"), "--json"),
     ):
         assert command.main([str(a) for a in arguments]) == 2
         captured = capsys.readouterr()
@@ -672,7 +679,7 @@ def test_published_scores_of_minilm(minilm):
         minilm, "--suite", "sts", "--pooling", "mean", "--precision", "fp32", "--data-dir", REAL
     )
     assert done.returncode == 0, done.stderr
-    found = {line[:10].strip(): float(line[10:]) for line in done.stdout.splitlines()}
+    found = {line[:10].strip(): float(line[10:]) for line in done.stdout.splitlines()[1:]}
     expected = dict(
         zip(evaluate.TASKS, (72.37, 80.60, 75.59, 85.39, 78.99, 82.03, 77.15), strict=True)
     )

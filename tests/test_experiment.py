@@ -1066,3 +1066,19 @@ def test_a_wrong_parameter_is_one_sentence(tiny, parameters, message):
         run("nb", **given)
     assert "\n" not in str(error.value)
     assert not list(tiny.glob("*/*/params.json")), "nothing was begun"
+
+
+@pytest.mark.parametrize(
+    ("model", "asked", "expected"),
+    [
+        ("data/mini-llama", {}, ("last_token", "mean")),
+        ("data/mini-llama", {"eval_pooling": "cls"}, ("last_token", "cls")),
+        ("data/mini-llama", {"pooling": "cls"}, ("cls", "mean")),
+        ("data/mini-roberta", {}, ("cls", "mean")),
+        ("no/such-model", {}, ("cls", "mean")),
+        (None, {}, ("cls", "mean")),
+    ],
+)
+def test_a_causal_model_is_pooled_at_its_last_token(model, asked, expected):
+    used = Job.of("nb", "simcse", "mini", model=model, **asked).recipe
+    assert (used.pooling, used.eval_pooling) == expected

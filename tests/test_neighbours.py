@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from lib import data, evaluate
 from lib.evaluate import neighbours
-from lib.evaluate.inspection import shared_words
+from tools.inspection import shared_words
 
 DEGREES = {"right": 0, "near": 10, "mid": 60, "up": 90, "left": 180}
 

@@ -18,6 +18,7 @@ from transformers import (
     BertConfig,
     BertForPreTraining,
     BertForSequenceClassification,
+    BertModel,
     DistilBertConfig,
     DistilBertForMaskedLM,
     ElectraConfig,
@@ -28,6 +29,7 @@ from transformers import (
     RobertaConfig,
     RobertaForMaskedLM,
     T5Config,
+    T5EncoderModel,
     T5Model,
 )
 
@@ -99,7 +101,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "more layers": (lambda f: config(f, num_hidden_layers=3), "lack 16 tensors"),
     "fewer layers": (
         lambda f: config(f, num_hidden_layers=1),
-        "hold 16 tensors that config.json has no place",
+        "hold 16 that config.json has no place for",
     ),
     "mis-shaped": (
         lambda f: config(f, intermediate_size=64),
@@ -135,13 +137,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "wrong type": (
         lambda f: with_head(f, eval_head="no"),
-        "eval_head must be true or false, got 'no'",
+        "eval_head must be one of True, False, got 'no'",
     ),
-    "wrong pooling": (
-        lambda f: with_head(f, pooling="max"),
-        "sentence_encoder.json: unknown pooling 'max'",
-    ),
-    "wrong head": (lambda f: with_head(f, head="mlp"), "sentence_encoder.json: unknown head 'mlp'"),
+    "wrong pooling": (lambda f: with_head(f, pooling="max"), "pooling must be one of cls"),
+    "wrong head": (lambda f: with_head(f, head="mlp"), "head must be one of none"),
     "settings are no JSON": (lambda f: (f / "sentence_encoder.json").write_text("{"), "is no JSON"),
     "settings are a list": (
         lambda f: (f / "sentence_encoder.json").write_text("[]"),
@@ -195,10 +194,11 @@ def test_a_vocabulary_without_its_merges_is_no_tokenizer(folder) -> None:
     assert "its files are damaged" in refusal(folder)
 
 
-def test_an_encoder_decoder_is_refused(tmp_path) -> None:
+@pytest.mark.parametrize("architecture", [T5Model, T5EncoderModel])
+def test_an_encoder_decoder_is_refused_whole_and_in_part(architecture, tmp_path) -> None:
     sizes = {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 2}
-    T5Model(T5Config(vocab_size=80, **sizes)).save_pretrained(tmp_path)
-    assert "is an encoder-decoder (t5)" in refusal(tmp_path)
+    architecture(T5Config(vocab_size=80, **sizes)).save_pretrained(tmp_path)
+    assert "is an encoder-decoder or the encoder of one (t5)" in refusal(tmp_path)
 
 
 def test_program_code_beside_a_model_is_never_run(folder, tmp_path) -> None:
@@ -462,3 +462,53 @@ def test_a_saved_encoder_is_the_same_by_its_hub_id(folder, cache, tmp_path) -> N
     again = Encoder.load(on_the_hub(tmp_path / "saved", cache))
     assert again.settings == encoder.settings
     assert np.array_equal(again.encode(SENTENCES), encoder.encode(SENTENCES))
+
+
+# --- what a model was trained with, and what its files do not say
+
+
+@pytest.mark.parametrize("beside", ["mlp", "pooler", "linear"])
+def test_a_layer_after_the_backbone_is_named_and_the_pooler_offered(tmp_path, beside) -> None:
+    """`mlp` is what SimCSE's own train.py writes, `pooler` what its converter makes of it."""
+    torch.manual_seed(0)
+    model = BertModel(BertConfig(**WIDE, initializer_range=0.3)).eval()
+    model.save_pretrained(tmp_path)
+    word_tokenizer("<s>", "</s>", "<pad>", 32).save_pretrained(tmp_path)
+
+    def own(state: dict) -> dict:
+        return {
+            k.replace("pooler.", f"{beside}.") if k.startswith("pooler.") else f"bert.{k}": v
+            for k, v in state.items()
+        }
+
+    weights(tmp_path, own)
+    config(tmp_path, architectures=["BertForCL"])
+    with pytest.warns(UserWarning, match=rf"{beside}\.dense\.weight, a layer after the backbone"):
+        plain = Encoder.load(tmp_path)
+    batch = plain.tokenizer(SENTENCES[0], return_tensors="pt", return_token_type_ids=False)
+    with torch.no_grad():
+        output = model(**batch)
+    first = output.last_hidden_state[:, 0].numpy()
+    assert np.allclose(plain.encode(SENTENCES[:1], precision="fp32"), first, atol=1e-5)
+    if beside == "linear":
+        assert "has no pooler" in refusal(tmp_path, pooling="pooler")
+        return
+    through = Encoder.load(tmp_path, pooling="pooler")
+    expected = output.pooler_output.numpy()
+    assert np.allclose(through.encode(SENTENCES[:1], precision="fp32"), expected, atol=1e-5)
+    through.save(tmp_path / "saved")
+    again = Encoder.load(tmp_path / "saved").encode(SENTENCES[:1], precision="fp32")
+    assert np.allclose(again, expected, atol=1e-5)
+
+
+def test_the_layout_of_old_sentence_transformers_is_read(folder, tmp_path) -> None:
+    expected = Encoder.load(folder, pooling="mean").encode(SENTENCES)
+    modules(folder, {"pooling_mode_mean_tokens": True})
+    kept = {"modules.json", "1_Pooling"}
+    (folder / "0_BERT").mkdir()
+    for path in [p for p in folder.iterdir() if p.name not in kept | {"0_BERT"}]:
+        path.rename(folder / "0_BERT" / path.name)
+    listed = [TRANSFORMER | {"path": "0_BERT"}, POOLING]
+    (folder / "modules.json").write_text(json.dumps(listed))
+    for options in ({}, {"pooling": "mean"}):
+        assert np.array_equal(Encoder.load(folder, **options).encode(SENTENCES), expected)

@@ -8,6 +8,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from lib import data, evaluate, paths, search
+from lib.commands import search as command
 from lib.encoder import Encoder
 from tests.tiny import tiny_encoder, tiny_sentences
 
@@ -144,3 +145,15 @@ def test_a_table_of_sentences_is_flush_left_and_marks_what_stays_the_same():
     assert page.count("text-align: left") == 9 and "before" in repr(shown)
     assert search.as_text(table)._repr_html_().count(">d<") == 2
     assert table["after"].tolist() == ["d", "f"]
+
+
+def test_the_command_takes_a_pooling_and_knows_a_causal_model(tmp_path, capsys):
+    (tmp_path / "lines.txt").write_text("A dog barks.\nIt rains.\n")
+    model, lines = str(paths.SIBLINGS["Llama"]), str(tmp_path / "lines.txt")
+    printed = []
+    for options in ([], ["--pooling", "last_token"], ["--pooling", "mean"], ["--pooling", "cls"]):
+        assert command.main([model, lines, "A hound barks.", *options]) == 0
+        printed.append(capsys.readouterr())
+    usual, last, mean, first = (p.out for p in printed)
+    assert usual == last != mean and first.count("1.000") == 2
+    assert [bool(p.err) for p in printed] == [False, False, False, True]

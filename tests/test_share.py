@@ -65,6 +65,30 @@ def test_the_card_says_what_the_run_was(exported) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("backbone", "model_hash", "base"),
+    [
+        ("someone/bert", "someone/bert@0123", "someone/bert"),
+        ("bert-base-uncased", "bert-base-uncased@0123", "bert-base-uncased"),
+        ("/thesis/my-bert", "9f86d081", None),
+        ("thesis/my-bert", "9f86d081", None),
+    ],
+)
+def test_the_card_names_a_model_of_the_hub_and_no_private_folder(
+    exported, backbone, model_hash, base
+) -> None:
+    run, _ = exported
+    params, metrics, environment = (
+        json.loads((run.folder / f"{stem}.json").read_text())
+        for stem in ("params", "metrics", "env")
+    )
+    params |= {"backbone": backbone, "positive_file": "/thesis/pairs.txt"}
+    params["data"]["model"] = model_hash
+    card = share.model_card(params, metrics, environment, "mine", 256)
+    assert yaml.safe_load(card.split("---\n")[1]).get("base_model") == base
+    assert "thesis" not in card and "| positive_file | pairs.txt |" in card
+
+
 def test_an_exported_folder_is_read_with_its_pooling(exported, tmp_path) -> None:
     run, folder = exported
     assert (

@@ -25,7 +25,8 @@ from lib import data, evaluate, paths
 from lib.runs import inputs as identity
 from lib.augment.tfidf import terms_of
 from lib.data import TransferTask, sets
-from lib.evaluate import inspection, transfer
+from lib.evaluate import transfer
+from tools import inspection
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
 WORDS = ["gut", "schlecht", "a", "b", "c", "d"]

@@ -50,7 +50,7 @@ from lib.data import pretrain_corpus, stsb
 from lib.device import copied_to
 from lib.encoder import Encoder
 from lib.encoder.pretrained import read_tokenizer
-from lib.encoder.speedups import SPEEDUPS, speed_up
+from lib.encoder.speedups import speed_up
 from lib.evaluate import pairs_spearman
 from lib.files import write_json, written
 from lib.training.batches import prefetched
@@ -404,7 +404,7 @@ def loss_of(plan: Plan) -> Callable[..., torch.Tensor]:
 def ready(model: PreTrainedModel, device: str) -> PreTrainedModel:
     """The model on its device, with `lib.encoder.speedups` and, under bf16 autocast, a bf16
     residual stream."""
-    speed_up(model, SPEEDUPS)
+    speed_up(model)
     return model.to(device)  # type: ignore[arg-type]
 
 
@@ -629,7 +629,7 @@ def dev_scorer(tokenizer_folder: Path, data_dir: str | None) -> Callable[[PreTra
     tokenizer = read_tokenizer(str(tokenizer_folder))
 
     def score(model: PreTrainedModel) -> dict:
-        encoder = Encoder(model.base_model, tokenizer, pooling="mean", speedups=())
+        encoder = Encoder(model.base_model, tokenizer, pooling="mean", speedups=False)
         spearman = pairs_spearman(encoder.encode, pairs)
         model.train()
         return {"stsb_dev_spearman": round(spearman, 2)}

@@ -14,8 +14,8 @@ from lib import data, paths
 from lib.augment.sda import english
 from lib.augment.tfidf import terms_of
 from lib.data import Pairs
-from lib.evaluate import inspection
 from lib.files import write_text
+from tools import inspection
 
 PATH = paths.DATA / "sda" / "overlap.csv"
 NEGATIVE = {*english.NEGATIVES, *english.ADVERB_NEGATIVES}

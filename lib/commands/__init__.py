@@ -6,6 +6,7 @@ interrupted.
 """
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import wraps
 
@@ -24,7 +25,9 @@ def reporting(main: Main) -> Main:
     @wraps(main)
     def reported(arguments: Sequence[str] | None = None) -> int:
         try:
-            return main(arguments)
+            with warnings.catch_warnings():
+                warnings.showwarning = _say
+                return main(arguments)
         except EXPECTED as error:
             print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
             return 2
@@ -33,3 +36,7 @@ def reporting(main: Main) -> Main:
             return 130
 
     return reported
+
+
+def _say(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"warning: {message}", file=sys.stderr)

@@ -1,7 +1,10 @@
 """A backbone with pooling and a projection head: text in, sentence embeddings out."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import copy
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +21,49 @@ from lib.encoder.heads import build_head
 from lib.encoder.pooling import check_pooling, pool
 from lib.encoder.pretrained import (
     first_line,
-    limit_like_sentence_transformers,
+    fitting_pooling,
     load_backbone,
     optional_file,
     quiet,
+    takes_pooler,
 )
-from lib.encoder.speedups import SPEEDUPS, FirstToken, check_speedups, speed_up
-from lib.encoder.storage import EXPORTED_POOLINGS, HEAD_FILE, SETTINGS_FILE, saved_settings
+from lib.encoder.speedups import FirstToken, speed_up
+from lib.encoder.storage import (
+    EXPORTED_POOLINGS,
+    HEAD_FILE,
+    SETTINGS_FILE,
+    described,
+    limit,
+    saved_settings,
+    write_modules,
+)
 from lib.files import write_json, write_text, written
 from lib.training.tokens import TokenRows, tokenise
 
 _LONGEST = 1_000_000
+PROBE = "A sentence alone, and beside a longer one."
+PADDING_TOLERANCE = 1e-4  # of the states' norm; rounding is 100 times smaller
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the states of a sentence's tokens become its embedding.
+
+    Attributes:
+        pooling: in training (`lib.encoder.pooling`); None: what fits the architecture.
+        head: in training (`lib.encoder.heads`), with its initial weights `head_init`.
+        eval_pooling: in evaluation; None: the pooling of the training.
+        eval_head: the head has a part in the evaluation, too.
+        head_per_view: in training the head meets each view by itself, if `forward` is told their
+            sizes.
+    """
+
+    pooling: str | None = None
+    head: str = "none"
+    eval_pooling: str | None = None
+    eval_head: bool = False
+    head_init: str = "bert"
+    head_per_view: bool = False
 
 
 class Encoder(nn.Module):
@@ -37,6 +72,12 @@ class Encoder(nn.Module):
     In training mode a forward pass returns `head(pool(pooling))`; in evaluation mode it returns
     `pool(eval_pooling)`, through the head only if `eval_head`.
 
+    Args:
+        seed: of the head's initial weights.
+        speedups: the CPU's dropout and the other means of `lib.encoder.speedups`, which `speed_up`
+            has given the backbone.
+        settings: fields of `Settings`.
+
     Example:
         >>> from lib import paths
         >>> encoder = Encoder.load(paths.MINI_BERT)
@@ -44,51 +85,33 @@ class Encoder(nn.Module):
         (2, 256)
     """
 
-    def __init__(
-        self,
-        backbone,
-        tokenizer,
-        pooling: str = "cls",
-        head: str = "none",
-        eval_pooling: str | None = None,
-        eval_head: bool = False,
-        seed: int = 0,
-        head_init: str = "bert",
-        head_per_view: bool = False,
-        speedups: Collection[str] = SPEEDUPS,
-    ):
+    def __init__(self, backbone, tokenizer, seed: int = 0, speedups: bool = True, **settings: Any):
         super().__init__()
         self.backbone, self.tokenizer = backbone, tokenizer
+        chosen = Settings(**settings)
+        pooling = chosen.pooling or fitting_pooling(backbone.config)
         self.settings: dict[str, Any] = {
-            "pooling": check_pooling(pooling),
-            "head": head,
-            "eval_pooling": check_pooling(eval_pooling or pooling),
-            "eval_head": eval_head,
+            "pooling": self._checked(pooling),
+            "head": chosen.head,
+            "eval_pooling": self._checked(chosen.eval_pooling or pooling),
+            "eval_head": chosen.eval_head,
         }
-        self.head_per_view = head_per_view
-        config = backbone.config
-        check_speedups(speedups)
-        self._first_token = FirstToken(backbone) if "first_token" in speedups else None
-        std = getattr(config, "initializer_range", 0.02)
+        self.head_per_view = chosen.head_per_view
+        self.padding_matters = False
+        self._first_token = FirstToken(backbone) if speedups else None
+        std = getattr(backbone.config, "initializer_range", 0.02)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            self.head = build_head(head, config.hidden_size, std, head_init)
+            self.head = build_head(chosen.head, backbone.config.hidden_size, std, chosen.head_init)
 
     @classmethod
     def load(
         cls,
         name_or_folder: str | Path,
-        pooling: str | None = None,
-        head: str | None = None,
-        eval_pooling: str | None = None,
-        eval_head: bool | None = None,
         dropout: float | None = None,
         device: str = "cpu",
-        seed: int = 0,
         lora_rank: int = 0,
-        head_init: str = "bert",
-        head_per_view: bool = False,
-        speedups: Collection[str] = SPEEDUPS,
+        **options: Any,
     ) -> "Encoder":
         """Load a Hugging Face id, a `transformers` or sentence-transformers folder, or a folder
         written by `save`.
@@ -98,21 +121,14 @@ class Encoder(nn.Module):
         program code of a model is run.
 
         Args:
-            pooling, head, eval_pooling, eval_head: as `Encoder`; None takes what the folder was
-                saved or exported with, else cls, none, the pooling itself, False.
             dropout: probability of every dropout inside the backbone, in [0, 1); None keeps the
                 model's own.
             device: as `resolve_device`.
-            seed: of the initial weights of a head that the folder does not hold, and of LoRA's.
             lora_rank: r of LoRA (`encoder.adapters`), 0 trains all weights. `save` writes the sum
                 of both.
-            head_init: `init` of `lib.encoder.heads.build_head`, for a head that the folder does not
-                hold.
-            head_per_view: in training the head meets each view by itself, if `forward` is told
-                their sizes.
-            speedups: those of `lib.encoder.speedups` that are in use; they change the time, not
-                what is computed, but for the random numbers of dropout and, in bf16 on a CPU, the
-                rounding of the residual stream.
+            options: as `Encoder`. A field of `Settings` that is not given or None is what the
+                folder was saved or exported with. `pooling="pooler"` is [CLS] through the pooler
+                that the checkpoint holds, as supervised SimCSE publishes its vectors.
 
         Raises:
             FileNotFoundError: neither a folder nor a model the Hub can give now, or a file of it is
@@ -122,30 +138,69 @@ class Encoder(nn.Module):
             ValueError: its files are damaged, of two models, or of a kind that is not served:
                 encoder-decoders, models that need program code of their own, sentence-transformers
                 with other poolings or further layers (unless `pooling` is given, which takes the
-                backbone alone).
+                backbone alone); a `dropout` above 0 where the backbone has none.
         """
         name, where = str(name_or_folder), resolve_device(device)
-        settings = saved_settings(name, pooling)
-        explicit = {
-            "pooling": pooling,
-            "head": head,
-            "eval_pooling": eval_pooling,
-            "eval_head": eval_head,
-        }
-        saved_head = settings.get("head", "none")
-        if pooling is not None and eval_pooling is None:
-            settings.pop("eval_pooling", None)
-        settings.update({k: v for k, v in explicit.items() if v is not None})
-        backbone, tokenizer = load_backbone(name, dropout)
-        limit_like_sentence_transformers(name, tokenizer)
-        speed_up(backbone, speedups)
+        options = {key: value for key, value in options.items() if value is not None}
+        saved = saved_settings(name)
+        saved_head = saved.get("head", "none")
+        if "pooling" in options:
+            saved.pop("eval_pooling", None)
+        settings = saved | options
+        pooling = settings.get("pooling")
+        model = described(name, pooling)
+        if pooling == "pooler":
+            settings |= {"pooling": "cls", "head": "tanh", "eval_head": True}
+        elif pooling is None:
+            settings["pooling"] = pooling = model.pooling
+        backbone, tokenizer = load_backbone(model.folder, dropout, pooling)
+        limit(tokenizer, model.transformer)
+        if settings.get("speedups", True):
+            speed_up(backbone)
         if lora_rank:
-            add_lora(backbone, lora_rank, seed)
-        of_the_head: dict[str, Any] = {"head_init": head_init, "head_per_view": head_per_view}
-        encoder = cls(backbone, tokenizer, **settings, seed=seed, **of_the_head, speedups=speedups)
-        if encoder.settings["head"] == saved_head:
+            add_lora(backbone, lora_rank, settings.get("seed", 0))
+        encoder = cls(backbone, tokenizer, **settings)
+        if pooling == "pooler":
+            layer = getattr(backbone.pooler, "dense", backbone.pooler)
+            encoder.head[0].load_state_dict(layer.state_dict())
+            backbone.pooler = None
+        elif encoder.settings["head"] == saved_head:
             encoder._load_head(name)
-        return encoder.to(where).eval()
+        encoder.to(where).eval()._look_at_padding(name)
+        return encoder
+
+    def _checked(self, pooling: str) -> str:
+        """A pooling that somebody has asked for; a warning says where it does not fit."""
+        if check_pooling(pooling) == "cls" and fitting_pooling(self.backbone.config) != "cls":
+            warnings.warn(
+                f"the first token of {type(self.backbone).__name__} sees itself alone, so pooling"
+                " 'cls' gives all sentences the same vector: choose last_token or mean",
+                stacklevel=3,
+            )
+        return pooling
+
+    @torch.inference_mode()
+    def _look_at_padding(self, name: str) -> None:
+        """Find out whether a sentence's states change with the padding that stands behind it."""
+        most = max(1, self.longest_input() // 2)
+        ids = torch.tensor([self.tokenizer(PROBE)["input_ids"][:most]], device=self.device)
+        length = ids.shape[1]
+        if not length:
+            return
+        mask = torch.ones_like(ids)
+        padded = nn.functional.pad(ids, (0, length), value=int(ids[0, -1]))
+        alone = self.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
+        mask = nn.functional.pad(mask, (0, length))
+        beside = self.backbone(input_ids=padded, attention_mask=mask).last_hidden_state
+        difference = (beside[:, :length] - alone).norm() / alone.norm()
+        self.padding_matters = bool(difference > PADDING_TOLERANCE)
+        if self.padding_matters:
+            warnings.warn(
+                f"{name}: padding changes the vectors of {type(self.backbone).__name__} by"
+                f" {100 * difference:.2g} %, so `encode` puts sentences of one length into a batch;"
+                " training and sentence-transformers do not",
+                stacklevel=3,
+            )
 
     def _load_head(self, name: str) -> None:
         if not self.head.state_dict():
@@ -261,7 +316,7 @@ class Encoder(nn.Module):
             raise TypeError("sentences must be a list of strings, not one string")
         for pooling in poolings:
             if pooling is not None:
-                check_pooling(pooling)
+                self._checked(pooling)
         bf16 = resolve_precision(precision, self.device) == "bf16"
         row_of = {s: i for i, s in enumerate(dict.fromkeys(sentences))}
         with self._evaluating(), torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
@@ -280,13 +335,28 @@ class Encoder(nn.Module):
                 total=len(order), unit="sentence", desc="encode", disable=not progress
             ) as bar:
                 vectors: list[list[Tensor]] = []
-                for batch in _token_batches(order, rows.lengths, batch_tokens):
+                for batch in self._batches(order, rows.lengths, batch_tokens):
                     vectors.append(self._encode_batch(rows, batch, poolings))
                     bar.update(len(batch))
             for table, parts in zip(out, zip(*vectors, strict=True), strict=bool(vectors)):
                 table[order] = torch.cat(parts).cpu().numpy()
         places = [row_of[s] for s in sentences]
         return [table[places] for table in out]
+
+    def _batches(
+        self, order: np.ndarray, lengths: np.ndarray, batch_tokens: int
+    ) -> Iterator[np.ndarray]:
+        """Runs of `order` that hold at most `batch_tokens` tokens with their padding, or that need
+        no padding where it would change the vectors."""
+        start = 0
+        for stop in range(1, len(order) + 1):
+            if stop < len(order):
+                longest = lengths[order[stop]]
+                fits = (stop + 1 - start) * longest <= batch_tokens
+                if fits and not (self.padding_matters and longest != lengths[order[start]]):
+                    continue
+            yield order[start:stop]
+            start = stop
 
     def _encode_batch(
         self, rows: TokenRows, batch: np.ndarray, poolings: Sequence[str | None]
@@ -400,20 +470,26 @@ class Encoder(nn.Module):
 
         The folder appears complete or not at all; an older one of that name is replaced.
         """
-        with written(folder) as temporary:
+        with _written(folder) as temporary:
             self._write_backbone(temporary)
             state = {k: v.contiguous() for k, v in self.head.state_dict().items()}
             if state:
                 save_file(state, temporary / HEAD_FILE)
             write_json(temporary / SETTINGS_FILE, self.settings)
 
-    def _write_backbone(self, folder: Path) -> None:
+    def _write_backbone(self, folder: Path, padded: bool = False) -> None:
+        """Weights and tokenizer; `padded` for programs that let the tokenizer pad."""
+        tokenizer = copy.deepcopy(self.tokenizer)
+        if padded:
+            tokenizer.padding_side = "right"  # as `tokens.TokenRows`; causal models count from left
+            if tokenizer.pad_token is None:
+                tokenizer.pad_token = tokenizer.eos_token
+        if fast := getattr(tokenizer, "backend_tokenizer", None):
+            fast.no_truncation()  # else the file holds the length of the last call
+            fast.no_padding()
         with quiet():
             self.backbone.save_pretrained(folder, state_dict=merged_state(self.backbone))
-            if fast := getattr(self.tokenizer, "backend_tokenizer", None):
-                fast.no_truncation()  # else the file holds the length of the last call
-                fast.no_padding()
-            self.tokenizer.save_pretrained(folder)
+            tokenizer.save_pretrained(folder)
 
     def export_sentence_transformers(self, folder: str | Path, card: str = "") -> None:
         """Write a folder that `SentenceTransformer(folder)` opens and that gives the vectors of
@@ -426,47 +502,35 @@ class Encoder(nn.Module):
             ValueError: `eval_pooling` has no counterpart there (cls, mean and last_token have), or
                 the head is kept at evaluation.
         """
-        modes = EXPORTED_POOLINGS
         pooling = self.settings["eval_pooling"]
-        if pooling not in modes or self.settings["eval_head"]:
+        if pooling not in EXPORTED_POOLINGS or self.settings["eval_head"]:
             raise ValueError(
                 f"sentence-transformers has no module for eval_pooling={pooling!r} with"
                 f" eval_head={self.settings['eval_head']}: export with cls, mean or last_token and"
                 " no head"
             )
-        modules = [
-            {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
-            {
-                "idx": 1,
-                "name": "1",
-                "path": "1_Pooling",
-                "type": "sentence_transformers.models.Pooling",
-            },
-        ]
-        pooling_config = {
-            "word_embedding_dimension": self.backbone.config.hidden_size,
-            **{f"pooling_mode_{name}": mode == pooling for mode, name in modes.items()},
-        }
-        with written(folder) as temporary:
-            self._write_backbone(temporary)
-            write_json(temporary / "modules.json", modules)
-            write_json(temporary / "1_Pooling" / "config.json", pooling_config)
-            write_json(
-                temporary / "sentence_bert_config.json", {"max_seq_length": self.longest_input()}
-            )
+        transformer: dict[str, Any] = {"max_seq_length": self.longest_input()}
+        if takes_pooler(type(self.backbone)):
+            transformer["model_args"] = {"add_pooling_layer": False}
+        with _written(folder) as temporary:
+            self._write_backbone(temporary, padded=True)
+            write_modules(temporary, pooling, self.backbone.config.hidden_size, transformer)
             if card:
                 write_text(temporary / "README.md", card)
 
 
+@contextmanager
+def _written(folder: str | Path) -> Iterator[Path]:
+    """`files.written`, where all may read the weights that safetensors writes for their owner
+    alone, and what it and the tokenizer raise on a full disk is an OSError."""
+    with written(folder) as temporary:
+        try:
+            yield temporary
+            for path in temporary.rglob("*.safetensors"):
+                path.chmod(0o644)
+        except Exception as error:
+            raise OSError(f"{folder} cannot be written: {first_line(error)}") from error
+
+
 def _part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
-
-
-def _token_batches(order: np.ndarray, lengths: np.ndarray, batch_tokens: int):
-    start = 0
-    while start < len(order):
-        stop = start + 1
-        while stop < len(order) and (stop + 1 - start) * lengths[order[stop]] <= batch_tokens:
-            stop += 1
-        yield order[start:stop]
-        start = stop

@@ -1,22 +1,20 @@
-"""For speed alone: what is here changes how long a training takes, and may be switched off one by
-one.
+"""For speed alone: what is here changes how long a training takes, and may be switched off
+(`Encoder.load(…, speedups=False)`).
 
-* `dropout`: random numbers that cost little on a CPU, 1.10 times the sentences per second in fp32
-  and 1.39 in bf16; on a GPU dropout is torch's own.
-* `bf16_stream`: under a CPU's bf16 autocast the residual stream is bf16 too, 1.06 times; nothing
-  elsewhere. It rounds: vectors of midi-BERT are 0.7 % from those in fp32, 0.4 % without it.
-* `first_token`: with [CLS] pooling the last layer computes its other tokens no further than
+* Dropout: random numbers that cost little on a CPU, 1.10 times the sentences per second in fp32 and
+  1.39 in bf16; on a GPU dropout is torch's own.
+* The residual stream: under a CPU's bf16 autocast it is bf16 too, 1.06 times; nothing elsewhere. It
+  rounds: vectors of midi-BERT are 0.7 % from those in fp32, 0.4 % without it.
+* The first token: with [CLS] pooling the last layer computes its other tokens no further than
   attention, 1.12 times in fp32 and 1.14 in bf16 (one layer of four).
-* `attention`: a GPU is not asked whether a batch has padding, which it would have to answer before
+* Attention: a GPU is not asked whether a batch has padding, which it would have to answer before
   the next layer is queued, and no kernel is planned anew for every shape, as cuDNN's are.
 
-`python -m benchmarks.speedups` measures each against the training without it; the figures are those
-of `benchmarks/results/speedups-amd-epyc-2-threads.md`.
+The figures are those of `benchmarks/results/speedups-amd-epyc-2-threads.md`.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from typing import Any
 
 import torch
@@ -26,13 +24,7 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-SPEEDUPS = ("dropout", "bf16_stream", "first_token", "attention")
-# transformers' name of our attention, by the speedups that it holds.
-ATTENTIONS = {
-    frozenset({"dropout", "attention"}): "cheap_dropout_unplanned",
-    frozenset({"dropout"}): "cheap_dropout",
-    frozenset({"attention"}): "unplanned",
-}
+ATTENTION = "cheap_dropout_unplanned"  # transformers' name of ours
 UNPLANNED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 # Model types whose last layer gives the same first token when the others are left out after its
 # attention.
@@ -92,35 +84,25 @@ class CheapDropout(nn.Dropout):
         return cheap_dropout(x, self.p)
 
 
-def attention(
-    module: nn.Module,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Tensor | None,
-    speedups: Collection[str] = SPEEDUPS,
-    **options,
-):
+def attention(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **options):
     """Scaled dot-product attention, for transformers' attention interface.
 
     softmax(Q·Kᵀ·s)·V with Q, K, V of shape `(n, heads, t, d)` and `mask` True where a key may be
     seen; returns `(n, t, heads, d)` and None. Training an encoder on a CPU draws the dropout of
-    the weights with `dropout`; anything else is torch's own attention, on a GPU without cuDNN.
+    the weights with `cheap_dropout`; anything else is torch's own attention, on a GPU without
+    cuDNN.
     """
-    p = options.get("dropout", 0.0) if module.training and "dropout" in speedups else 0.0
+    p = options.get("dropout", 0.0) if module.training else 0.0
     causal = options.get("is_causal", getattr(module, "is_causal", False))
     if not p or q.device.type != "cpu" or causal or k.shape[1] != q.shape[1]:
-        on_gpu = q.device.type == "cuda" and "attention" in speedups
-        with sdpa_kernel(UNPLANNED) if on_gpu else nullcontext():
+        with sdpa_kernel(UNPLANNED) if q.device.type == "cuda" else nullcontext():
             return sdpa_attention_forward(module, q, k, v, mask, **options)
     scaling = options.get("scaling")
-    scores = (
-        q @ k.transpose(2, 3) * (q.shape[-1] ** -0.5 if scaling is None else scaling)
-    )  # (n, heads, t, t)
+    scaling = q.shape[-1] ** -0.5 if scaling is None else scaling
+    scores = q @ k.transpose(2, 3) * scaling  # (n, heads, t, t)
     if mask is not None:
-        scores = (
-            scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
-        )
+        seen = mask.dtype == torch.bool
+        scores = scores.masked_fill(~mask, -torch.inf) if seen else scores + mask
     weights = cheap_dropout(torch.softmax(scores, -1), p).to(v.dtype)
     return (weights @ v).transpose(1, 2).contiguous(), None
 
@@ -132,31 +114,34 @@ def attention_mask(**options: Any) -> Tensor | None:
     return sdpa_mask(**options)
 
 
-for _speedups, _name in ATTENTIONS.items():
-    AttentionInterface.register(_name, partial(attention, speedups=_speedups))
-    AttentionMaskInterface.register(
-        _name, attention_mask if "attention" in _speedups else sdpa_mask
-    )
+AttentionInterface.register(ATTENTION, attention)
+AttentionMaskInterface.register(ATTENTION, attention_mask)
 
 
-def speed_up(model: nn.Module, speedups: Collection[str]) -> nn.Module:
-    """Give a `transformers` model those speedups that lie inside it, in place.
-
-    Raises:
-        ValueError: as `check_speedups`.
-    """
-    check_speedups(speedups)
-    if "dropout" in speedups:
-        for module in model.modules():
-            for name, child in module.named_children():
-                if type(child) is nn.Dropout:
-                    setattr(module, name, CheapDropout(child.p))
-    own = ATTENTIONS.get(frozenset(speedups) & {"dropout", "attention"})
-    if own and getattr(model.config, "_attn_implementation", None) == "sdpa":
-        model.set_attn_implementation(own)  # type: ignore[operator]
-    if "bf16_stream" in speedups:
-        keep_bf16(getattr(model, "base_model", model))
+def speed_up(model: nn.Module) -> nn.Module:
+    """Give a `transformers` model those speedups that lie inside it, in place."""
+    for module in model.modules():
+        for name, child in module.named_children():
+            if type(child) is nn.Dropout:
+                setattr(module, name, CheapDropout(child.p))
+    if getattr(model.config, "_attn_implementation", None) == "sdpa":
+        model.set_attn_implementation(ATTENTION)  # type: ignore[operator]
+    embeddings = getattr(getattr(model, "base_model", model), "embeddings", None)
+    if isinstance(embeddings, nn.Module):
+        embeddings.register_forward_hook(_lowered)
     return model
+
+
+def _lowered(module: nn.Module, _inputs, output: Tensor) -> Tensor:
+    """The embeddings' output in bf16 while a BERT-like backbone trains under a CPU's bf16 autocast,
+    and with it the residual stream.
+
+    There autocast adds in fp32 what its matrix products return in bf16, and converts again for
+    each of them. On a GPU nothing is changed: its autocast computes each LayerNorm in fp32, after
+    which the stream is fp32 anyway.
+    """
+    lowers = output.device.type == "cpu" and module.training and torch.is_autocast_enabled("cpu")
+    return output.bfloat16() if lowers else output
 
 
 class FirstToken:
@@ -170,8 +155,8 @@ class FirstToken:
     def __init__(self, backbone: nn.Module):
         self._active = False
         if getattr(backbone.config, "model_type", None) in FIRST_TOKEN_ALONE:
-            layers = [name for name, _ in backbone.get_submodule("encoder.layer").named_children()]
-            output = backbone.get_submodule(f"encoder.layer.{layers[-1]}.attention.output")
+            last = list(backbone.get_submodule("encoder.layer").children())[-1]
+            output = last.get_submodule("attention.output")
             output.register_forward_pre_hook(self._keep_first)
 
     @contextmanager
@@ -185,35 +170,3 @@ class FirstToken:
 
     def _keep_first(self, _module: nn.Module, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         return tuple(s[:, :1] for s in states) if self._active else states
-
-
-def check_speedups(names: Collection[str]) -> None:
-    """Refuse a name that is none of `SPEEDUPS`.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if unknown := sorted(set(names) - set(SPEEDUPS)):
-        raise ValueError(f"unknown speedup {unknown[0]!r}: choose among {', '.join(SPEEDUPS)}")
-
-
-def keep_bf16(backbone: nn.Module) -> nn.Module:
-    """Let the residual stream be bf16 too while a BERT-like `backbone` trains under a CPU's bf16
-    autocast, in place.
-
-    There autocast adds in fp32 what its matrix products return in bf16, and converts again for
-    each of them. On a GPU nothing is changed: its autocast computes each LayerNorm in fp32, after
-    which the stream is fp32 anyway.
-    """
-
-    def lower(module: nn.Module, _inputs, output: Tensor) -> Tensor:
-        on_cpu = output.device.type == "cpu"
-        return (
-            output.bfloat16()
-            if on_cpu and module.training and torch.is_autocast_enabled("cpu")
-            else output
-        )
-
-    if isinstance(embeddings := getattr(backbone, "embeddings", None), nn.Module):
-        embeddings.register_forward_hook(lower)
-    return backbone

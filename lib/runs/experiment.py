@@ -13,12 +13,11 @@ from lib import data, files, paths
 from lib.augment.sda import parse
 from lib.cores import available_cores
 from lib.encoder import Encoder
-from lib.encoder.pretrained import fitting_pooling
 from lib.evaluate import transfer
 from lib.evaluate.sts import unit
 from lib.runs import inputs
 from lib.runs.folder import Run, peak_rss_gib
-from lib.runs.job import Job, portable_parameters
+from lib.runs.job import Job, is_causal, portable_parameters
 from lib.runs.scoring import DevScore, encodes, job_test_scores
 from lib.training import checkpoint
 from lib.training.batches import Feed
@@ -95,7 +94,7 @@ def _train_and_score(job: Job, record: Run) -> None:
     metrics: dict[str, object] = {}
     if job.steps == 0:
         encoder.to(job.device)
-        if job.device.type == "cuda" and job.scoring == "bf16" and _is_decoder(job.recipe):
+        if job.device.type == "cuda" and job.scoring == "bf16" and is_causal(job.recipe.backbone):
             encoder.backbone.bfloat16()
         score = dev(encoder)
         history = [{"step": 0, "dev_score": score}]
@@ -194,10 +193,6 @@ def new_encoder(recipe: Recipe, seed: int) -> Encoder:
         head_init=recipe.head_init,
         head_per_view=recipe.head_per_view,
     )
-
-
-def _is_decoder(recipe: Recipe) -> bool:
-    return fitting_pooling(inputs.model_path(recipe.backbone)) == "last_token"
 
 
 def negation_cosines(

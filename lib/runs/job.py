@@ -10,6 +10,7 @@ import torch
 
 from lib.checked import Checked, made, setting
 from lib.device import resolve_device, resolve_precision
+from lib.encoder.pretrained import fitting_pooling
 from lib.runs import inputs
 from lib.runs.profiles import Profile, profile
 from lib.training.distributed import Group
@@ -104,6 +105,10 @@ class Job:
             given.setdefault("eval_every", _between_scores(used, settings.max_steps))
         base = recipe(_recipe_name(method, used, settings.model or ""))
         backbone = settings.model or used.model or base.backbone
+        if settings.model and is_causal(settings.model):
+            for name in ("pooling", "eval_pooling"):
+                if getattr(base, name) == "cls":
+                    given.setdefault(name, "last_token")
         return cls(
             notebook,
             _on_text(used, settings),
@@ -169,6 +174,15 @@ class Job:
         for one in self.inputs:
             found |= one.hashes()
         return found
+
+
+def is_causal(model: str) -> bool:
+    """Whether a model's first token sees itself alone, so that [CLS] is no place to read a sentence
+    from; not of a model that cannot be read now, which whoever loads it is told."""
+    try:
+        return fitting_pooling(inputs.model_path(model)) == "last_token"
+    except (OSError, ValueError, ImportError):
+        return False
 
 
 def of_profile(used: Profile, sentences: int) -> dict[str, object]:
