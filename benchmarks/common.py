@@ -23,10 +23,11 @@ import numpy as np
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel, PreTrainedTokenizerBase
 
-from lib import data, files, paths, runs
+from lib import data, paths, runs
+from lib.data import files
 from lib.training import recipe as recipes
 from lib.training.batches import Feed
-from lib.device import resolve_device, resolve_precision
+from lib.encoder.device import resolve_device, resolve_precision
 from lib.encoder import Encoder
 from lib.training.loop import fit
 from lib.training.recipe import Recipe

@@ -25,12 +25,12 @@ from benchmarks import common, gpu
 from benchmarks.common import OURS, THEIRS, Sample, Side, Task
 from lib import data, paths
 from lib.training.batches import Feed
-from lib.device import resolve_precision
+from lib.encoder.device import resolve_precision
 from lib.training.distributed import Group
 from lib.encoder import Encoder
 from lib.training.optimizer import make_optimizer
 from lib.training.state import State
-from lib.training.tokens import TokenRows, tokenise
+from lib.encoder.tokens import TokenRows, tokenise
 from tools import pretrain
 
 STS_SENTENCES = 37_700

@@ -19,7 +19,7 @@ from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Sample, Side
 from lib import data, evaluate
 from lib.data import sets
-from lib.device import resolve_precision
+from lib.encoder.device import resolve_precision
 from lib.encoder import Encoder
 
 CPU = torch.device("cpu")

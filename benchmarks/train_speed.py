@@ -16,7 +16,7 @@ from transformers import AutoConfig, AutoTokenizer, BertConfig
 from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Side, Task
 from lib import paths
-from lib.device import resolve_precision
+from lib.encoder.device import resolve_precision
 from lib.encoder import Encoder
 
 SHAPE = {

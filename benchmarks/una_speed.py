@@ -34,11 +34,11 @@ from lib.training import recipe as recipes
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA
 from lib.training.batches import Feed
-from lib.device import resolve_precision
+from lib.encoder.device import resolve_precision
 from lib.encoder import Encoder
 from lib.training.positives import make_views
 from lib.training.recipe import Recipe
-from lib.training.tokens import tokenise
+from lib.encoder.tokens import tokenise
 from lib.training.loop import fit
 
 REFERENCE_BATCH = 1000  # strings that the reference hands to the tokenizer at once
@@ -291,7 +291,7 @@ def negative_sides(
         f"{PREFIX}, to strings": theirs(plain, plain.by_prefix, words),
         f"{PREFIX}, to ids": theirs(plain, plain.by_prefix, words, tokenizer),
         f"{CHOICES}, to ids": theirs(plain, plain.by_choices, words[: len(few)], tokenizer),
-        "lib.training.tokens.tokenise of the corpus": timed(
+        "lib.encoder.tokens.tokenise of the corpus": timed(
             lambda s: tokenise(s, tokenizer, 32, progress=False), many
         ),
         "TfidfModel.encode of the corpus": timed(source.una.model.encode, some),

@@ -21,9 +21,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from transformers.utils import cached_file
 
-from lib import data, files, paths, runs, wheels
+from lib import data, paths, runs, wheels
 from lib.augment.wordnet import wordnet_files
-from lib.data import corpora, sets
+from lib.data import corpora, files, sets
 from lib.encoder.pretrained import explained
 from lib.runs import baselines as untrained
 from lib.runs import experiment, grids

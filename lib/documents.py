@@ -4,7 +4,8 @@ import re
 from html import escape
 from pathlib import Path
 
-from lib import files, glossary, paths
+from lib import glossary, paths
+from lib.data import files
 from lib.pages import DOCUMENTS, filled, linked, markdown_html
 
 REFERENCE = re.compile(r"\{term\}`(?:(?P<shown>[^`<]+?)\s*<(?P<to>[^`>]+)>|(?P<name>[^`]+))`")

@@ -16,8 +16,9 @@ import pandas as pd
 from filelock import Timeout
 from huggingface_hub import try_to_load_from_cache
 
-from lib import archives, data, files, paths, runs
+from lib import archives, data, paths, runs
 from lib.augment import sda
+from lib.data import files
 from lib.runs import baselines as untrained
 from lib.runs import inputs as identity
 from lib.runs.profiles import profile

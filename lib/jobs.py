@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib import course, paths, runs
-from lib.files import write_text
+from lib.data.files import write_text
 from lib.runs import baselines as untrained
 from lib.runs.grids import Grid
 from lib.runs.profiles import profile

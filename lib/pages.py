@@ -17,7 +17,8 @@ from latex2mathml.converter import convert as latex_to_mathml
 from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
-from lib import files, paths, runs
+from lib import paths, runs
+from lib.data import files
 from lib.results.statistics import mean_sd
 from lib.training.recipe import FIELDS
 

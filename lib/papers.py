@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lib import paths, runs
-from lib.files import write_text
+from lib.data.files import write_text
 from lib.results import every_run
 from lib.runs import grids
 from lib.runs.grids import Grid

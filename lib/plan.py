@@ -21,7 +21,7 @@ from transformers import AutoModel, PreTrainedConfig
 
 from lib import data
 from lib.augment import eda
-from lib.device import resolve_device, resolve_precision
+from lib.encoder.device import resolve_device, resolve_precision
 from lib.encoder.pretrained import explained, read_config, read_tokenizer
 from lib.runs import baselines as untrained
 from lib.runs import experiment

@@ -12,7 +12,7 @@ import pandas as pd
 
 from lib import paths, results
 from lib.augment import sda
-from lib.files import write_text
+from lib.data.files import write_text
 from lib.runs import grids
 from lib.runs.grids import Grid
 

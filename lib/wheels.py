@@ -133,7 +133,7 @@ def imported(module: str = GRID) -> dict[str, str]:
         The name of each module from outside, and of the distribution that brings it.
 
     Example:
-        >>> imported("lib.files")
+        >>> imported("lib.data.files")
         {'filelock': 'filelock', 'psutil': 'psutil'}
     """
     brings, todo = packages_distributions(), [module]

@@ -9,7 +9,8 @@ import sys
 import pytest
 from tiny import tiny_sentences
 
-from lib import data, files, paths
+from lib import data, paths
+from lib.data import files
 from lib.augment import AUGMENTATIONS
 from lib.augment.output import write_aligned
 from lib.commands.augment import METHODS, arguments, change_of, key_of, main

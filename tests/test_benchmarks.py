@@ -26,7 +26,7 @@ from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA
 from lib.data import corpora
 from lib.training.negatives import UnaNegatives
-from lib.training.tokens import tokenise
+from lib.encoder.tokens import tokenise
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from lib import archives, bundle, data, files, intake, node, paths, runs, wheels
+from lib import archives, bundle, data, intake, node, paths, runs, wheels
+from lib.data import files
 from lib.runs import experiment, inputs as identity
 from lib.__main__ import main as cli
 from lib.data import corpora, sets

@@ -10,7 +10,7 @@ from lib.augment import AUGMENTATIONS
 from lib.training.batches import Feed
 from lib.training.negatives import NEGATIVES
 from lib.training.recipe import FIELDS
-from lib.training.tokens import tokenise
+from lib.encoder.tokens import tokenise
 
 SENTENCES = tiny_sentences(32)
 

@@ -12,7 +12,8 @@ import nbformat
 import pandas as pd
 import pytest
 
-from lib import course, pages, paths, workers
+from lib import course, pages, paths
+from lib.runs import workers
 from lib.__main__ import main as cli
 from lib.documents import write_documents
 from tools import refresh

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lib import data, files, paths
+from lib import data, paths
+from lib.data import files
 from lib.__main__ import main as cli
 from lib.data import Pairs, corpora, fetch, readers, sets
 

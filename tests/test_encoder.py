@@ -28,13 +28,13 @@ from transformers import (
     XLNetModel,
 )
 
-from lib.device import resolve_device, resolve_precision
+from lib.encoder.device import resolve_device, resolve_precision
 from lib.encoder import Encoder, build_head, fitting_pooling, pool
 from lib.encoder import storage as module
 from lib.encoder.dropout import dropout_of
 from lib.encoder.speedups import FIRST_TOKEN_ALONE
 from lib.checked import HEADS, POOLINGS
-from lib.training.tokens import tokenise
+from lib.encoder.tokens import tokenise
 
 SENTENCES = ["a dog runs .", "the old woman reads one book behind the garden .", "no", "two cats"]
 

@@ -16,7 +16,8 @@ from filelock import FileLock
 from sklearn.metrics.pairwise import cosine_similarity
 from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences
 
-from lib import data, evaluate, files, paths, runs
+from lib import data, evaluate, paths, runs
+from lib.data import files
 from lib.augment import sda
 from lib.augment.sda import parse
 from lib.data import Pairs, corpora

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lib import files, paths
+from lib import paths
+from lib.data import files
 
 
 def left(folder):

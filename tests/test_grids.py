@@ -8,7 +8,7 @@ import yaml
 
 from lib import data, paths, results
 from lib.__main__ import main as cli
-from lib.files import write_text
+from lib.data.files import write_text
 from lib.runs import Job, committing, experiment, grids
 from lib.runs.baselines import METHODS, Baseline
 from lib.runs.folder import Run

@@ -5,7 +5,7 @@ import pytest
 import torch
 from tiny import fit, tiny_encoder, tiny_recipe, tiny_sentences
 
-from lib.device import resolve_precision
+from lib.encoder.device import resolve_precision
 from lib.training.positives import make_views
 
 OTHER = {"fp32": "bf16", "bf16": "fp32"}

@@ -249,7 +249,7 @@ import json, os, signal, sys
 from pathlib import Path
 import torch
 from test_pretrain import PLAN
-from lib import files
+from lib.data import files
 from tools import pretrain
 
 torch.set_num_threads(1)

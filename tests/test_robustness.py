@@ -12,7 +12,7 @@ import pytest
 from benchmarks.robustness import __main__ as report
 from benchmarks.robustness import fuzz, kills, races
 from benchmarks.robustness.common import Count
-from lib import files
+from lib.data import files
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 

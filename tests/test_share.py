@@ -8,7 +8,8 @@ import pytest
 import yaml
 from tiny import tiny_bert
 
-from lib import data, paths, share
+from lib import data, paths
+from lib.runs import export as share
 from lib.runs import experiment
 from lib.__main__ import main as cli
 from lib.encoder import Encoder, model

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tiny import tiny_sentences, tiny_tokenizer
 
 from lib.training.batches import BucketBatches
-from lib.training.tokens import TokenRows, tokenise
+from lib.encoder.tokens import TokenRows, tokenise
 
 few = settings(max_examples=40, deadline=None)
 
@@ -215,7 +215,7 @@ from pathlib import Path
 import numpy as np
 from tiny import WORDS, tiny_tokenizer
 from lib.training.batches import BucketBatches
-from lib.training.tokens import tokenise
+from lib.encoder.tokens import tokenise
 
 def peak():
     # in GiB; on Linux ru_maxrss begins at the peak of the parent process, VmHWM does not

@@ -26,7 +26,7 @@ from lib.training.negatives import make_negatives
 from lib.training.objective import LOSSES
 from lib.training.optimizer import learning_rate, make_optimizer
 from lib.training.positives import make_views
-from lib.training.tokens import TokenRows, tokenise
+from lib.encoder.tokens import TokenRows, tokenise
 
 SENTENCES = tiny_sentences(64)
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from tiny import hear_interrupts
 
-from lib import workers
+from lib.runs import workers
 
 HERE = Path(__file__).parent
 
@@ -80,7 +80,7 @@ INTERRUPTED = """
 import sys, time
 from contextlib import suppress
 from pathlib import Path
-from lib import workers
+from lib.runs import workers
 
 def work(number):
     Path(sys.argv[1], str(number)).touch()

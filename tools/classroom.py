@@ -28,7 +28,7 @@ import torch
 
 from assignments import guard
 from lib import paths
-from lib.files import is_foreign, write_text
+from lib.data.files import is_foreign, write_text
 from tools.markers import fill
 
 FOLDER = paths.ROOT / "assignments"

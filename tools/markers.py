@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lib.files import write_text
+from lib.data.files import write_text
 
 
 def fill(path: Path, marker: str, content: str) -> None:

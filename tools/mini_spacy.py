@@ -26,7 +26,8 @@ from spacy.training import Example
 from spacy.util import compile_prefix_regex, compile_suffix_regex, load_config
 from spacy.vocab import Vocab
 
-from lib import files, paths
+from lib import paths
+from lib.data import files
 from tools.markers import fill
 
 TREEBANK = Path("treebank") / "ud_ewt"

@@ -13,7 +13,8 @@ from typing import TextIO
 
 import nbformat
 
-from lib import course, files, pages
+from lib import course, pages
+from lib.data import files
 
 
 def refresh(notebook: Path, stream: TextIO | None = None) -> course.Outcome:

@@ -14,7 +14,7 @@ import nbformat
 import yaml
 
 from lib import pages, paths, runs
-from lib.files import write_bytes, write_text
+from lib.data.files import write_bytes, write_text
 from tools.browser import chromium
 
 NOTEBOOK = paths.NOTEBOOKS / "07_results.ipynb"

@@ -15,7 +15,7 @@ from lib.augment import augment
 from lib.augment.discrete import edit_distance
 from lib.augment.sda import parse
 from lib.augment.tfidf import terms_of
-from lib.files import write_text
+from lib.data.files import write_text
 from lib.runs.profiles import profile
 
 PATH = paths.DATA / "sda" / "changed.csv"

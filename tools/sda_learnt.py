@@ -18,7 +18,7 @@ from lib.runs import grids
 from lib.data import Triplets
 from lib.encoder import Encoder
 from lib.evaluate.margins import margin_table, margins
-from lib.files import write_text
+from lib.data.files import write_text
 
 GRID = "sda_light_negation"
 PATH = paths.DATA / "sda" / "learnt.csv"

@@ -14,7 +14,7 @@ from lib import data, paths
 from lib.augment.sda import english
 from lib.augment.tfidf import terms_of
 from lib.data import Pairs
-from lib.files import write_text
+from lib.data.files import write_text
 from tools import inspection
 
 PATH = paths.DATA / "sda" / "overlap.csv"

@@ -17,7 +17,7 @@ from lib.runs import grids
 from lib.data import Pairs
 from lib.encoder import Encoder
 from lib.evaluate.sts import Encode, spearman
-from lib.files import write_text
+from lib.data.files import write_text
 from tools.inspection import rank_changes
 from tools.sda_learnt import GRID
 from tools.sda_overlap import is_negative

@@ -17,7 +17,7 @@ import nbformat
 import pandas as pd
 
 from lib import pages, papers, paths
-from lib.files import is_foreign, remove, written
+from lib.data.files import is_foreign, remove, written
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"[^>]*>")
 

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib import files, paths, plots, results
+from lib import paths, plots, results
+from lib.data import files
 from lib.results.statistics import mean_sd
-from lib.files import write_bytes
+from lib.data.files import write_bytes
 from tools.markers import fill
 
 SMALL = {

@@ -20,7 +20,7 @@ import pandas as pd
 from lib import data, paths, results
 from lib.augment import sda
 from lib.checked import made
-from lib.device import resolve_precision
+from lib.encoder.device import resolve_precision
 from lib.runs import Job, run_job
 from lib.runs.baselines import METHODS
 from lib.runs.experiment import record_of

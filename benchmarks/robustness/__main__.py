@@ -19,7 +19,8 @@ import torch
 
 from benchmarks.robustness import fuzz, kills, races
 from benchmarks.robustness.common import Count
-from lib import files, paths, runs
+from lib import paths, runs
+from lib.data import files
 
 TARGET = paths.BENCHMARKS / "results"
 DEFAULT_TRIES = {"kills": 18, "fuzz": 760, "races": 100}

@@ -29,7 +29,8 @@ from benchmarks.robustness.common import (
     sentences,
     small_model,
 )
-from lib import runs, share
+from lib import runs
+from lib.runs import export as share
 from lib.runs import experiment
 from lib.augment.sda import parse
 from lib.commands import augment as command

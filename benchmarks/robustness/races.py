@@ -15,7 +15,8 @@ from tqdm import tqdm
 
 from benchmarks.robustness import kills
 from benchmarks.robustness.common import Count, child, ended, picture
-from lib import files, runs
+from lib import runs
+from lib.data import files
 
 
 @dataclass(frozen=True)

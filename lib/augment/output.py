@@ -7,7 +7,7 @@ from pathlib import Path
 from filelock import Timeout
 from tqdm import tqdm
 
-from lib.files import locked
+from lib.data.files import locked
 
 Change = Callable[[list[str], int], list[str]]
 

@@ -17,7 +17,7 @@ import numpy as np
 from nltk.tokenize import NLTKWordTokenizer
 from tqdm import tqdm
 
-from lib.files import write_bytes
+from lib.data.files import write_bytes
 
 CHUNK = 10_000
 _DAMAGED: tuple[type[Exception], ...] = (

@@ -12,10 +12,10 @@ from lib.augment import AUGMENTATIONS, NEED_SYNONYMS, augment, eda
 from lib.augment.generate import CHAINS
 from lib.augment.output import Change, write_aligned
 from lib.augment.sda import RULES, rules_digest
-from lib.cache import digest
 from lib.commands import reporting
 from lib.data import read_aligned
-from lib.files import sha256
+from lib.data.cache import digest
+from lib.data.files import sha256
 
 _OF_NO_EFFECT = {
     "source",
@@ -140,7 +140,7 @@ def _sda(options: argparse.Namespace) -> Change:
 
 def _generated(options: argparse.Namespace) -> Change:
     from lib.augment.generate import Generator
-    from lib.device import resolve_device
+    from lib.encoder.device import resolve_device
 
     steps = CHAINS[options.method]
     models = options.model or [step.model for step in steps]

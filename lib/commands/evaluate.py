@@ -70,8 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from functools import partial
 
     from lib import files  # torch is imported only now: --help does not need it
-    from lib.device import resolve_device, resolve_precision
     from lib.encoder import Encoder
+    from lib.encoder.device import resolve_device, resolve_precision
 
     device = resolve_device(options.device)
     encoder = Encoder.load(options.model, pooling=options.pooling, device=str(device))

@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("run", type=Path, help="folder of a finished run")
     parser.add_argument("target", type=Path, help="folder to write")
     options = parser.parse_args(arguments)
-    from lib.share import export  # torch is imported only now: --help does not need it
+    from lib.runs.export import export  # torch is imported only now: --help does not need it
 
     print(f"wrote {export(options.run, options.target)}")
     return 0

@@ -112,7 +112,7 @@ def _write_table(grid: Any, path: Path) -> int:
     import sys
 
     from lib import paths
-    from lib.files import write_text
+    from lib.data.files import write_text
     from lib.runs.grids import beside_paper, collect
 
     if path.suffix != ".csv":

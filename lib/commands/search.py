@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     from lib import data  # torch is imported only now: --help does not need it
     from lib.encoder import Encoder
-    from lib.share import search
+    from lib.runs.export import search
 
     sentences = data.read_lines(options.file)
     if not sentences:

@@ -6,8 +6,8 @@ import tarfile
 import zlib
 from pathlib import Path
 
-from lib import data, files, paths
-from lib.data import TAR, WIKI1M, readers, sets
+from lib import data, paths
+from lib.data import TAR, WIKI1M, files, readers, sets
 from lib.data.folders import WIKI1M_ROOTS, find
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"

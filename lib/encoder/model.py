@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from lib.device import copied_to, resolve_device, resolve_precision
+from lib.data.files import write_json, write_text, written
 from lib.encoder.adapters import adapter_state, add_lora, has_lora, load_adapter_state, merged_state
+from lib.encoder.device import copied_to, resolve_device, resolve_precision
 from lib.encoder.heads import build_head
 from lib.encoder.pooling import check_pooling, pool
 from lib.encoder.pretrained import (
@@ -37,8 +38,7 @@ from lib.encoder.storage import (
     saved_settings,
     write_modules,
 )
-from lib.files import write_json, write_text, written
-from lib.training.tokens import TokenRows, tokenise
+from lib.encoder.tokens import TokenRows, tokenise
 
 _LONGEST = 1_000_000
 PROBE = "A sentence alone, and beside a longer one."

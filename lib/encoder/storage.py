@@ -8,10 +8,10 @@ from typing import Any
 from huggingface_hub import snapshot_download
 from tokenizers.normalizers import Lowercase, Sequence
 
+from lib.data.files import write_json
 from lib.encoder.heads import HEADS
 from lib.encoder.pooling import POOLINGS
 from lib.encoder.pretrained import optional_file, read_json
-from lib.files import write_json
 
 SETTINGS_FILE = "sentence_encoder.json"
 HEAD_FILE = "head.safetensors"

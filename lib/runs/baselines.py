@@ -8,7 +8,8 @@ from pathlib import Path
 
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from lib import evaluate, files, paths
+from lib import evaluate, paths
+from lib.data import files
 from lib.encoder import Encoder
 from lib.runs import inputs
 from lib.runs.folder import Run

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from lib import files, paths
+from lib import paths
+from lib.data import files
 from lib.results import committed
 from lib.runs import folder
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from filelock import Timeout
 
-from lib import data, files, paths
+from lib import data, paths
 from lib.augment.sda import parse
 from lib.cores import available_cores
+from lib.data import files
 from lib.encoder import Encoder
 from lib.evaluate import transfer
 from lib.evaluate.sts import unit

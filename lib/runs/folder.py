@@ -18,8 +18,9 @@ import pandas as pd
 import psutil
 import torch
 
-from lib import files, paths
-from lib.files import write_bytes, write_json, write_text
+from lib import paths
+from lib.data import files
+from lib.data.files import write_bytes, write_json, write_text
 
 RESULTS_VERSION = 2
 COMMIT = "commit.json"

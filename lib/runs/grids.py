@@ -14,8 +14,9 @@ import pandas as pd
 import torch
 import yaml
 
-from lib import files, paths
+from lib import paths
 from lib.checked import closest
+from lib.data import files
 from lib.results.statistics import mean_sd
 from lib.runs import folder
 from lib.runs.baselines import METHODS, OF_AN_ENCODER, Baseline
@@ -25,8 +26,8 @@ from lib.runs.folder import Run
 from lib.runs.job import Job
 from lib.runs.profiles import profile
 from lib.runs.scoring import names_of_scores
+from lib.runs.workers import at_once
 from lib.training.distributed import is_main_process
-from lib.workers import at_once
 
 KEYS = ("source", "notebook", "profile", "metric", "seeds", "cells", "table", "factor", "common")
 NEEDED = KEYS[:6]
@@ -274,10 +275,10 @@ def train(
     if jobs > 1:
         parse_texts(grid, machine)
         gpus = 0 if machine.get("device") == "cpu" else torch.cuda.device_count()
-        outcomes = (outcome for _, outcome in at_once(_outcome, work, jobs, gpus))
+        outcomes = at_once(_outcome, work, jobs, gpus)
     else:
-        outcomes = (_outcome(item) for item in work)
-    for (_, cell, seed, _), (run_id, line) in zip(work, outcomes, strict=True):
+        outcomes = ((item, _outcome(item)) for item in work)
+    for (_, cell, seed, _), (run_id, line) in outcomes:
         if run_id is None:
             failed.append(line)
         else:

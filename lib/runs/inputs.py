@@ -12,10 +12,10 @@ from typing import Any
 
 from transformers.utils import cached_file
 
-from lib import data, files, paths
+from lib import data, paths
 from lib.augment import NEED_SYNONYMS, eda, sda
 from lib.augment.sda import english, parse
-from lib.data import Pairs
+from lib.data import Pairs, files
 from lib.encoder.pretrained import explained
 from lib.evaluate.sts import check_rankable
 from lib.runs.profiles import Profile

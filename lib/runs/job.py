@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from lib.checked import Checked, made, setting
-from lib.device import resolve_device, resolve_precision
+from lib.encoder.device import resolve_device, resolve_precision
 from lib.encoder.pretrained import fitting_pooling
 from lib.runs import inputs
 from lib.runs.profiles import Profile, profile

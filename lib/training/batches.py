@@ -13,12 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lib.device import copied_to
+from lib.encoder.device import copied_to
+from lib.encoder.tokens import TokenRows
 from lib.training.negatives import Negatives, make_negatives
 from lib.training.objective import Objective
 from lib.training.positives import Text, make_views
 from lib.training.recipe import Recipe
-from lib.training.tokens import TokenRows
 
 VIEWS = ("anchor", "positive")
 T = TypeVar("T")

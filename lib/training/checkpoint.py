@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from lib import files
+from lib.data import files
 
 NAME = "checkpoint.safetensors"
 DAMAGED = "checkpoint.damaged"

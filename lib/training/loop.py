@@ -13,8 +13,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from lib.checked import Checked, made, setting
-from lib.device import resolve_device, resolve_precision
 from lib.encoder import Encoder
+from lib.encoder.device import resolve_device, resolve_precision
 from lib.training import checkpoint, losses
 from lib.training.batches import Feed, prefetched
 from lib.training.distributed import Group
@@ -37,7 +37,7 @@ class Options(Checked):
         max_steps: optimiser steps; None is the recipe's epochs.
         eval_every: steps between dev scores; None: the recipe's.
         resume: continue from the checkpoint in `out`.
-        device, precision: as `lib.device`.
+        device, precision: as `lib.encoder.device`.
         compile: `torch.compile`, on a GPU with CUDA graphs; None: where it is quicker
             (`lib.training.forward.compiles`).
         checkpoint_minutes: at least so long between checkpoints, each of which follows a dev score

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from lib.augment.tfidf import Terms, TfidfModel
 from lib.augment.una import UNA
-from lib.cache import digest, kept, load_arrays, save_arrays
+from lib.data.cache import digest, kept, load_arrays, save_arrays
+from lib.encoder.tokens import tokenise
 from lib.registry import Registry
-from lib.training.tokens import tokenise
 
 if TYPE_CHECKING:
     from lib.training.positives import Text

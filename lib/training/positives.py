@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from lib.augment import augment
 from lib.augment.discrete import MASK_TOKEN
-from lib.training.tokens import TokenRows, tokenise, tokenise_once
+from lib.encoder.tokens import TokenRows, tokenise, tokenise_once
 
 if TYPE_CHECKING:
     from lib.training.recipe import Recipe

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lib.data.files import sweep
 from lib.encoder import Encoder
-from lib.files import sweep
 from lib.training import checkpoint
 from lib.training.batches import Feed
 from lib.training.forward import Forward

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from lib import files, paths
+from lib import paths
+from lib.data import files
 from lib.data import readers
 from tools.mini_data import lexicon as lx
 from tools.mini_data import triplets

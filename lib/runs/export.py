@@ -11,9 +11,9 @@ import numpy as np
 import yaml
 
 from lib import evaluate, paths
+from lib.data.files import is_foreign
 from lib.encoder import Encoder
 from lib.encoder.pretrained import read_json
-from lib.files import is_foreign
 from lib.runs import inputs
 
 WEIGHTS_LICENCE = {

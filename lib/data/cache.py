@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from lib import files
+from lib.data import files
 
 T = TypeVar("T")
 Arrays = dict[str, np.ndarray]
