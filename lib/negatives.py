@@ -80,6 +80,7 @@ class UnaNegatives:
             math.ceil(radius),
             select=settings.select,
             replace=settings.replace,
+            include_self=getattr(settings, "include_self", False),
             seed=seed,
         )
         self.tokenizer = tokenizer
