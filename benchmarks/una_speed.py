@@ -54,33 +54,32 @@ PARTS = ("counting", "negatives", "training")
 Measured = tuple[dict[str, list[Sample]], list[dict]]
 
 # A fresh process that counts and nothing else. Its own peak is VmHWM: ru_maxrss contains that of
-# the parent's memory at the moment of the fork. The children are those of the process pool.
+# the parent's memory at the moment of the fork.
 COUNT = """
 import json, sys, time
 from itertools import islice
 from pathlib import Path
 from lib.augment.tfidf import TfidfModel
 
-def peaks():
+def peak():
     try:
         import resource
     except ImportError:
-        return None, None
+        return None
     unit = 1 if sys.platform == "darwin" else 1024
-    whose = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    own, child = (resource.getrusage(w).ru_maxrss * unit for w in whose)
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
-    return next((int(s.split()[1]) * 1024 for s in lines if s.startswith("VmHWM:")), own), child
+    return next((int(s.split()[1]) * 1024 for s in lines if s.startswith("VmHWM:")), own)
 
-path, n, workers, out = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+path, n, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 with open(path, encoding="utf-8") as f:
     start = time.perf_counter()
-    model = TfidfModel.fit((line.rstrip("\\n") for line in islice(f, n)), workers)
+    model = TfidfModel.fit((line.rstrip("\\n") for line in islice(f, n)))
     seconds = time.perf_counter() - start
-own, child = peaks()
+own = peak()
 model.save(out)
-print(json.dumps({"seconds": seconds, "terms": len(model.terms), "own": own, "child": child}))
+print(json.dumps({"seconds": seconds, "terms": len(model.terms), "own": own}))
 """
 
 
@@ -188,33 +187,22 @@ class Source:
         return ids_and_mask
 
 
-def count(text: Path, n: int, workers: int, out: Path) -> dict:
+def count(text: Path, n: int, out: Path) -> dict:
     """`TfidfModel.fit` on the first `n` lines of `text` in a process of its own; the model is left
     in `out`."""
-    command = [sys.executable, "-c", COUNT, str(text), str(n), str(workers), str(out)]
+    command = [sys.executable, "-c", COUNT, str(text), str(n), str(out)]
     done = subprocess.run(command, cwd=paths.ROOT, check=True, stdout=subprocess.PIPE, text=True)
     measured = json.loads(done.stdout.splitlines()[-1])
-    pool = workers if workers > 1 else 0
-    own_gib, child_gib = (
-        None if measured[k] is None else measured[k] / 2**30 for k in ("own", "child")
-    )
+    own_gib = None if measured["own"] is None else measured["own"] / 2**30
     row = {
         "sentences": n,
-        "workers": workers,
         "terms": measured["terms"],
         "seconds": round(measured["seconds"], 2),
         "sentences_per_second": round(n / measured["seconds"]),
         "seconds_per_100k": round(measured["seconds"] * 1e5 / n, 2),
-        "GiB_main_process": "" if own_gib is None else round(own_gib, 3),
-        "GiB_a_worker": "" if child_gib is None or not pool else round(child_gib, 3),
-        "GiB_together": ""
-        if own_gib is None or child_gib is None
-        else round(own_gib + pool * child_gib, 3),
+        "GiB_together": "" if own_gib is None else round(own_gib, 3),
     }
-    print(
-        f"fit {n:,} sentences, {workers} workers: {row['seconds']} s, {row['GiB_together']} GiB",
-        flush=True,
-    )
+    print(f"fit {n:,} sentences: {row['seconds']} s, {row['GiB_together']} GiB", flush=True)
     return row
 
 
@@ -347,7 +335,7 @@ def targets(
     if counted:
         smaller, largest = counted[-2:]
         growth = largest["seconds_per_100k"] / max(smaller["seconds_per_100k"], 0.01)
-        what = f"fit on {largest['sentences']:,} sentences, {largest['workers']} workers"
+        what = f"fit on {largest['sentences']:,} sentences"
         table += [
             (f"{what}: seconds", largest["seconds"], "≤", 90),
             (f"{what}: GiB", largest["GiB_together"], "≤", 2.5),
@@ -386,7 +374,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
         default=[10_000, 100_000, 1_000_000],
         help="sentences to fit on",
     )
-    p.add_argument("--workers", type=int, default=2, help="processes that count and encode")
+
     p.add_argument(
         "--batch", type=int, default=2048, help="sentences whose negatives are drawn at once"
     )
@@ -418,12 +406,10 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 def fit_all(
     options: argparse.Namespace, sentences: list[str], folder: Path
 ) -> tuple[list[dict], Path]:
-    """Count every size, the middle one with one process too; the model of all sentences is left in
-    the file."""
+    """Count every size; the model of all sentences is left in the file."""
     text, out = folder / "sentences.txt", folder / "model.npz"
     text.write_text("".join(f"{s}\n" for s in sentences), encoding="utf-8")
-    counted = [count(text, options.sizes[-2], 1, out)]
-    return counted + [count(text, n, options.workers, out) for n in options.sizes], out
+    return [count(text, n, out) for n in options.sizes], out
 
 
 def number(
@@ -431,9 +417,9 @@ def number(
 ) -> tuple[Source, str]:
     """Term numbers of all sentences, and what they took."""
     start = time.perf_counter()
-    terms = model.encode(sentences, options.workers)
+    terms = model.encode(sentences)
     seconds = time.perf_counter() - start
-    took = f"{seconds:.1f} s to number {len(sentences):,} sentences in {options.workers} processes"
+    took = f"{seconds:.1f} s to number {len(sentences):,} sentences"
     print(took, flush=True)
     return Source(terms, UNA(model, radius=options.radius), tokenizer), took
 
@@ -491,7 +477,7 @@ def measure(options: argparse.Namespace, folder: Path) -> dict:
     if "counting" in options.parts:
         counted, path = fit_all(options, sentences, folder)
     if {"negatives", "training"} & set(options.parts):
-        model = TfidfModel.load(path) if counted else TfidfModel.fit(sentences, options.workers)
+        model = TfidfModel.load(path) if counted else TfidfModel.fit(sentences)
         source, settings["preparation"] = number(options, sentences, model, tokenizer)
         settings["UNA"] = (
             f"β = {source.una.beta}, r = {options.radius:,}; negatives and the reference on one"

@@ -188,14 +188,7 @@ def test_una_speed(module, tmp_path):
         and done["Algorithm 1 in Python, to ids"] == 200
     )
     assert done["lib, to ids, batches of 64"] == 200
-    assert [(row["sentences"], row["workers"]) for row in content["counting"]] == [
-        (200, 1),
-        (100, 2),
-        (200, 2),
-        (400, 2),
-    ]
-    one, _, two, _ = content["counting"]
-    assert one["terms"] == two["terms"]
+    assert [row["sentences"] for row in content["counting"]] == [100, 200, 400]
     assert all("GiB_together" in row for row in content["counting"])
     assert {row["met"] for row in content["targets"]} <= {"yes", "no", ""}
     assert "## Counting" in page and "## Targets" in page

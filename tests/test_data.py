@@ -819,7 +819,7 @@ def test_fetch_refuses_malicious_members(tmp_path, member):
         add(tar, "STS/x")
         add(tar, **member)
     target = tmp_path / "a/b/target"
-    with pytest.raises(ValueError, match="cannot be unpacked"):
+    with pytest.raises(ValueError, match=r"cannot be unpacked|no archive of SentEval's data"):
         fetch.fetch(target, tmp_path, names=(data.TAR,))
     assert left(target) == [] and not list(tmp_path.rglob("evil*"))
 

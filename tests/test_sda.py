@@ -444,6 +444,34 @@ def test_two_clauses_and_two_negatives(text):
     assert found == tuple(text if new == SAME else new for new in EXPECTED_OF_CLAUSES[text])
 
 
+def test_be_of_a_subordinate_clause_is_a_choice():
+    """Algorithm 3 takes auxiliaries alone: "was" of "was beaten", and not "was" of "was late"."""
+    words, spaces = ["She", "knew", "who", "was", "late", "."], [" ", " ", " ", " ", "", ""]
+    tags, deps = ["PRP", "VBD", "WP", "VBD", "JJ", "."], "nsubj ROOT nsubj ccomp acomp punct"
+    late = Tree(
+        words,
+        spaces,
+        tags,
+        deps.split(),
+        ["she", "know", "who", "be", "late", "."],
+        [1, 1, 3, 1, 3, 1],
+    )
+    assert sda.double_negation(late, Fixed(2)).text == "She did not know who was not late."
+    plain = sda.apply("double_negation", late, copulas=False).text
+    assert plain.endswith("she did not know who was late.") and " that she" in plain
+    words[4], tags[4], deps = "beaten", "VBN", "nsubj ROOT nsubjpass auxpass ccomp punct"
+    beaten = Tree(
+        words,
+        spaces,
+        tags,
+        deps.split(),
+        ["she", "know", "who", "be", "beat", "."],
+        [1, 1, 4, 4, 1, 1],
+    )
+    both = [sda.double_negation(beaten, Fixed(2), copulas=kept).text for kept in (True, False)]
+    assert both == ["She did not know who was not beaten."] * 2
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

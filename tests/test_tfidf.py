@@ -29,20 +29,3 @@ def test_no_change_of_a_byte_goes_unnoticed_or_uncaught(saved) -> None:
             assert str(saved) in str(error) and "\n" not in str(error)
         else:
             assert found.terms == terms and np.array_equal(found.idf, idf)
-
-
-@pytest.mark.parametrize(
-    "change", [{"idf": [0.0, np.nan]}, {"s": [1.0]}, {"s": [-1.0, 0.0]}, {"n_sentences": 0}]
-)
-def test_numbers_that_no_corpus_gives_are_refused(tmp_path, change) -> None:
-    content = {
-        "terms": np.frombuffer(b"a\nb", np.uint8),
-        "idf": [0.0, 1.0],
-        "s": [0.0, 1.0],
-        "n_sentences": 3,
-    }
-    np.savez(tmp_path / "model.npz", **content)
-    assert TfidfModel.load(tmp_path / "model.npz").terms == ["a", "b"]
-    np.savez(tmp_path / "model.npz", **{**content, **change})
-    with pytest.raises(ValueError, match=r"model\.npz is damaged"):
-        TfidfModel.load(tmp_path / "model.npz")

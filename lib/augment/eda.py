@@ -3,6 +3,9 @@
 n = max(1, int(rate · words)) words are concerned. A word that punctuation touches ("dog.") has no
 synonyms: give tokenised text, or accept that it stays.
 
+The authors' code has a stop list of 127 words; the one here is scikit-learn's, of 318. A synonym
+is inserted at any place, also at the end, where their code never inserts.
+
 Source: Wei & Zou 2019, §2.
 """
 

@@ -16,6 +16,9 @@ from torch import Tensor
 def interpolate(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
     """Towards the nearest other sample q of the batch: z + λ (q − z), nearest by cosine.
 
+    UNA's text says "closest", too. The code of MODALS takes, of 5 % of the samples of a class, the
+    one of the largest 1 − cosine, which is the farthest.
+
     Raises:
         ValueError: a batch of one has no other sample.
 
@@ -42,6 +45,9 @@ def extrapolate(z: Tensor, strength: float, generator: torch.Generator | None = 
 
 def sample_linearly(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
     """Along the direction between two random samples of the batch: z + λ (z_b − z_c).
+
+    Both are drawn alike, so that they are the same sample in one of n cases, which the code of
+    MODALS excludes.
 
     Example:
         >>> z = torch.eye(3)

@@ -1,35 +1,19 @@
-"""TF-IDF over a corpus of sentences as ragged arrays of term numbers: fitted in chunks, saved
+"""TF-IDF over a corpus of sentences as ragged arrays of term numbers: counted in chunks, saved
 without pickle."""
 
-import io
 import re
-import struct
-import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from nltk.tokenize import NLTKWordTokenizer
-from tqdm import tqdm
 
-from lib.data.files import write_bytes
+from lib.data.cache import load_arrays, save_arrays
 
 CHUNK = 10_000
-_DAMAGED: tuple[type[Exception], ...] = (
-    KeyError,
-    OSError,
-    ValueError,
-    EOFError,
-    TypeError,
-    IndexError,
-    MemoryError,
-)
-_DAMAGED += (NotImplementedError, RuntimeError, BadZipFile, zlib.error, struct.error)
 _TOKENIZER = NLTKWordTokenizer()
 _QUOTE = re.compile("[«“‘„`\"'»”’]")
 _TWO_WORDS = ("cannot", "gimme", "gımme", "gonna", "gotta", "lemme", "wanna")
@@ -152,9 +136,8 @@ class TfidfModel:
     n_sentences: int
 
     @classmethod
-    def fit(cls, corpus: Iterable[str], workers: int = 1, progress: bool = False) -> "TfidfModel":
-        """Count a corpus, read once, in chunks; the result does not depend on `workers`
-        (processes).
+    def fit(cls, corpus: Iterable[str]) -> "TfidfModel":
+        """Count a corpus, read once.
 
         An empty sentence counts as one of the N.
 
@@ -162,23 +145,18 @@ class TfidfModel:
             ValueError: the corpus has no term.
         """
         index: dict[str, int] = {}
-        documents, highest, n = np.zeros(0, np.int64), np.zeros(0), 0
-        for terms, counts, ratio, rows in _in_processes(
-            _count, corpus, workers, progress, "TF-IDF"
-        ):
-            numbers = np.fromiter(
-                (index.setdefault(t, len(index)) for t in terms), np.int64, len(terms)
-            )
-            if len(index) > len(documents):
-                room = max(len(index), 2 * len(documents)) - len(documents)
-                documents, highest = np.pad(documents, (0, room)), np.pad(highest, (0, room))
-            documents[numbers] += counts
-            highest[numbers] = np.maximum(highest[numbers], ratio)
-            n += rows
+        documents, highest, n = np.zeros(0), np.zeros(0), 0
+        for terms in _chunks(corpus, lambda term: index.setdefault(term, len(index))):
+            room = (0, len(index) - len(documents))
+            documents, highest = np.pad(documents, room), np.pad(highest, room)
+            counts = terms.counts()
+            documents += np.rint(np.bincount(terms.ids, 1 / counts, len(index)))
+            np.maximum.at(highest, terms.ids, counts / np.repeat(terms.lengths, terms.lengths))
+            n += len(terms)
         if not index:
             raise ValueError("no terms to count: the corpus is empty")
-        idf = np.maximum(-np.log(documents[: len(index)] / n), 0.0)
-        return cls(list(index), idf, np.log1p(highest[: len(index)]) * idf, n)
+        idf = np.maximum(-np.log(documents / n), 0.0)
+        return cls(list(index), idf, np.log1p(highest) * idf, n)
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -202,20 +180,18 @@ class TfidfModel:
         """idf, and behind it that of an unseen term, (V + 1,)."""
         return np.append(self.idf, self.idf.max())
 
-    def encode(self, sentences: Iterable[str], workers: int = 1, progress: bool = False) -> Terms:
+    def encode(self, sentences: Iterable[str]) -> Terms:
         """Term numbers of sentences, those of the vocabulary and new ones for unseen terms."""
-        index, unseen = self.index, dict[str, int]()
-        ids, lengths = [np.zeros(0, np.int32)], [np.zeros(1, np.int64)]
-        for terms, local, offsets in _in_processes(_number, sentences, workers, progress, "terms"):
-            for term in terms:
-                if term not in index:
-                    unseen.setdefault(term, len(self.terms) + len(unseen))
-            numbers = np.fromiter(
-                (index.get(t, unseen.get(t)) for t in terms), np.int32, len(terms)
-            )
-            ids.append(numbers[local])
-            lengths.append(np.diff(offsets))
-        return Terms(np.concatenate(ids), np.cumsum(np.concatenate(lengths)), list(unseen))
+        index, unseen, seen = self.index, dict[str, int](), len(self.terms)
+
+        def number(term: str) -> int:
+            known = index.get(term)
+            return unseen.setdefault(term, seen + len(unseen)) if known is None else known
+
+        chunks = list(_chunks(sentences, number))
+        ids = np.concatenate([np.zeros(0, np.int32), *(terms.ids for terms in chunks)])
+        lengths = np.concatenate([np.zeros(1, np.int64), *(terms.lengths for terms in chunks)])
+        return Terms(ids, np.cumsum(lengths), list(unseen))
 
     def strings(self, terms: Terms) -> list[str]:
         """The sentences, terms joined by single blanks."""
@@ -233,12 +209,9 @@ class TfidfModel:
 
     def save(self, path: str | Path) -> None:
         """Write one `.npz` file, complete or not at all."""
-        buffer = io.BytesIO()
         text = np.frombuffer("\n".join(self.terms).encode(), np.uint8)
-        np.savez_compressed(
-            buffer, terms=text, idf=self.idf, s=self.s, n_sentences=np.int64(self.n_sentences)
-        )
-        write_bytes(Path(path), buffer.getvalue())
+        n = np.int64(self.n_sentences)  # N
+        save_arrays({"terms": text, "idf": self.idf, "s": self.s, "n_sentences": n}, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> "TfidfModel":
@@ -247,69 +220,18 @@ class TfidfModel:
         Raises:
             ValueError: the file is none of `save`'s.
         """
-        try:
-            with np.load(path, allow_pickle=False) as f:
-                terms = f["terms"].tobytes().decode().split("\n")
-                model = cls(terms, f["idf"], f["s"], int(f["n_sentences"]))
-        except FileNotFoundError:
-            raise
-        except _DAMAGED as error:
-            raise ValueError(f"{path} is not a TF-IDF model written by TfidfModel.save") from error
-        model._check(Path(path))
-        return model
-
-    def _check(self, path: Path) -> None:
-        n = len(self.terms)
-        sizes = [np.shape(self.idf), np.shape(self.s)]
-        if sizes != [(n,), (n,)] or len(set(self.terms)) != n or self.n_sentences < 1:
-            raise ValueError(f"{path} is damaged: {n} terms, frequencies of shapes {sizes}")
-        for values in (self.idf, self.s):
-            if values.dtype != np.float64 or not (np.isfinite(values) & (values >= 0)).all():
-                raise ValueError(f"{path} is damaged: a frequency is no number, or below 0")
+        arrays = load_arrays(Path(path), ("terms", "idf", "s", "n_sentences"))
+        terms = arrays["terms"].tobytes().decode().split("\n")
+        if not len(terms) == len(arrays["idf"]) == len(arrays["s"]):
+            raise ValueError(f"{path} is no TF-IDF model")
+        return cls(terms, arrays["idf"], arrays["s"], int(arrays["n_sentences"]))
 
 
-def _number(sentences: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Distinct terms of a chunk, their numbers end to end, and the sentences' boundaries."""
-    index: dict[str, int] = {}
-    lists = [terms_of(s) for s in sentences]
-    ids = np.fromiter(
-        (index.setdefault(t, len(index)) for t in chain.from_iterable(lists)), np.int32
-    )
-    return list(index), ids, np.cumsum([0, *map(len, lists)])
-
-
-def _count(sentences: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray, int]:
-    """Distinct terms of a chunk, in how many sentences each occurs, its largest n_t/n, and the
-    chunk's sentences."""
-    names, ids, offsets = _number(sentences)
-    terms = Terms(ids, offsets)
-    counts = terms.counts()
-    documents = np.rint(np.bincount(ids, 1 / counts, len(names))).astype(np.int64)
-    ratio = np.zeros(len(names))
-    np.maximum.at(ratio, ids, counts / np.repeat(terms.lengths, terms.lengths))
-    return names, documents, ratio, len(sentences)
-
-
-def _in_processes(
-    function, corpus: Iterable[str], workers: int, progress: bool, label: str
-) -> Iterator:
-    """`function` of every chunk of the corpus, in order; each process is given a few chunks
-    ahead."""
-    source = iter(corpus)
-    chunks = iter(lambda: list(islice(source, CHUNK)), [])
-    with tqdm(desc=label, unit=" chunks", disable=not progress) as bar:
-        if workers <= 1:
-            for chunk in chunks:
-                yield function(chunk)
-                bar.update()
-            return
-        with ProcessPoolExecutor(workers) as pool:
-            waiting = []
-            for chunk in chunks:
-                waiting.append(pool.submit(function, chunk))
-                if len(waiting) > 2 * workers:
-                    yield waiting.pop(0).result()
-                    bar.update()
-            for job in waiting:
-                yield job.result()
-                bar.update()
+def _chunks(corpus: Iterable[str], number: Callable[[str], int]) -> Iterator[Terms]:
+    """The corpus as term numbers, some sentences at a time, so that a large one fits into
+    memory."""
+    sentences = iter(corpus)
+    while chunk := list(islice(sentences, CHUNK)):
+        lists = [terms_of(sentence) for sentence in chunk]
+        ids = np.fromiter(map(number, chain.from_iterable(lists)), np.int32)
+        yield Terms(ids, np.cumsum([0, *map(len, lists)]))

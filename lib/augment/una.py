@@ -36,12 +36,16 @@ class UNA:
         model: frequencies and s.
         beta: β ≥ 0, the mean of p where nothing is cut at 1.
         radius: r ≥ 1, terms on either side.
-        include_self: True lets a term "replace" itself, as in the authors' code.
+        include_self: True keeps a term in its own window, so that it may "replace" itself, as in
+            the authors' code.
         per: mean(a) over the sentence's tokens ("token", as in the authors' code) or its distinct
             terms ("type").
         select: "tfidf" is step 2; "random" draws every token with rate β, and one at random where
             none was drawn.
-        replace: "window" is step 3; "uniform" draws from the whole vocabulary.
+        replace: "window" is step 3; "uniform" draws from the whole vocabulary, as both steps of the
+            authors' option `uni` do. Their `--p2_rand` draws step 3 from the 2r + 1 terms around a
+            term in the order in which the corpus first names them, which is not here; `uni` also
+            leaves sentences of fewer than three tokens alone and need not change a sentence.
         seed: of all draws.
 
     Raises:

@@ -79,7 +79,8 @@ def _unpacked(tar_path: Path, folder: Path) -> Path:
     """The root of SentEval's data in an unpacked archive, where it may lie at any depth."""
     try:
         with tarfile.open(tar_path) as tar:
-            members = [m for m in tar if not m.name.rpartition("/")[2].startswith("._")]
+            plain = [m for m in tar if m.isfile() or m.isdir()]  # no links, no devices
+            members = [m for m in plain if not m.name.rpartition("/")[2].startswith("._")]
             tar.extractall(folder, members, filter="data")
     except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
         raise ValueError(f"{tar_path} cannot be unpacked: {error}") from error

@@ -62,6 +62,7 @@ class UnaNegatives:
             math.ceil(radius),
             select=recipe.negative_select,
             replace=recipe.negative_replace,
+            include_self=recipe.include_self,
             seed=seed,
         )
         self.tokenizer = tokenizer

@@ -3,7 +3,10 @@ spaCy pipeline.
 
 Tags are the Chinese Treebank's (VV verb, VC 是, VE 有, VA predicative adjective). Of the authors'
 words those that do not negate (令人惊讶的是) are left out of the negating openers, and so is their
-English "not" behind an auxiliary.
+English "not" behind an auxiliary. The negating openers here (并非, 并不是说, 不可能是) are our own:
+none of the authors' four (绝对不可能, 这不应该, 这不可能, 这不会) is among them, and two of their
+six that assert are. Clauses are found by ccomp, advcl and dep in place of the authors' acl, csubj,
+relcl and xcomp; their quotation marks and their ten final marks are left out.
 
 Source: Zhu et al. 2024 (SDA), §5.1 and Table 7, which print no list; words after the authors' code.
 """

@@ -1,22 +1,14 @@
-"""Parses of a corpus with spaCy: only the components that the rules of SDA need, in several
-processes, kept on disk.
+"""Parses of a corpus with spaCy: only the components that the rules of SDA need, kept on disk.
 
 A corpus is cut into chunks, each parsed in batches of sentences of like length and stored as one
-`DocBin`; a second call with the same text and pipeline reads them, and an interrupted one goes on
-at the first that is missing. A chunk that is damaged, or holds other sentences, is parsed again.
+`DocBin` under the hash of its sentences and of the pipeline; a second call with the same text reads
+them, and an interrupted one goes on at the first that is missing. A damaged chunk is parsed again.
 """
 
 import hashlib
-import json
-import multiprocessing
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import spacy
@@ -31,9 +23,15 @@ from lib.augment.sda import chinese
 from lib.augment.sda.rules import RULES as ENGLISH
 from lib.augment.sda.rules import apply
 from lib.augment.sda.trees import Tree
+from lib.data.cache import digest
 from lib.data.files import make_folder, sha256, write_bytes
 
 UNUSED = ("ner", "senter", "textcat", "entity_ruler", "entity_linker")
+_NEEDED = {
+    "tagger": ("tagger", "attribute_ruler", "morphologizer"),
+    "parser": ("parser", "experimental_biaffine_parser"),
+    "lemmatizer": ("lemmatizer", "trainable_lemmatizer", "attribute_ruler", "tagger"),
+}
 CHUNK = 2000
 RULES = {"en": ENGLISH, "zh": chinese.RULES}
 ATTRIBUTES = ("TAG", "POS", "DEP", "HEAD", "LEMMA", "SPACY")
@@ -74,13 +72,6 @@ def load(model: str | Path = "") -> Language:
     return nlp
 
 
-_NEEDED = {
-    "tagger": ("tagger", "attribute_ruler", "morphologizer"),
-    "parser": ("parser", "experimental_biaffine_parser"),
-    "lemmatizer": ("lemmatizer", "trainable_lemmatizer", "attribute_ruler", "tagger"),
-}
-
-
 def parse(
     sentences: Sequence[str],
     model: str | Path = "",
@@ -94,13 +85,12 @@ def parse(
     Args:
         sentences: one sentence each, without line breaks.
         model: as `load`.
-        folder: where parses are kept, in a folder named after the text and the pipeline; None:
-            nowhere.
+        folder: where parses are kept; None: nowhere.
         workers: processes.
         chunk: sentences to a file.
 
     Raises:
-        ValueError: as `load`; `workers` or `chunk` below 1; the pipeline's files changed meanwhile.
+        ValueError: as `load`; `workers` or `chunk` below 1.
         OSError: `folder` cannot be made.
 
     Example:
@@ -108,68 +98,60 @@ def parse(
         ['PRP', 'VBZ', '.']
     """
     _at_least(1, workers=workers, chunk=chunk)
-    nlp = load(model)
-    if folder is not None:
-        make_folder(Path(folder), "--parses")
-    jobs = _jobs(sentences, nlp, str(model), folder, chunk)
-    with tqdm(total=len(sentences), unit="sentence", unit_scale=True, disable=not progress) as bar:
-        if _in_one(jobs, workers):
-            parts: Iterator[Sequence[Doc]] = map(_parsed, jobs)
-        else:
-            parts = (
-                list(DocBin().from_bytes(b).get_docs(nlp.vocab))
-                for b in _in_processes(_packed, jobs, workers)
-            )
-        for docs in parts:
-            yield from docs
-            bar.update(len(docs))
+    yield from _parsed(load(model), sentences, folder, workers, chunk, progress)
 
 
 def _at_least(least: int, **values: int) -> None:
-    if any(operator.index(value) < least for value in values.values()):
+    if any(value < least for value in values.values()):
         given = " and ".join(str(value) for value in values.values())
         raise ValueError(f"{' and '.join(values)} must be at least {least}, got {given}")
 
 
-@dataclass(frozen=True)
-class _Job:
-    """A chunk of the corpus, the number of its first sentence, and where its parses are kept."""
-
-    sentences: list[str]
-    first: int
-    model: str
-    pipeline: str
-    file: Path | None
-
-
-def _jobs(
-    sentences: Sequence[str], nlp: Language, model: str, folder: str | Path | None, chunk: int
-) -> list[_Job]:
-    target, pipeline = None, pipeline_digest(nlp)
+def _parsed(
+    nlp: Language,
+    sentences: Sequence[str],
+    folder: str | Path | None,
+    workers: int,
+    chunk: int,
+    progress: bool,
+) -> Iterator[Doc]:
     if folder is not None:
-        kept = [sentences, nlp.pipe_names, ATTRIBUTES]
-        digest = hashlib.sha256(json.dumps(kept).encode()).hexdigest()[:12]
-        target = Path(folder) / f"{digest}-{pipeline}-{chunk}"
-    starts = range(0, len(sentences), chunk)
-    files = [target and target / f"{n:05d}.spacy" for n in range(len(starts))]
-    return [
-        _Job(list(sentences[i : i + chunk]), i, model, pipeline, file)
-        for i, file in zip(starts, files, strict=True)
-    ]
+        make_folder(Path(folder), "--parses")
+    pipeline = [pipeline_digest(nlp), *nlp.pipe_names, *ATTRIBUTES]
+    bar = tqdm(total=len(sentences), unit="sentence", unit_scale=True, disable=not progress)
+    for start in range(0, len(sentences), chunk):
+        part = list(sentences[start : start + chunk])
+        file = None if folder is None else Path(folder) / f"{digest(part, pipeline)}.spacy"
+        docs = _kept(nlp, file, part)
+        if docs is None:
+            docs = _docs(nlp, part, workers)
+            if file is not None:
+                write_bytes(file, DocBin(attrs=ATTRIBUTES, docs=docs).to_bytes())
+        yield from docs
+        bar.update(len(part))
+    bar.close()
 
 
-def _in_one(jobs: list[_Job], workers: int) -> bool:
-    """Whether one process does: several start only where there is more than one chunk to parse."""
-    return workers == 1 or sum(job.file is None or not job.file.exists() for job in jobs) < 2
+def _kept(nlp: Language, file: Path | None, sentences: list[str]) -> list[Doc] | None:
+    """The parses of a kept chunk; None if there is none or it is damaged."""
+    if file is None or not file.is_file():
+        return None
+    try:
+        docs = list(DocBin().from_bytes(file.read_bytes()).get_docs(nlp.vocab))
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
+        return None
+    return docs if [doc.text for doc in docs] == sentences else None
 
 
-def _in_processes(function: Callable[[_Job], Any], jobs: list[_Job], workers: int) -> Iterator[Any]:
-    """Results in order."""
-    if _in_one(jobs, workers):
-        yield from map(function, jobs)
-        return
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(function, jobs)
+def _docs(nlp: Language, sentences: list[str], workers: int) -> list[Doc]:
+    order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
+    docs: list[Doc] = [Doc(nlp.vocab)] * len(order)
+    texts = (sentences[i] for i in order)
+    with threadpool_limits(1):  # threads for matrices this small wait longer than they work
+        parsed = nlp.pipe(texts, batch_size=128, n_process=workers)
+        for i, doc in zip(order, parsed, strict=True):
+            docs[i] = doc
+    return docs
 
 
 def rewrite(
@@ -227,88 +209,17 @@ def rewrite(
         raise ValueError(
             f"nouns is a choice of the English rules, {nlp.meta['name']} is for {nlp.lang}"
         )
-    jobs = _jobs(sentences, nlp, str(model), folder, CHUNK)
+    known = RULES[str(nlp.lang)]
     result: dict[str, list[str]] = {rule: [] for rule in rules}
-    change = partial(_rewritten, shares=shares, seed=seed, first=first, nouns=nouns)
-    with tqdm(total=len(sentences), unit="sentence", unit_scale=True, disable=not progress) as bar:
-        for part in _in_processes(change, jobs, workers):
-            for rule, lines in part.items():
-                result[rule] += lines
-            bar.update(len(part[rules[0]]))
-    return result
-
-
-def _rewritten(
-    job: _Job, shares: dict[str, float], seed: int, first: int, nouns: bool
-) -> dict[str, list[str]]:
-    docs = _parsed(job)
-    result: dict[str, list[str]] = {rule: [] for rule in shares}
-    known = RULES[str(_pipeline(job.model, job.pipeline).lang)]
-    every = min(shares.values()) == 1
-    for number, (sentence, doc) in enumerate(
-        zip(job.sentences, docs, strict=True), first + job.first
-    ):
-        drawn = 0.0 if every else np.random.default_rng((seed, number, 1)).random()
+    docs = _parsed(nlp, sentences, folder, workers, CHUNK, progress)
+    for number, (sentence, doc) in enumerate(zip(sentences, docs, strict=True), first):
+        drawn = np.random.default_rng((seed, number, 1)).random() if min(shares.values()) < 1 else 0
         tree = Tree.of(doc) if drawn < max(shares.values()) else None
         for rule, share in shares.items():
             tried = tree is not None and drawn < share
-            found = apply(rule, tree, seed, number, known, nouns).text if tried else sentence
-            result[rule].append(found)
+            new = apply(rule, tree, seed, number, known, nouns).text if tried else sentence
+            result[rule].append(new)
     return result
-
-
-@lru_cache(maxsize=2)
-def _pipeline(model: str, digest: str) -> Language:
-    """The pipeline of that name whose files have that digest, so that one trained anew is not taken
-    for the old one."""
-    nlp = load(model)
-    if pipeline_digest(nlp) != digest:
-        raise ValueError(
-            f"the files of spaCy pipeline {model!r} changed while it was parsing: start again"
-        )
-    return nlp
-
-
-def _parsed(job: _Job) -> Sequence[Doc]:
-    """A chunk's parses, read where they are kept whole, else made and kept."""
-    if (kept := _kept(job)) is not None:
-        return kept
-    docs = _docs(job)
-    if job.file is not None:
-        write_bytes(job.file, DocBin(attrs=ATTRIBUTES, docs=docs).to_bytes())
-    return docs
-
-
-def _packed(job: _Job) -> bytes:
-    """As `_parsed`, to be sent from one process to another."""
-    return DocBin(attrs=ATTRIBUTES, docs=_parsed(job)).to_bytes()
-
-
-def _kept(job: _Job) -> list[Doc] | None:
-    """The parses of a kept chunk; None if there is none, or it cannot be read, or holds other
-    sentences."""
-    if job.file is None or not job.file.is_file():
-        return None
-    content, vocabulary = job.file.read_bytes(), _pipeline(job.model, job.pipeline).vocab
-    try:
-        docs = list(DocBin().from_bytes(content).get_docs(vocabulary))
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-        return None
-    return docs if [doc.text for doc in docs] == job.sentences else None
-
-
-def _docs(job: _Job) -> Sequence[Doc]:
-    nlp = _pipeline(job.model, job.pipeline)
-    order = sorted(range(len(job.sentences)), key=lambda i: len(job.sentences[i]))
-    docs: list[Doc] = [Doc(nlp.vocab)] * len(order)
-    with threadpool_limits(
-        1
-    ):  # threads for matrices this small wait for each other longer than they work
-        for i, doc in zip(
-            order, nlp.pipe((job.sentences[i] for i in order), batch_size=128), strict=True
-        ):
-            docs[i] = doc
-    return docs
 
 
 def pipeline_digest(nlp: Language) -> str:

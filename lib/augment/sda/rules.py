@@ -284,7 +284,8 @@ def modal_verbs(
         perfect: past tense becomes "must have travelled" (Table 1), not "must travel" (Algorithm
             2); only "must", as "should have" says that it did not happen.
         intensify: half the time an adverb of degree before every adjective instead, as the authors'
-            code does.
+            code does. Their list has "especially", "absolutely" and "totally" and lacks "rather",
+            and they draw one adverb for a sentence, where one is drawn for each adjective here.
 
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
@@ -406,7 +407,7 @@ def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
 
 
 def double_negation(
-    doc: Any, rng: np.random.Generator | None = None, nouns: bool = False
+    doc: Any, rng: np.random.Generator | None = None, nouns: bool = False, copulas: bool = True
 ) -> Augmented:
     """DN: two negative transformations; if there is but one, a negating phrase before the sentence.
 
@@ -424,6 +425,9 @@ def double_negation(
         nouns: the main clause alone is walked, and the second place is "no" before its object or
             predicate, as the text of §4.3 has it: "He is not no teacher", to most readers one
             emphatic negation.
+        copulas: *be* as the verb of a subordinate or coordinate clause counts as an auxiliary
+            ("who was not a member"). This extends Algorithm 3 and the authors' code, which take
+            auxiliaries and the verb of the main clause alone; False follows them.
 
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
@@ -441,7 +445,7 @@ def double_negation(
         main, sites = [], [_affirmed(tree, i) for i in chosen]
     else:
         main = _negated(tree, clause)
-        sites = [e for e in (main, _no_noun(tree)) if e] if nouns else _walk(tree, clause, main)
+        sites = [e for e in (main, _no_noun(tree)) if e] if nouns else _walk(tree, main, copulas)
     if len(sites) > 1:
         return render(tree, list(dict.fromkeys([*sites[0], *sites[1]])))
     asked = any("?" in word for word in tree.words[-3:])
@@ -450,18 +454,18 @@ def double_negation(
     return render(tree, [*_prefix(tree, rng), *sites[0]])
 
 
-def _walk(tree: Tree, clause: _Clause | None, main: list[Edit]) -> list[list[Edit]]:
+def _walk(tree: Tree, main: list[Edit], copulas: bool) -> list[list[Edit]]:
     """The places of Algorithm 3, in the order of the words, at most one to a clause."""
     sites = [main] if main else []
     for i, label in enumerate(tree.deps):
         if label in FINITE_CLAUSES and i != tree.root:
-            sites.append(_second_negation(tree, i))
+            sites.append(_second_negation(tree, i, copulas))
     sites = sorted((edits for edits in sites if edits), key=lambda edits: edits[0].start)
     places = [edits[0].start for edits in sites]
     return [edits for n, edits in enumerate(sites) if places[n] not in places[:n]]
 
 
-def _second_negation(tree: Tree, i: int) -> list[Edit]:
+def _second_negation(tree: Tree, i: int, copulas: bool) -> list[Edit]:
     """What negates the finite clause of predicate i, or takes its only negation out; nothing
     without an auxiliary."""
     clause = _clause(tree, i)
@@ -472,6 +476,8 @@ def _second_negation(tree: Tree, i: int) -> list[Edit]:
     ]
     if negatives:
         return _affirmed(tree, negatives[0]) if len(negatives) == 1 else []
+    if not copulas and clause.kind == "be" and tree.deps[clause.finite] not in ("aux", "auxpass"):
+        return []
     before, after = ("", *tree.lower, "")[clause.finite : clause.finite + 3 : 2]
     if clause.kind in ("verb", "imperative") or before in ("as", "than") or after in english.ONLY:
         return []
