@@ -126,7 +126,8 @@ class Encoder(nn.Module):
 def info_nce(z1: Tensor, z2: Tensor, temperature: float) -> Tensor:
     """InfoNCE of two views (n, d): which row of z2 belongs to each row of z1?
 
-    It is the cross-entropy of a classifier with n classes, so guessing costs ln n.
+    It is the cross-entropy of a classifier with n classes, so guessing costs ln n. Further rows of
+    z2 are further classes, which are never right.
     """
     cosines = F.normalize(z1, dim=1) @ F.normalize(z2, dim=1).T  # (n, n), own pairs on the diagonal
     return F.cross_entropy(cosines / temperature, torch.arange(len(z1), device=z1.device))

@@ -1,7 +1,7 @@
 """How large `lib` is, and whether it stays within its limits.
 
-Command line: `python -m tools.size` prints the counts; with `--check` the exit status is 1 if one is
-    above its limit.
+Command line: `python -m tools.size` prints the counts; with `--check` it fails if one is above its
+    limit.
 
 A line of code is a line that holds more than a docstring or a comment. A room is a folder with
 modules. The floors are the longest chain of imports from room to room, where a module that lies in
