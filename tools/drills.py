@@ -1,0 +1,211 @@
+"""What does one change cost? Four drills, each in a scratch copy of the files that git tracks.
+
+* `typo`: a word is corrected in the prose of a notebook;
+* `negative`: a hard negative is added, a sentence with two nouns of the next one;
+* `seed`: a grid gets one more seed, whose runs are simulated: those of another seed, with noise;
+* `temperature`: the mini recipes are taught with the temperature 0.07 instead of 0.05.
+
+Command line: `python -m tools.drills [NAME …]` prints how many files each of them changes, how many
+    tests it runs, and the tests that fail because of it. `--tests PATH …` runs these instead.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lib import files, paths, results, runs
+
+GRID, OLD_SEED, NEW_SEED = "una_light", 42, 99
+OF_THE_MACHINE = ("machine", "device", "threads", "commit", "dirty")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a drill changed, how many tests ran, and which of them fail because of it."""
+
+    files: list[str]
+    tests: int
+    failures: list[str]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """The tracked files of this checkout in another folder, under a git of their own.
+
+    Attributes:
+        folder: where they are; tests: what is run instead of a drill's own tests, if anything.
+    """
+
+    folder: Path
+    tests: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, folder: Path, tests: Sequence[str] = ()) -> "Copy":
+        """Copy the files as they are now, committed or not."""
+        listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=paths.ROOT, text=True)
+        for name in filter(None, listed.split("\0")):
+            if (paths.ROOT / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(paths.ROOT / name, folder / name)
+        copy = cls(folder, tests)
+        copy.git("init", "-q")
+        copy.git("add", "-A")
+        me = ("-c", "user.name=drill", "-c", "user.email=drill@localhost")
+        copy.git(*me, "commit", "-q", "-m", "before the drill")
+        return copy
+
+    def git(self, *arguments: str) -> str:
+        """What a command of git prints."""
+        command = ["git", "-c", "core.hooksPath=/dev/null", *arguments]
+        return subprocess.check_output(command, cwd=self.folder, text=True)
+
+    def python(self, *arguments: str) -> subprocess.CompletedProcess:
+        """Run Python on the copy's own modules."""
+        own = {"PYTHONPATH": str(self.folder), "HF_HUB_OFFLINE": "1"}
+        own["CSE_OUTPUTS"] = str(self.folder / "outputs")
+        command = [sys.executable, *arguments]
+        return subprocess.run(
+            command, cwd=self.folder, env=os.environ | own, capture_output=True, text=True
+        )
+
+    def replace(self, name: str, old: str, new: str) -> None:
+        """Change one place of a file, which must be there once."""
+        text = (self.folder / name).read_text(encoding="utf-8")
+        if text.count(old) != 1:
+            raise ValueError(
+                f"{name} holds {text.count(old)} times what the drill changes: {old!r}"
+            )
+        (self.folder / name).write_text(text.replace(old, new), encoding="utf-8")
+
+    def naming(self, *words: str) -> list[str]:
+        """The files of tests that name one of these words."""
+        found = re.compile("|".join(map(re.escape, words)))
+        tests = sorted((self.folder / "tests").rglob("test_*.py"))
+        return [
+            str(t.relative_to(self.folder)) for t in tests if found.search(t.read_text("utf-8"))
+        ]
+
+    def pytest(self, tests: Sequence[str]) -> tuple[int, list[str]]:
+        """How many tests ran, and the names of those that failed."""
+        done = self.python("-m", "pytest", "-q", "-rfE", "--no-header", "--tb=no", *tests)
+        last = done.stdout.strip().rpartition("\n")[2]
+        counts = re.findall(r"(\d+) (?:passed|failed|error)", last)
+        if not counts:
+            raise RuntimeError(f"pytest: {(done.stdout + done.stderr)[-2000:]}")
+        failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+        return sum(map(int, counts)), failed
+
+    def outcome(self, tests: Sequence[str]) -> Outcome:
+        """Run the tests, take the change back, and leave out what fails without it too."""
+        self.git("add", "-A")
+        changed = self.git("diff", "--cached", "--name-only").split("\n")[:-1]
+        ran, failed = self.pytest(self.tests or tests)
+        self.git("reset", "-q", "--hard")
+        self.git("clean", "-q", "-d", "-x", "--force", "outputs")
+        anyway = self.pytest(failed)[1] if failed else []
+        return Outcome(changed, ran, [test for test in failed if test not in anyway])
+
+
+def typo(copy: Copy) -> Outcome:
+    """Correct a word in each paragraph of a notebook: no test may repeat prose."""
+    path = copy.folder / "notebooks/04_una.ipynb"
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = [
+                line if re.search(r"[`$#<|\[]", line) else line.replace(" but ", " yet ")
+                for line in cell["source"]
+            ]
+    text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8")
+    return copy.outcome(copy.naming("NOTEBOOKS", "ipynb"))
+
+
+def negative(copy: Copy) -> Outcome:
+    """Add a hard negative: the function, its name, a recipe and a test."""
+    copy.git("apply", str(Path(__file__).with_name("drills_negative.patch")))
+    return copy.outcome(copy.naming("NEGATIVES", "RECIPES", "swapped_nouns"))
+
+
+def seed(copy: Copy) -> Outcome:
+    """Add a seed to a grid, simulate its runs, collect them and write the pages anew."""
+    grid = f"workflow/grids/{GRID}.yaml"
+    notebook = re.findall(r"(?m)^notebook: (\S+)", (copy.folder / grid).read_text("utf-8"))[0]
+    copy.replace(grid, "seeds: [42, ", f"seeds: [{NEW_SEED}, 42, ")
+    for command in (
+        ("-c", "from tools import drills; drills.simulate()"),
+        ("-m", "lib", "runs", "collect", notebook),
+        ("-m", "tools.table"),
+    ):
+        if (done := copy.python(*command)).returncode:
+            raise RuntimeError(f"{' '.join(command)}: {done.stderr[-2000:]}")
+    return copy.outcome(copy.naming("RESULTS", "results.", "GRIDS", "grids."))
+
+
+def simulate() -> None:
+    """Write a run of the new seed for each condition of the grid, in the folder of outputs."""
+    random = np.random.default_rng(NEW_SEED)
+    ids = results.rows(GRID).query(f"seed == {OLD_SEED}")["run_id"]
+    committed = results.every_run()
+    for _, row in committed[committed["run_id"].isin(ids)].iterrows():
+        values = json.loads(row.dropna().to_json())
+        values |= {"seed": NEW_SEED, "results_version": runs.RESULTS_VERSION}
+        values["run_id"] = f"{values['run_id'].rpartition('-s')[0]}-s{NEW_SEED}"
+        machine = {name: values.pop(name) for name in OF_THE_MACHINE if name in values}
+        scores = [name for name in values if "spearman" in name or "avg" in name]
+        metrics = {name: values.pop(name) + random.normal(0, 0.3) for name in scores}
+        folder = paths.outputs() / values.pop("notebook") / values["run_id"]
+        files.write_json(folder / "params.json", values)
+        files.write_json(
+            folder / "env.json", machine | {"versions": {"torch": values.pop("torch")}}
+        )
+        files.write_json(folder / "metrics.json", metrics)
+
+
+def temperature(copy: Copy) -> Outcome:
+    """Teach with another temperature: one line of the mini recipes."""
+    head, base, rest = (
+        (copy.folder / "lib/recipes.yaml").read_text("utf-8").partition("\n  mini:\n")
+    )
+    (copy.folder / "lib/recipes.yaml").write_text(
+        head + base + rest.replace("temperature: 0.05", "temperature: 0.07", 1), encoding="utf-8"
+    )
+    return copy.outcome(["tests", "lib"])
+
+
+DRILLS: dict[str, Callable[[Copy], Outcome]] = {
+    drill.__name__: drill for drill in (typo, negative, seed, temperature)
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a line for each drill, and below it the names of the files and of the failing tests."""
+    parser = argparse.ArgumentParser(prog="python -m tools.drills", description="Cost of a change.")
+    parser.add_argument("drills", nargs="*", metavar="NAME", help=f"{', '.join(DRILLS)}")
+    parser.add_argument("--tests", nargs="+", default=[], help="run these instead")
+    chosen = parser.parse_args(arguments)
+    if unknown := sorted(set(chosen.drills) - DRILLS.keys()):
+        parser.error(f"no drill {unknown[0]!r}: choose among {', '.join(DRILLS)}")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Copy.of(Path(folder), chosen.tests)
+        print(f"{'drill':<14}{'files':>6}{'tests':>7}{'failures':>10}")
+        for name in chosen.drills or DRILLS:
+            outcome = DRILLS[name](copy)
+            counts = len(outcome.files), outcome.tests, len(outcome.failures)
+            print(f"{name:<14}{counts[0]:>6}{counts[1]:>7}{counts[2]:>10}", flush=True)
+            for line in (*outcome.files, *outcome.failures):
+                print(f"    {line}")
+
+
+if __name__ == "__main__":
+    main()
