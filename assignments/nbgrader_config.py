@@ -7,7 +7,9 @@ import re
 import sys
 from pathlib import Path
 
+from jinja2 import pass_context
 from latex2mathml.converter import convert
+from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors import ClearMetadataPreprocessor
 from nbformat import from_dict
@@ -142,6 +144,20 @@ class MathML(IPythonRenderer):
         return _mathml(body, "block")
 
 
+class Feedback(HTMLExporter):
+    """nbgrader's page of feedback, which loads nothing from a network."""
+
+    @pass_context
+    def markdown2html(self, context, source):
+        """One cell of text; the name and the arguments are nbconvert's."""
+        return MarkdownWithMath(renderer=MathML(escape=False)).render(source)
+
+    def from_notebook_node(self, nb, resources=None, **more):
+        """The page without its scripts: they would load MathJax."""
+        page, resources = super().from_notebook_node(nb, resources, **more)
+        return re.sub(r"(?s)<script.*?</script>", "", page), resources
+
+
 def _mathml(formula, display):
     try:
         return convert(formula, display=display)
@@ -159,13 +175,7 @@ c.FileNameCollectorPlugin.named_regexp = r".*[/\\](?P<student_id>[^/\\]+?)__(?P<
 c.Execute.extra_arguments = ["--IPKernelApp.ignore_cwd=True"]  # no torch.py handed in with a notebook
 c.OverwriteCells.add_missing_cells = True  # a test that a student deletes comes back
 c.HTMLExporter.sanitize_html = True  # of outputs; `NoMarkup` cleans answers, too
-c.HTMLExporter.filters = {
-    "markdown2html": lambda text: MarkdownWithMath(renderer=MathML(escape=False)).render(text),
-    "without_scripts": lambda page: re.sub(r"(?s)<script.*?</script>", "", page),
-}
-c.HTMLExporter.raw_template = (  # nbgrader's feedback, without MathJax from the network
-    "{% extends 'index.html.j2' %}{% block header %}{{ super() | without_scripts }}{% endblock %}"
-)
+c.GenerateFeedback.exporter_class = Feedback
 c.ExportApp.plugin_class = Grades
 c.Autograde.sanitize_preprocessors = [
     ClearOutput,
