@@ -139,7 +139,7 @@ def _reasons(node: ast.AST, used: Set[str]) -> Iterator[str]:
             yield f"imports {module}: write it yourself"
         elif name in used and module not in MODULES:  # an import that nobody uses does no harm
             yield f"imports {module}: not needed here"
-        elif name == "*" or origin.rpartition(".")[2] in _NO_ATTRIBUTES:
+        elif name == "*" or (name in used and origin.rpartition(".")[2] in _NO_ATTRIBUTES):
             yield f"imports {origin}: not needed here"
     if isinstance(node, ast.Attribute):
         own = isinstance(node.value, ast.Name) and node.value.id == "self"

@@ -162,7 +162,7 @@ def table(results: Mapping[str, pd.DataFrame]) -> str:
     for name, tried in results.items():
         wrong = tried[~tried["right"]]
         for function, group in wrong.groupby("function", sort=False):
-            run = [f"{w.what} {w.points}" for w in group.itertuples() if not w.refused]
+            run = [f"{w.what} ({w.points})" for w in group.itertuples() if not w.refused]
             parts = [" · ".join(run)] if run else []
             if stopped := [w.what for w in group.itertuples() if w.refused]:
                 parts.append(f"*not run:* {' · '.join(stopped)}")
