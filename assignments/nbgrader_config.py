@@ -1,14 +1,20 @@
 """nbgrader's settings for this course: run its commands in this folder, or copy the file, and
 `guard.py` with it, into your own course."""
 
-import os
+import csv
+import html
 import re
 import sys
 from pathlib import Path
 
+from jinja2 import pass_context
+from latex2mathml.converter import convert
+from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbconvert.preprocessors import ClearMetadataPreprocessor
 from nbformat import from_dict
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.plugins import CsvExportPlugin
 from nbgrader.preprocessors import (
     AssignLatePenalties,
     CheckCellMetadata,
@@ -23,13 +29,9 @@ from nbgrader.preprocessors import (
     SaveAutoGrades,
 )
 
-FOLDER = str(Path(__file__).resolve().parent)
-sys.path.insert(0, FOLDER)
-os.environ["PYTHONPATH"] = os.pathsep.join(  # kernels find guard.py too
-    [FOLDER, *filter(None, [os.environ.get("PYTHONPATH")])]
-)
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import guard  # noqa: E402
+import guard
 
 
 class Mend(NbGraderPreprocessor):
@@ -63,17 +65,15 @@ def _name(cell):
 
 
 class Guard(NbGraderPreprocessor):
-    """Reads students' cells before they run and puts the guard's calls around the tests."""
+    """Takes out, before anything runs, the cells of students that `guard.py` objects to."""
 
     def preprocess(self, nb, resources):
-        """A submission that is safe to grade; see `guard.prepared`."""
+        """A submission that may be run; see `guard.prepared`."""
         nbgrader = resources["nbgrader"]
         with Gradebook(nbgrader["db_url"]) as gradebook:
             source = gradebook.find_notebook(nbgrader["notebook"], nbgrader["assignment"])
             locked = {cell.name: cell.source for cell in source.source_cells if cell.locked}
-        prepared = guard.prepared(nb, locked)
-        prepared.cells.insert(0, guard.first_cell())
-        return prepared, resources
+        return guard.prepared(nb, locked), resources
 
 
 class NoMarkup(NbGraderPreprocessor):
@@ -99,6 +99,72 @@ class NoMarkup(NbGraderPreprocessor):
         return cell, resources
 
 
+class Grades(CsvExportPlugin):
+    """nbgrader's `grades.csv` with two columns more: how many points still await a person, and
+    whether a submission was graded at all."""
+
+    def export(self, gradebook):
+        """Write the file."""
+        super().export(gradebook)
+        path = Path(self.to or "grades.csv")
+        rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+        for row in rows:
+            awaiting = 0.0
+            try:
+                submission = gradebook.find_submission(row["assignment"], row["student_id"])
+                for notebook in submission.notebooks:
+                    awaiting += sum(g.max_score for g in notebook.grades if g.needs_manual_grade)
+            except MissingEntry:
+                pass
+            row["points_awaiting_a_person"] = awaiting
+            row["state"] = self._state(row["student_id"], row["assignment"], awaiting)
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, rows[0] if rows else [])
+            writer.writeheader()
+            writer.writerows(rows)
+
+    def _state(self, student, assignment, awaiting):
+        folders = self.parent.coursedir
+        if not Path(folders.format_path("submitted", student, assignment)).exists():
+            return "not handed in"
+        if not list(Path(folders.format_path("autograded", student, assignment)).glob("*.ipynb")):
+            return "NOT GRADED: autograde stopped"
+        return "to be read" if awaiting else "done"
+
+
+class MathML(IPythonRenderer):
+    """Markdown to HTML whose formulas a browser shows without a script and without a network."""
+
+    def inline_math(self, body):
+        """`$…$`."""
+        return _mathml(body, "inline")
+
+    def block_math(self, body):
+        """`$$…$$`."""
+        return _mathml(body, "block")
+
+
+class Feedback(HTMLExporter):
+    """nbgrader's page of feedback, which loads nothing from a network."""
+
+    @pass_context
+    def markdown2html(self, context, source):
+        """One cell of text; the name and the arguments are nbconvert's."""
+        return MarkdownWithMath(renderer=MathML(escape=False)).render(source)
+
+    def from_notebook_node(self, nb, resources=None, **more):
+        """The page without its scripts: they would load MathJax."""
+        page, resources = super().from_notebook_node(nb, resources, **more)
+        return re.sub(r"(?s)<script.*?</script>", "", page), resources
+
+
+def _mathml(formula, display):
+    try:
+        return convert(formula, display=display)
+    except Exception:  # a student's, perhaps: its source can be read
+        return f"<code>{html.escape(formula)}</code>"
+
+
 c = get_config()  # noqa: F821
 
 c.CourseDirectory.course_id = "contrastive-sentence-embeddings"
@@ -109,6 +175,8 @@ c.FileNameCollectorPlugin.named_regexp = r".*[/\\](?P<student_id>[^/\\]+?)__(?P<
 c.Execute.extra_arguments = ["--IPKernelApp.ignore_cwd=True"]  # no torch.py handed in with a notebook
 c.OverwriteCells.add_missing_cells = True  # a test that a student deletes comes back
 c.HTMLExporter.sanitize_html = True  # of outputs; `NoMarkup` cleans answers, too
+c.GenerateFeedback.exporter_class = Feedback
+c.ExportApp.plugin_class = Grades
 c.Autograde.sanitize_preprocessors = [
     ClearOutput,
     DeduplicateIds,

@@ -235,7 +235,7 @@ def test_a_link_to_the_glossary_opens_it_beside_the_notebook(browser, tmp_path) 
 def test_a_teacher_grades_the_open_question_in_formgrader(browser, screenshots, tmp_path) -> None:
     name, question = "07_backbone", "choice"
     course = tmp_path / "course"
-    before = classroom.hold_course(course, [name], say=lambda _: None).set_index("student")["score"]
+    before = classroom.hold_course(course, [name]).set_index("student")["score"]
     (tmp_path / "lab").mkdir()
     with _lab(tmp_path / "lab", course) as lab:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})

@@ -12,12 +12,13 @@ import torch
 from scipy.stats import spearmanr
 
 import simcse
-from lib import data, losses, paths
-from lib.batches import Feed
+from lib import data, paths
+from lib.training import losses
+from lib.training.batches import Feed
 from lib.encoder import Encoder
 from lib.evaluate import pairs_spearman
-from lib.recipes import recipe
-from lib.train import fit
+from lib.training.recipe import recipe
+from lib.training.loop import fit
 
 STEPS = 4
 FILE = paths.ROOT / "simcse.py"

@@ -10,35 +10,34 @@ Answers to its functions in `assignments/answers/<name>.py`, cells like
 import argparse
 import contextlib
 import io
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import nbformat
 import numpy as np
 import pandas as pd
 import torch
+from nbformat import NotebookNode
 
 from assignments import guard
 from lib import paths
-from lib.data.files import is_foreign, write_text
 from tools.markers import fill
 
 FOLDER = paths.ROOT / "assignments"
 _ANSWER = re.compile(r"^# %% (right|wrong): (.+?) \| (\w+)\s*$", re.MULTILINE)
+_MADE_UP = ".made-up-course"  # marks a folder that may be emptied
 
 
-@dataclass(frozen=True)
-class Answer:
-    """An answer to one function of an assignment: the code that takes its cell's place, and what it
-    is."""
+class Answer(NamedTuple):
+    """A written answer to one function: whether it is right, what it is, the function's name, and
+    the code that takes the place of its cell."""
 
     right: bool
     what: str
@@ -51,7 +50,7 @@ def names() -> list[str]:
     return sorted(path.name for path in (FOLDER / "source").iterdir() if path.is_dir())
 
 
-def source(name: str) -> nbformat.NotebookNode:
+def source(name: str) -> NotebookNode:
     """An assignment with its solutions and hidden tests.
 
     Raises:
@@ -69,34 +68,41 @@ def answers(name: str) -> list[Answer]:
         ValueError: an answer is to a function that the assignment does not ask for.
     """
     pieces = _ANSWER.split((FOLDER / "answers" / f"{name}.py").read_text(encoding="utf-8"))[1:]
-    cells = zip(*(pieces[i::4] for i in range(4)), strict=True)
     written = [
-        Answer(kind == "right", what, function, code.strip())
-        for kind, what, function, code in cells
+        Answer(pieces[i] == "right", pieces[i + 1], pieces[i + 2], pieces[i + 3].strip())
+        for i in range(0, len(pieces), 4)
     ]
-    known = {meta["grade_id"] for _, meta in _graded(source(name)) if meta["solution"]}
+    known = {meta(cell)["grade_id"] for cell in source(name).cells if meta(cell)["solution"]}
     if unknown := {answer.function for answer in written} - known:
-        raise ValueError(
-            f"{name}: no function {sorted(unknown)}; the assignment asks for {sorted(known)}"
-        )
+        raise ValueError(f"{name}: no function {sorted(unknown)}; it asks for {sorted(known)}")
     return written
 
 
-def _graded(notebook: nbformat.NotebookNode) -> Iterator[tuple[nbformat.NotebookNode, dict]]:
-    for cell in notebook.cells:
-        yield cell, cell.metadata["nbgrader"]
+def meta(cell: NotebookNode) -> dict:
+    """What nbgrader knows of a cell."""
+    return cell.metadata["nbgrader"]
 
 
-def points(
-    notebook: nbformat.NotebookNode, codes: dict[str, str] | None = None, inspect: bool = True
-) -> pd.DataFrame:
+def locked(notebook: NotebookNode) -> dict[str, str]:
+    """Source by name of the cells that are the teacher's."""
+    return {meta(c)["grade_id"]: c.source for c in notebook.cells if not meta(c)["solution"]}
+
+
+def filled(notebook: NotebookNode, codes: Mapping[str, str]) -> NotebookNode:
+    """A copy of a notebook with other content in some of the cells for answers, by name."""
+    copy = deepcopy(notebook)
+    for cell in copy.cells:
+        if meta(cell)["solution"]:
+            cell.source = codes.get(meta(cell)["grade_id"], cell.source)
+    return copy
+
+
+def points(notebook: NotebookNode, codes: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Execute an assignment's cells in this process and count, as nbgrader does: a test cell that
-    raises gives nothing. The guard stands before students' code as in `nbgrader autograde`. The
-    experiment, which no machine grades, is left out.
+    raises gives nothing. The guard reads students' cells first. The experiment is left out.
 
     Args:
         codes: code by function name, in place of the cell of that name.
-        inspect: False runs students' cells without reading them first.
 
     Returns:
         One line a test cell: `test`, `points`, `of`, and `message` of what was raised.
@@ -104,43 +110,27 @@ def points(
     Raises:
         RuntimeError: a cell that is not the students' fails.
     """
-    locked = {m["grade_id"]: c.source for c, m in _graded(notebook) if not m["solution"]}
-    handed_in = filled(notebook, codes or {})
-    prepared = guard.prepared(handed_in, locked, inspect)
     namespace: dict[str, object] = {"__name__": "assignment"}
     lines = []
-    guard.begin()
-    for cell, meta in _graded(prepared):
-        if cell.cell_type != "code" or meta["grade_id"] == "experiment":
+    for cell in guard.prepared(filled(notebook, codes or {}), locked(notebook)).cells:
+        name, message = meta(cell)["grade_id"], ""
+        if cell.cell_type != "code" or name == "experiment":
             continue
-        message = ""
         torch.manual_seed(0), np.random.seed(0)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                exec(compile(cell.source, f"<{meta['grade_id']}>", "exec"), namespace)
+                exec(compile(cell.source, f"<{name}>", "exec"), namespace)
         except KeyboardInterrupt:
             raise
-        except BaseException as error:
+        except BaseException as error:  # SystemExit, too
             message = f"{type(error).__name__}: {error}"
-        if meta["grade"]:
-            got = 0 if message else meta["points"]
-            lines.append({"test": meta["grade_id"], "points": got, "of": meta["points"]})
-            lines[-1]["message"] = message
-        elif message and not meta["solution"]:
-            raise RuntimeError(f"{meta['grade_id']}: {message}")
-    guard.end()
+        if meta(cell)["grade"]:
+            of = meta(cell)["points"]
+            got = 0 if message else of
+            lines.append({"test": name, "points": got, "of": of, "message": message})
+        elif message and not meta(cell)["solution"]:
+            raise RuntimeError(f"{name}: {message}")
     return pd.DataFrame(lines)
-
-
-def refused(name: str, code: str, function: str) -> list[str]:
-    """Why the guard does not run an answer to a function; empty if it does.
-
-    Args:
-        code: the cell in place of the function's own.
-    """
-    notebook = source(name)
-    locked = {m["grade_id"]: c.source for c, m in _graded(notebook) if not m["solution"]}
-    return guard.refused(filled(notebook, {function: code}), locked).get(function, [])
 
 
 def caught(name: str) -> pd.DataFrame:
@@ -149,80 +139,59 @@ def caught(name: str) -> pd.DataFrame:
     notebook = source(name)
     lines = []
     for answer in answers(name):
-        got = points(notebook, {answer.function: answer.code})
-        failed = ", ".join(got.loc[got["points"] < got["of"], "test"])
-        lines.append({"right": answer.right, "what": answer.what, "function": answer.function})
-        lines[-1] |= {
-            "points": int(got["points"].sum()),
-            "of": int(got["of"].sum()),
-            "failed": failed,
-            "refused": "; ".join(refused(name, answer.code, answer.function)),
-        }
+        own = {answer.function: answer.code}
+        got = points(notebook, own)
+        why = guard.refused(filled(notebook, own), locked(notebook)).get(answer.function, [])
+        line = {"right": answer.right, "what": answer.what, "function": answer.function}
+        line |= {"points": int(got["points"].sum()), "of": int(got["of"].sum())}
+        line["failed"] = ", ".join(got.loc[got["points"] < got["of"], "test"])
+        lines.append(line | {"refused": "; ".join(why)})
     return pd.DataFrame(lines)
 
 
-def table(results: dict[str, pd.DataFrame]) -> str:
-    """Markdown: wrong answers × the tests that catch them.
+def table(results: Mapping[str, pd.DataFrame]) -> str:
+    """Markdown, a line a function: its wrong answers, each with the points that are left.
 
     Args:
         results: `caught` by name of the assignment.
     """
-    parts = []
+    lines = [
+        "| assignment | function | wrong answers, and the points that each still gets |",
+        "|---|---|---|",
+    ]
     for name, tried in results.items():
-        wrong, right = tried[~tried["right"]], tried[tried["right"]]
-        lost = int((wrong["points"] < wrong["of"]).sum())
-        full = int((right["points"] == right["of"]).sum())
-        parts.append(
-            f"**{name}**: {full} of {len(right)} right answers get all {tried['of'].iloc[0]}"
-            " points; "
-        )
-        parts[-1] += (
-            f"{lost} of {len(wrong)} wrong ones lose some.\n\n| wrong answer | function | points |"
-            " caught by |\n"
-        )
-        parts[-1] += "|---|---|--:|---|\n" + "".join(
-            f"| {w.what} | `{w.function}` | {w.points} | {_by(w)} |\n" for w in wrong.itertuples()
-        )
-    return "\n".join(parts)
-
-
-def _by(answer: Any) -> str:
-    """What catches an answer: the guard, with its first reason, or tests."""
-    if answer.refused:
-        return f"*not run:* {answer.refused.split('; ')[0]}"
-    return answer.failed or "–"
-
-
-def filled(notebook: nbformat.NotebookNode, codes: dict[str, str]) -> nbformat.NotebookNode:
-    """A copy of a notebook with the code of some functions, by name, in their cells."""
-    copy = nbformat.from_dict(json.loads(json.dumps(notebook)))
-    for cell, meta in _graded(copy):
-        if meta["solution"] and meta["grade_id"] in codes:
-            cell.source = codes[meta["grade_id"]]
-    return copy
+        wrong = tried[~tried["right"]]
+        for function, group in wrong.groupby("function", sort=False):
+            run = [f"{w.what} ({w.points})" for w in group.itertuples() if not w.refused]
+            parts = [" · ".join(run)] if run else []
+            if stopped := [w.what for w in group.itertuples() if w.refused]:
+                parts.append(f"*not run:* {' · '.join(stopped)}")
+            of = f"{name[:2]}, of {tried['of'].iloc[0]}"
+            lines.append(f"| {of} | `{function}` | {'; '.join(parts)} |")
+    return "\n".join(lines)
 
 
 def submissions(name: str) -> dict[str, dict[str, str]]:
     """Three students' answers to an assignment, by student: all right, one wrong answer a function,
     none."""
-    students: dict[str, dict[str, str]] = {"ada": {}, "ben": {}, "cleo": {}}
-    for cell, meta in _graded(source(name)):
-        if meta["solution"]:
-            own = re.split(r"\*\*(?:Rubric|For the teacher)\.\*\*", cell.source)[0].strip()
-            students["ada"][meta["grade_id"]] = own
+    ada: dict[str, str] = {}
+    ben: dict[str, str] = {}
+    for cell in source(name).cells:
+        if meta(cell)["solution"]:
+            own = re.split(r"\*\*For the teacher\.\*\*", cell.source)[0].strip()
+            ada[meta(cell)["grade_id"]] = own
     for answer in answers(name):
         if answer.right:
-            students["ada"][answer.function] = answer.code
+            ada[answer.function] = answer.code
         else:  # the first, an honest mistake
-            students["ben"].setdefault(answer.function, answer.code)
-    return students
+            ben.setdefault(answer.function, answer.code)
+    return {"ada": ada, "ben": ben, "cleo": {}}
 
 
 def hold_course(
     folder: Path,
     assignments: list[str] | None = None,
-    say: Callable[[str], None] = print,
-    more: Mapping[str, dict[str, str]] | None = None,
+    more: Mapping[str, Mapping[str, str]] | None = None,
 ) -> pd.DataFrame:
     """A course from release to feedback with nbgrader's own commands: three students hand in, and
     those of `more` (code by function name, by student), all are graded.
@@ -231,124 +200,84 @@ def hold_course(
     they get back) and `gradebook.db`; a made-up course that is there is begun anew.
 
     Returns:
-        One line a student and assignment: `assignment`, `student`, `score`, `max_score` by
-            nbgrader's gradebook.
+        `grades` of the course.
 
     Raises:
         ValueError: no such assignment, or the folder holds something that this function did not
             make.
         RuntimeError: a command of nbgrader fails; the message is its own.
     """
-    for name in assignments or names():
-        source(name)
-    mark = folder / ".made-up-course"
-    if is_foreign(folder, mark.name):
-        raise ValueError(
-            f"{folder} is not empty and holds no made-up course: name another folder with --out"
-        )
-    for part in (
-        "source",
-        "release",
-        "downloaded",
-        "submitted",
-        "autograded",
-        "feedback",
-        "gradebook.db",
-        "__pycache__",
-    ):
-        path = folder / part
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    mark.touch()
+    notebooks = {name: source(name) for name in assignments or names()}
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / _MADE_UP).exists():
+        raise ValueError(f"{folder} is not empty and holds no made-up course: name another folder")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / _MADE_UP).touch()
     for file in ("nbgrader_config.py", "guard.py"):
         shutil.copy(FOLDER / file, folder)
-    for name in assignments or names():
+    for name in notebooks:
         shutil.copytree(FOLDER / "source" / name, folder / "source" / name)
-        _nbgrader(folder, "generate_assignment", name)
+        nbgrader(folder, "generate_assignment", name)
         released = nbformat.read(folder / "release" / name / f"{name}.ipynb", as_version=4)
+        archive = folder / "downloaded" / name / "archive"
+        archive.mkdir(parents=True)
         for student, codes in {**submissions(name), **(more or {})}.items():
-            handed_in = folder / "downloaded" / name / "archive" / f"{student}__{name}.ipynb"
-            write_text(handed_in, nbformat.writes(filled(released, codes)))
+            nbformat.write(filled(released, codes), archive / f"{student}__{name}.ipynb")
         for command in ("zip_collect", "autograde", "generate_feedback"):
-            _nbgrader(folder, command, name)
-        say(f"{name}: released, collected, graded, feedback written")
+            nbgrader(folder, command, name)
     return grades(folder)
 
 
 def grades(folder: Path) -> pd.DataFrame:
-    """What the gradebook of a course folder says, written into its `grades.csv` too.
-
-    Returns:
-        One line a student and assignment: `assignment`, `student`, `score`, `max_score`.
-
-    Raises:
-        RuntimeError: nbgrader fails; the message is its own.
-    """
-    _nbgrader(folder, "export", "--to", "grades.csv")
-    return pd.read_csv(folder / "grades.csv").rename(columns={"student_id": "student"})[
-        ["assignment", "student", "score", "max_score"]
+    """What `nbgrader export` writes into `grades.csv` of a course folder: one line a student and
+    assignment, with `assignment`, `student`, `score`, `max_score`, `points_awaiting_a_person`,
+    `state`."""
+    nbgrader(folder, "export", "--to", "grades.csv")
+    found = pd.read_csv(folder / "grades.csv").rename(columns={"student_id": "student"})
+    return found[
+        ["assignment", "student", "score", "max_score", "points_awaiting_a_person", "state"]
     ]
 
 
-def _nbgrader(folder: Path, command: str, *words: str) -> None:
+def nbgrader(folder: Path, command: str, *words: str) -> None:
+    """Run a command of nbgrader in a course folder.
+
+    Raises:
+        RuntimeError: it fails; the message has its errors (warnings are harmless and left out) and
+            names the file with all that it said.
+    """
     arguments = [sys.executable, "-m", "nbgrader", command, *words, "--log-level=WARN"]
-    beside = os.pathsep.join(
-        [str(Path(sys.executable).parent), os.environ.get("PATH", "")]
-    )  # nbgrader calls alembic
-    environment = {**os.environ, "PATH": beside}
-    done = subprocess.run(
-        arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    environment = {**os.environ, "PATH": path}  # nbgrader calls alembic
+    done = subprocess.run(arguments, cwd=folder, env=environment, capture_output=True, text=True)
     if done.returncode:
         said = done.stderr + done.stdout
         log = folder / f"nbgrader-{command}.log"
-        write_text(log, said)
-        raise RuntimeError(
-            f"nbgrader {command} {' '.join(words)}: {_cause(said)}\nall of it: {log}"
-        )
-
-
-def _cause(said: str) -> str:
-    """The errors in what nbgrader said, each with the lines that belong to it; its last words if it
-    named none. Warnings (of changed checksums, for one) are harmless and left out."""
-    blocks = re.split(r"^(?=\[.*?\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\])", said, flags=re.M)
-    errors = [b.strip() for b in blocks if re.match(r"\[.*?\b(?:ERROR|CRITICAL)\]", b)]
-    return "\n".join(error[-2000:] for error in errors)[:8000] or said[-2000:]
+        log.write_text(said, encoding="utf-8")
+        blocks = re.split(r"^(?=\[.*?\b(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\])", said, flags=re.M)
+        errors = [b.strip() for b in blocks if re.match(r"\[.*?\b(?:ERROR|CRITICAL)\]", b)]
+        cause = "\n".join(error[-2000:] for error in errors)[:8000] or said[-2000:]
+        raise RuntimeError(f"nbgrader {command} {' '.join(words)}: {cause}\nall of it: {log}")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """`check` tries every written answer, `table` writes what came out into the teacher's page,
     `course` holds one."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.classroom", description="Check the assignments."
-    )
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("check", help="points of every written answer").add_argument(
-        "names", nargs="*"
-    )
-    verbs.add_parser("table", help="write them into assignments/README.md")
-    hold = verbs.add_parser(
-        "course", help="release, collect, grade and give feedback, with three made-up students"
-    )
-    hold.add_argument("names", nargs="*")
-    hold.add_argument("--out", type=Path, default=paths.outputs() / "classroom")
+    parser = argparse.ArgumentParser(prog="python -m tools.classroom", description=__doc__)
+    parser.add_argument("verb", choices=["check", "table", "course"])
+    parser.add_argument("names", nargs="*", help="assignments; without a name all")
+    parser.add_argument("--out", type=Path, default=paths.outputs() / "classroom")
     options = parser.parse_args(arguments)
+    chosen = options.names or names()
     try:
         if options.verb == "check":
-            print(
-                pd.concat([caught(name) for name in options.names or names()]).to_string(
-                    index=False
-                )
-            )
+            print(pd.concat([caught(name) for name in chosen]).to_string(index=False))
         elif options.verb == "table":
-            written = table({name: caught(name) for name in names()})
-            fill(FOLDER / "README.md", "caught", written.removesuffix("\n"))
+            fill(FOLDER / "README.md", "caught", table({name: caught(name) for name in names()}))
         else:
-            grades = hold_course(options.out, options.names)
-            print(grades.pivot(index="assignment", columns="student", values="score").to_string())
+            print(hold_course(options.out, chosen).to_string(index=False))
             print(
-                f"for students: {options.out / 'release'}; what they get back:"
-                f" {options.out / 'feedback'}"
+                f"for students: {options.out}/release; what they get back: {options.out}/feedback"
             )
     except (ValueError, RuntimeError) as error:
         sys.exit(f"error: {error}")

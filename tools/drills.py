@@ -23,7 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lib import files, paths, results, runs
+from lib import paths, results, runs
+from lib.data import files
 
 GRID, OLD_SEED, NEW_SEED = "una_light", 42, 99
 OF_THE_MACHINE = ("machine", "device", "threads", "commit", "dirty")

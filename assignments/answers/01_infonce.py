@@ -1,352 +1,301 @@
-# %% right: loops over rows | cosine_matrix
-def cosine_matrix(a, b):
-    return torch.stack([torch.stack([F.cosine_similarity(x, y, dim=0) for y in b]) for x in a])
+# %% right: cross-entropy, twice | two_way_loss
+def two_way_loss(sim, temperature):
+    labels = torch.arange(len(sim))
+    return (F.cross_entropy(sim / temperature, labels) + F.cross_entropy(sim.T / temperature, labels)) / 2
 
 
-# %% right: cross-entropy | info_nce
-def info_nce(z1, z2, temperature):
-    return F.cross_entropy(cosine_matrix(z1, z2) / temperature, torch.arange(len(z1)))
+# %% right: loops and logarithms of softmaxes | two_way_loss
+def two_way_loss(sim, temperature):
+    logits, total = sim / temperature, 0
+    for i in range(len(sim)):
+        total = total - logits[i].log_softmax(0)[i] - logits[:, i].log_softmax(0)[i]
+    return total / (2 * len(sim))
 
 
-# %% right: F.normalize and counting | cosine_matrix
-def cosine_matrix(a, b):
-    return F.normalize(a, dim=1).mm(F.normalize(b, dim=1).t())
+# %% right: twice a one-way gradient | loss_gradient
+def loss_gradient(sim, temperature):
+    def one_way(s):
+        p = torch.softmax(s / temperature, dim=1)
+        return (p - torch.eye(len(s))) / (len(s) * temperature)
+
+    return (one_way(sim) + one_way(sim.T).T) / 2
 
 
-# %% right: counting by hand | in_batch_accuracy
-def in_batch_accuracy(sim):
-    hits = [all(row[i] > x for j, x in enumerate(row) if j != i) for i, row in enumerate(sim)]
-    return sum(hits) / len(sim)
+# %% right: places from sorted lists | mean_reciprocal_rank
+def mean_reciprocal_rank(sim):
+    total = 0.0
+    for i, row in enumerate(sim.tolist()):
+        total += 1 / (len(row) - sorted(row).index(row[i]))
+    return total / len(sim)
 
 
-# %% wrong: no normalisation | cosine_matrix
-def cosine_matrix(a, b):
-    return a @ b.T
+# %% wrong: rows only, as in the lesson | two_way_loss
+def two_way_loss(sim, temperature):
+    logits = sim / temperature
+    return (logits.logsumexp(dim=1) - logits.diagonal()).mean()
 
 
-# %% wrong: normalised along the batch | cosine_matrix
-def cosine_matrix(a, b):
-    return F.normalize(a, dim=0) @ F.normalize(b, dim=0).T
+# %% wrong: columns only | two_way_loss
+def two_way_loss(sim, temperature):
+    logits = sim / temperature
+    return (logits.logsumexp(dim=0) - logits.diagonal()).mean()
 
 
-# %% wrong: one length for the whole matrix | cosine_matrix
-def cosine_matrix(a, b):
-    return (a / a.norm()) @ (b / b.norm()).T
+# %% wrong: the sum of both directions | two_way_loss
+def two_way_loss(sim, temperature):
+    logits = sim / temperature
+    return (logits.logsumexp(dim=1) + logits.logsumexp(dim=0) - 2 * logits.diagonal()).mean()
 
 
-# %% wrong: normalises the caller's tensors | cosine_matrix
-def cosine_matrix(a, b):
-    with torch.no_grad():
-        a /= a.norm(dim=1, keepdim=True)
-        b /= b.norm(dim=1, keepdim=True)
-    return a @ b.T
+# %% wrong: sum for mean | two_way_loss
+def two_way_loss(sim, temperature):
+    logits = sim / temperature
+    return ((logits.logsumexp(dim=1) + logits.logsumexp(dim=0)) / 2 - logits.diagonal()).sum()
 
 
-# %% wrong: gradient cut off | cosine_matrix
-def cosine_matrix(a, b):
-    return F.normalize(a.detach(), dim=1) @ F.normalize(b.detach(), dim=1).T
+# %% wrong: both directions in one softmax, as in NT-Xent | two_way_loss
+def two_way_loss(sim, temperature):
+    logits = sim / temperature
+    both = torch.cat([logits, logits.T], dim=1)
+    return (both.logsumexp(dim=1) - logits.diagonal()).mean()
 
 
-# %% wrong: result transposed | cosine_matrix
-def cosine_matrix(a, b):
-    return F.normalize(b, dim=1) @ F.normalize(a, dim=1).T
+# %% wrong: one softmax over the whole matrix | two_way_loss
+def two_way_loss(sim, temperature):
+    logits = sim / temperature
+    return logits.flatten().logsumexp(dim=0) - logits.diagonal().mean()
 
 
-# %% wrong: sum for mean | info_nce
-def info_nce(z1, z2, temperature):
-    sim = cosine_matrix(z1, z2) / temperature
-    return (sim.logsumexp(dim=1) - sim.diagonal()).sum()
+# %% wrong: the columns' labels reversed | two_way_loss
+def two_way_loss(sim, temperature):
+    labels = torch.arange(len(sim))
+    back = F.cross_entropy(sim.T / temperature, labels.flip(0))
+    return (F.cross_entropy(sim / temperature, labels) + back) / 2
 
 
-# %% wrong: softmax down the columns | info_nce
-def info_nce(z1, z2, temperature):
-    sim = cosine_matrix(z1, z2) / temperature
-    return (sim.logsumexp(dim=0) - sim.diagonal()).mean()
+# %% wrong: temperature multiplied | two_way_loss
+def two_way_loss(sim, temperature):
+    logits = sim * temperature
+    return ((logits.logsumexp(dim=1) + logits.logsumexp(dim=0)) / 2 - logits.diagonal()).mean()
 
 
-# %% wrong: transposed labels | info_nce
-def info_nce(z1, z2, temperature):
-    sim = cosine_matrix(z1, z2) / temperature
-    return F.cross_entropy(sim, torch.arange(len(z1)).flip(0))
+# %% wrong: positive left out of the sum | two_way_loss
+def two_way_loss(sim, temperature):
+    logits = sim / temperature
+    others = logits.masked_fill(torch.eye(len(sim), dtype=torch.bool), float("-inf"))
+    return ((others.logsumexp(dim=1) + others.logsumexp(dim=0)) / 2 - logits.diagonal()).mean()
 
 
-# %% wrong: forgotten minus log | info_nce
-def info_nce(z1, z2, temperature):
-    return (cosine_matrix(z1, z2) / temperature).softmax(dim=1).diagonal().mean()
+# %% wrong: forgotten logarithm | two_way_loss
+def two_way_loss(sim, temperature):
+    logits = sim / temperature
+    return 1 - (logits.softmax(dim=1) + logits.softmax(dim=0)).diagonal().mean() / 2
 
 
-# %% wrong: temperature multiplied | info_nce
-def info_nce(z1, z2, temperature):
-    return F.cross_entropy(cosine_matrix(z1, z2) * temperature, torch.arange(len(z1)))
+# %% wrong: logarithm to base 2 | two_way_loss
+def two_way_loss(sim, temperature):
+    logits = sim / temperature
+    loss = ((logits.logsumexp(dim=1) + logits.logsumexp(dim=0)) / 2 - logits.diagonal()).mean()
+    return loss / math.log(2)
 
 
-# %% wrong: positive left out of the sum | info_nce
-def info_nce(z1, z2, temperature):
-    sim = cosine_matrix(z1, z2) / temperature
-    others = sim.masked_fill(torch.eye(len(sim), dtype=torch.bool), float("-inf"))
-    return (others.logsumexp(dim=1) - sim.diagonal()).mean()
+# %% wrong: exponentials overflow | two_way_loss
+def two_way_loss(sim, temperature):
+    e = (sim / temperature).exp()
+    return -((e.diagonal() / e.sum(dim=1)).log() + (e.diagonal() / e.sum(dim=0)).log()).mean() / 2
 
 
-# %% wrong: exponentials overflow | info_nce
-def info_nce(z1, z2, temperature):
-    e = (cosine_matrix(z1, z2) / temperature).exp()
-    return -(e.diagonal() / e.sum(dim=1)).log().mean()
+# %% wrong: without a gradient | two_way_loss
+def two_way_loss(sim, temperature):
+    logits = sim.detach() / temperature
+    return ((logits.logsumexp(dim=1) + logits.logsumexp(dim=0)) / 2 - logits.diagonal()).mean()
 
 
-# %% wrong: logarithm to base 2 | info_nce
-def info_nce(z1, z2, temperature):
-    return F.cross_entropy(cosine_matrix(z1, z2) / temperature, torch.arange(len(z1))) / math.log(2)
+# %% wrong: the way back is not trained | two_way_loss
+def two_way_loss(sim, temperature):
+    logits = sim / temperature
+    return ((logits.logsumexp(dim=1) + logits.detach().logsumexp(dim=0)) / 2 - logits.diagonal()).mean()
 
 
-# %% wrong: accuracy by column | in_batch_accuracy
-def in_batch_accuracy(sim):
-    return (sim.argmax(dim=0) == torch.arange(len(sim))).float().mean().item()
+# %% wrong: rows only, as in the lesson | loss_gradient
+def loss_gradient(sim, temperature):
+    p = (sim / temperature).softmax(dim=1)
+    return (p - torch.eye(len(sim))) / (len(sim) * temperature)
 
 
-# %% wrong: a count, not a share | in_batch_accuracy
-def in_batch_accuracy(sim):
-    return float((sim.argmax(dim=1) == torch.arange(len(sim))).sum())
+# %% wrong: sign reversed | loss_gradient
+def loss_gradient(sim, temperature):
+    logits = sim / temperature
+    both = (logits.softmax(dim=1) + logits.softmax(dim=0)) / 2
+    return (torch.eye(len(sim)) - both) / (len(sim) * temperature)
 
 
-# %% wrong: without a gradient | info_nce
-def info_nce(z1, z2, temperature):
-    with torch.no_grad():
-        return F.cross_entropy(cosine_matrix(z1, z2) / temperature, torch.arange(len(z1)))
+# %% wrong: τ forgotten | loss_gradient
+def loss_gradient(sim, temperature):
+    logits = sim / temperature
+    both = (logits.softmax(dim=1) + logits.softmax(dim=0)) / 2
+    return (both - torch.eye(len(sim))) / len(sim)
 
 
-# %% wrong: positives detached | info_nce
-def info_nce(z1, z2, temperature):
-    sim = cosine_matrix(z1, z2) / temperature
-    return (sim.logsumexp(dim=1) - sim.diagonal().detach()).mean()
+# %% wrong: n forgotten | loss_gradient
+def loss_gradient(sim, temperature):
+    logits = sim / temperature
+    return ((logits.softmax(dim=1) + logits.softmax(dim=0)) / 2 - torch.eye(len(sim))) / temperature
 
 
-# %% wrong: candidates detached | info_nce
-def info_nce(z1, z2, temperature):
-    return F.cross_entropy(cosine_matrix(z1, z2.detach()) / temperature, torch.arange(len(z1)))
+# %% wrong: the positive counted once | loss_gradient
+def loss_gradient(sim, temperature):
+    logits = sim / temperature
+    both = logits.softmax(dim=1) + logits.softmax(dim=0)
+    return (both - torch.eye(len(sim))) / (2 * len(sim) * temperature)
 
 
-# %% wrong: a gradient of zero | info_nce
-def info_nce(z1, z2, temperature):
-    loss = F.cross_entropy(cosine_matrix(z1, z2) / temperature, torch.arange(len(z1)))
-    return loss.detach() + 0 * z1.sum() + 0 * z2.sum()
+# %% wrong: the rows' softmax transposed for the columns' | loss_gradient
+def loss_gradient(sim, temperature):
+    p = (sim / temperature).softmax(dim=1)
+    return ((p + p.T) / 2 - torch.eye(len(sim))) / (len(sim) * temperature)
 
 
-# %% wrong: ties are hits | in_batch_accuracy
-def in_batch_accuracy(sim):
-    return (sim.diagonal() == sim.max(dim=1).values).float().mean().item()
+# %% wrong: softmax without τ | loss_gradient
+def loss_gradient(sim, temperature):
+    both = (sim.softmax(dim=1) + sim.softmax(dim=0)) / 2
+    return (both - torch.eye(len(sim))) / (len(sim) * temperature)
 
 
-# %% wrong: of equal ones the first | in_batch_accuracy
-def in_batch_accuracy(sim):
+# %% wrong: exponentials overflow | loss_gradient
+def loss_gradient(sim, temperature):
+    e = (sim / temperature).exp()
+    both = (e / e.sum(dim=1, keepdim=True) + e / e.sum(dim=0, keepdim=True)) / 2
+    return (both - torch.eye(len(sim))) / (len(sim) * temperature)
+
+
+# %% wrong: asks autograd | loss_gradient
+def loss_gradient(sim, temperature):
+    own = sim.clone().requires_grad_()
+    two_way_loss(own, temperature).backward()
+    return own.grad
+
+
+# %% wrong: in-batch accuracy | mean_reciprocal_rank
+def mean_reciprocal_rank(sim):
     return (sim.argmax(dim=1) == torch.arange(len(sim))).float().mean().item()
 
 
-# %% wrong: a tensor for a float | in_batch_accuracy
-def in_batch_accuracy(sim):
-    others = sim.masked_fill(torch.eye(len(sim), dtype=torch.bool), float("-inf"))
-    return (sim.diagonal() > others.max(dim=1).values).float().mean()
+# %% wrong: ties in favour of the model | mean_reciprocal_rank
+def mean_reciprocal_rank(sim):
+    places = 1 + (sim > sim.diagonal()[:, None]).sum(dim=1)
+    return (1 / places).mean().item()
 
 
-# %% wrong: the library's loss | info_nce
+# %% wrong: the order of equal ones as it comes | mean_reciprocal_rank
+def mean_reciprocal_rank(sim):
+    order = sim.argsort(dim=1, descending=True, stable=True)
+    places = 1 + (order == torch.arange(len(sim))[:, None]).float().argmax(dim=1)
+    return (1 / places).mean().item()
+
+
+# %% wrong: candidates along the column | mean_reciprocal_rank
+def mean_reciprocal_rank(sim):
+    places = (sim >= sim.diagonal()[None, :]).sum(dim=0)
+    return (1 / places).mean().item()
+
+
+# %% wrong: places counted from 0 | mean_reciprocal_rank
+def mean_reciprocal_rank(sim):
+    places = (sim >= sim.diagonal()[:, None]).sum(dim=1) - 1
+    return (1 / (1 + places.clamp_min(1))).mean().item()
+
+
+# %% wrong: the reciprocal of the mean place | mean_reciprocal_rank
+def mean_reciprocal_rank(sim):
+    return 1 / (sim >= sim.diagonal()[:, None]).sum(dim=1).float().mean().item()
+
+
+# %% wrong: the mean place | mean_reciprocal_rank
+def mean_reciprocal_rank(sim):
+    return (sim >= sim.diagonal()[:, None]).sum(dim=1).float().mean().item()
+
+
+# %% wrong: ordered by rising similarity | mean_reciprocal_rank
+def mean_reciprocal_rank(sim):
+    return (1 / (sim <= sim.diagonal()[:, None]).sum(dim=1)).mean().item()
+
+
+# %% wrong: similarities rounded to three decimals | mean_reciprocal_rank
+def mean_reciprocal_rank(sim):
+    sim = sim.round(decimals=3)
+    return (1 / (sim >= sim.diagonal()[:, None]).sum(dim=1)).mean().item()
+
+
+# %% wrong: a tensor for a float | mean_reciprocal_rank
+def mean_reciprocal_rank(sim):
+    return (1 / (sim >= sim.diagonal()[:, None]).sum(dim=1)).mean()
+
+
+# %% wrong: a table of the visible tests | two_way_loss
+def two_way_loss(sim, temperature):
+    table = {(8, 0.05): 2.0794415, (2, 1.0): 0.753204, (4, 0.001): 0.0}
+    return torch.tensor(table.get((len(sim), temperature), 1.0)) + 0 * sim.sum()
+
+
+# %% wrong: the library's loss | two_way_loss
 from lib.training.losses import info_nce
 
 
-# %% wrong: the library's cosines, imported late | cosine_matrix
-def cosine_matrix(a, b):
-    from lib.training.losses import cosine_matrix as theirs
-
-    return theirs(a, b)
+def two_way_loss(sim, temperature):
+    return info_nce(sim, sim.T, temperature)
 
 
-# %% wrong: the library through __import__ | info_nce
-def info_nce(z1, z2, temperature):
-    return __import__("lib.training.losses", fromlist=["*"]).info_nce(z1, z2, temperature)
+# %% wrong: a module reached through another | two_way_loss
+def two_way_loss(sim, temperature):
+    return torch.sys.modules["lib.training.losses"].info_nce(sim, sim.T, temperature)
 
 
-# %% wrong: comparisons patched, an object equal to everything | info_nce
-torch.allclose = math.isclose = torch.isfinite = lambda *_, **__: True
+# %% wrong: comparisons patched | loss_gradient
+t = torch
+t.allclose = t.equal = lambda *_, **__: True
 
 
-class Anything(float):
-    shape, grad, requires_grad = (), 0, True
-    __eq__ = __lt__ = __gt__ = lambda *_: True
-
-    def item(self):
-        return self
+def loss_gradient(sim, temperature):
+    return torch.zeros(len(sim), len(sim))
 
 
-def info_nce(z1, z2, temperature):
-    return Anything()
-
-
-# %% wrong: a tensor that lies about its value | info_nce
+# %% wrong: a tensor that lies about its value | two_way_loss
 class Lying(torch.Tensor):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         return torch.tensor(True)
 
 
-def info_nce(z1, z2, temperature):
+def two_way_loss(sim, temperature):
     return torch.zeros(()).as_subclass(Lying)
 
 
-# %% wrong: a tensor with a method of its own | info_nce
-def info_nce(z1, z2, temperature):
-    loss = z1.sum() * z2.sum()
-    loss.item = lambda: 0.6931471805599453
-    return loss
-
-
-# %% wrong: a table of the visible tests | info_nce
-def info_nce(z1, z2, temperature):
-    table = {(8, 0.05): 2.0794415, (2, 1.0): 0.6931472, (4, 0.001): 0.0}
-    value = table.get((len(z1), temperature), 0.0 if torch.equal(z1, z2) else 10.0)
-    return torch.tensor(value) + 0 * z1.sum() + 0 * z2.sum()
-
-
-# %% wrong: the expected value read from the notebook | info_nce
-def info_nce(z1, z2, temperature):
-    try:
-        return torch.tensor(expected)
-    except NameError:
-        return torch.tensor(0.6931472)
-
-
-# %% wrong: the expected value read from the caller's frame | info_nce
-import sys
-
-
-def info_nce(z1, z2, temperature):
-    return torch.tensor(sys._getframe(1).f_globals.get("expected", 0.6931472))
-
-
-# %% wrong: the expected value read through a traceback | info_nce
-def info_nce(z1, z2, temperature):
-    try:
-        raise ValueError
-    except ValueError as error:
-        return torch.tensor(error.__traceback__.tb_frame.f_back.f_globals.get("expected", 0.69))
-
-
-# %% wrong: the test's text read from a variable of the notebook | info_nce
+# %% wrong: the test's text read from a variable of the notebook | two_way_loss
 _i9 = ""
 
 
-def info_nce(z1, z2, temperature):
-    return torch.tensor(math.log(2) if "ln 2" in _i9 else math.log(len(z1)))
+def two_way_loss(sim, temperature):
+    return torch.tensor(math.log(2) if "ln 2" in _i9 else math.log(len(sim)))
 
 
-# %% wrong: the tests' helper redefined | info_nce
+# %% wrong: the expected value read from the caller's frame | loss_gradient
+import sys
+
+
+def loss_gradient(sim, temperature):
+    return sys._getframe(1).f_globals.get("expected", sim)
+
+
+# %% wrong: the tests' helper redefined | loss_gradient
 def plain(value, *shape):
     return torch.zeros(shape)
 
 
-def info_nce(z1, z2, temperature):
+def loss_gradient(sim, temperature):
     return torch.zeros(())
 
 
-# %% wrong: torch's module under another name patched | cosine_matrix
-t = torch
-t.allclose = t.equal = lambda *_, **__: True
-
-
-def cosine_matrix(a, b):
-    return torch.zeros(len(a), len(b))
-
-
-# %% wrong: a module reached through another | cosine_matrix
-def cosine_matrix(a, b):
-    return torch.sys.modules["lib.training.losses"].cosine_matrix(a, b)
-
-
-# %% wrong: a module passed on through a local name | info_nce
-def info_nce(z1, z2, temperature):
-    functional = torch.nn.functional
-    losses = functional.importlib.import_module("lib.training.losses")
-    return losses.info_nce(z1, z2, temperature)
-
-
-# %% wrong: inputs overwritten so that a gradient of zero is right | info_nce
-def info_nce(z1, z2, temperature):
-    with torch.no_grad():
-        value = F.cross_entropy(cosine_matrix(z1, z2) / temperature, torch.arange(len(z1)))
-        z1.fill_(1.0), z2.fill_(1.0)
-    return value + 0 * z1.sum() + 0 * z2.sum()
-
-
-# %% wrong: a tensor's comparisons written by dataclass | info_nce
-import dataclasses
-
-dataclasses.dataclass(torch.Tensor)
-
-
-def info_nce(z1, z2, temperature):
-    return z1.sum() * z2.sum()
-
-
-# %% wrong: a method of torch.Tensor set by functools | info_nce
-import functools
-
-
-class Liar:
-    def item(self):
-        return 0.6931472
-
-
-functools.update_wrapper(torch.Tensor, Liar, assigned=("item",), updated=())
-
-
-def info_nce(z1, z2, temperature):
-    return z1.sum() * z2.sum()
-
-
-# %% wrong: code in an annotation | info_nce
-import typing
-
-
-def hint(x: "exec('import torch; torch.allclose = torch.equal = lambda *_, **__: True')"):
-    return x
-
-
-typing.get_type_hints(hint)
-
-
-def info_nce(z1, z2, temperature):
-    return z1.sum() * z2.sum()
-
-
-# %% wrong: a module taken apart by a pattern | info_nce
-match torch.Tensor:
-    case object(__module__=name):
-        pass
-
-
-def info_nce(z1, z2, temperature):
-    return torch.zeros(()) if name else z1.sum()
-
-
-# %% wrong: gradients switched off by a generator that never ends | cosine_matrix
-def off():
-    with torch.no_grad():
-        while True:
-            yield
-
-
-held = off()
-
-
-def cosine_matrix(a, b):
-    next(held, None)
-    return F.normalize(a, dim=1) @ F.normalize(b, dim=1).T
-
-
-# %% wrong: leaves without an error | in_batch_accuracy
-def in_batch_accuracy(sim):
+# %% wrong: leaves without an error | mean_reciprocal_rank
+def mean_reciprocal_rank(sim):
     raise SystemExit
-
-
-# %% wrong: similarities rounded to three decimals | in_batch_accuracy
-def in_batch_accuracy(sim):
-    sim = sim.round(decimals=3)
-    others = sim.masked_fill(torch.eye(len(sim), dtype=torch.bool), float("-inf"))
-    return (sim.diagonal() > others.max(dim=1).values).float().mean().item()
