@@ -403,16 +403,19 @@ WITHOUT_COUNTERPART: dict[str, tuple[Callable[[Path], object], str]] = {
                 '{"prompts": {"query": "query: "}, "default_prompt_name": "query"}'
             ),
         ),
-        "the prompt 'query: '",
+        "default_prompt_name query",
     ),
     "cut vectors": (
         lambda f: (
             modules(f, {}),
             (f / "config_sentence_transformers.json").write_text('{"truncate_dim": 8}'),
         ),
-        "cut to 8",
+        "truncate_dim 8",
     ),
-    "another task": (lambda f: modules(f, {}, transformer_task="fill-mask"), "the task fill-mask"),
+    "another task": (
+        lambda f: modules(f, {}, transformer_task="fill-mask"),
+        "transformer_task fill-mask",
+    ),
     "arguments": (
         lambda f: modules(f, {}, tokenizer_args={"padding_side": "left"}),
         "padding_side",

@@ -149,12 +149,12 @@ class FirstToken:
     open.
 
     Its attention has seen all tokens by then; the rows of the others are not needed by [CLS]
-    pooling. For other architectures it does nothing.
+    pooling. For other architectures, and without a backbone, it does nothing.
     """
 
-    def __init__(self, backbone: nn.Module):
+    def __init__(self, backbone: nn.Module | None):
         self._active = False
-        if getattr(backbone.config, "model_type", None) in FIRST_TOKEN_ALONE:
+        if backbone is not None and backbone.config.model_type in FIRST_TOKEN_ALONE:  # type: ignore[union-attr]
             last = list(backbone.get_submodule("encoder.layer").children())[-1]
             output = last.get_submodule("attention.output")
             output.register_forward_pre_hook(self._keep_first)
