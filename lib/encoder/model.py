@@ -145,9 +145,10 @@ class Encoder(nn.Module):
             adapters.add_lora(backbone, lora_rank, settings.get("seed", 0))
         encoder = cls(backbone, tokenizer, **settings)
         if pooling == "pooler":
-            layer = getattr(backbone.pooler, "dense", backbone.pooler)
-            encoder.head[0].load_state_dict(layer.state_dict())
-            backbone.pooler = None
+            layer: Any = backbone.pooler  # a linear layer, in most models called dense
+            weights = getattr(layer, "dense", layer).state_dict()
+            encoder.head.get_submodule("0").load_state_dict(weights)
+            backbone.pooler = None  # type: ignore[assignment]
         elif encoder.settings["head"] == saved_head:
             encoder._load_head(name)
         encoder.to(where).eval()._look_at_padding(name)

@@ -258,8 +258,8 @@ def _read_weights(name: str, config: PreTrainedConfig, pooling: str | None) -> n
         )
     left_out = _check_report(name, backbone, report, pooling)
     # A head that transformers has a class for was the pre-training's or a task's.
-    known = config.architectures and all("For" in name for name in config.architectures)
-    if known and all(hasattr(transformers, name) for name in config.architectures):
+    names = config.architectures or ["none"]
+    if all("For" in name and hasattr(transformers, name) for name in names):
         return backbone
     if pooling is None and left_out:
         advice = "pass pooling='pooler' if its vectors go through it, as supervised SimCSE's do"

@@ -152,12 +152,12 @@ class FirstToken:
     pooling. For other architectures, and without a backbone, it does nothing.
     """
 
-    def __init__(self, backbone: nn.Module | None):
+    def __init__(self, backbone: Any):
         self._active = False
-        if backbone is not None and backbone.config.model_type in FIRST_TOKEN_ALONE:  # type: ignore[union-attr]
-            last = list(backbone.get_submodule("encoder.layer").children())[-1]
-            output = last.get_submodule("attention.output")
-            output.register_forward_pre_hook(self._keep_first)
+        if getattr(getattr(backbone, "config", None), "model_type", None) not in FIRST_TOKEN_ALONE:
+            return
+        last = list(backbone.get_submodule("encoder.layer").children())[-1]
+        last.get_submodule("attention.output").register_forward_pre_hook(self._keep_first)
 
     @contextmanager
     def alone(self, active: bool) -> Iterator[None]:

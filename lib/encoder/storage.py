@@ -96,7 +96,7 @@ def described(name: str, pooling: str | None = None) -> Described:
     except (TypeError, KeyError, IndexError) as error:
         raise ValueError(f"{path} must list objects with type and path: write it again") from error
     files = [optional_file(name, f"{first / f'sentence_{kind}_config.json'}") for kind in FAMILIES]
-    transformer = next((read_json(file) for file in files if file), {})
+    transformer: dict[str, Any] = next((read_json(file) for file in files if file), {})
     pooling = pooling or _their_pooling(name, modules, transformer)
     if not first.parts:
         return Described(name, pooling, transformer)
