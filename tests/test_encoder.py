@@ -1,6 +1,5 @@
 """Pooling, heads, encoding, saving and exporting, on encoders of a few thousand weights."""
 
-import json
 import resource
 from types import SimpleNamespace
 
@@ -9,7 +8,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from huggingface_hub.errors import GatedRepoError
-from tiny import WORDS, encode_views, tiny_bert, tiny_encoder, tiny_sentences, word_tokenizer
+from tiny import WORDS, tiny_bert, tiny_encoder, tiny_sentences, word_tokenizer
 from torch import nn
 from transformers import (
     AlbertConfig,
@@ -28,13 +27,12 @@ from transformers import (
     XLNetModel,
 )
 
-from lib.encoder.device import resolve_device, resolve_precision
 from lib.encoder import Encoder, build_head, fitting_pooling, pool
-from lib.encoder import storage as module
+from lib.encoder.device import resolve_device, resolve_precision
 from lib.encoder.dropout import dropout_of
+from lib.encoder.heads import HEADS
+from lib.encoder.pooling import POOLINGS
 from lib.encoder.speedups import FIRST_TOKEN_ALONE
-from lib.checked import HEADS, POOLINGS
-from lib.encoder.tokens import tokenise
 
 SENTENCES = ["a dog runs .", "the old woman reads one book behind the garden .", "no", "two cats"]
 
@@ -72,20 +70,6 @@ def test_encode_is_the_sentence_alone_without_padding(encoder, pooling):
     assert np.allclose(
         encoder.encode(SENTENCES, pooling=pooling, precision="fp32"), expected, atol=1e-5
     )
-
-
-@pytest.mark.parametrize("pooling", POOLINGS)
-def test_load_pooling_is_the_pooling_of_encode(folder, pooling):
-    chosen = Encoder.load(folder, pooling="cls", eval_pooling=pooling)
-    assert np.array_equal(
-        chosen.encode(SENTENCES), Encoder.load(folder).encode(SENTENCES, pooling=pooling)
-    )
-
-
-def test_poolings_differ(tmp_path):
-    encoder = Encoder.load(tiny_bert(tmp_path / "three", layers=3))
-    found = [encoder.encode(SENTENCES, pooling=p) for p in POOLINGS]
-    assert all(not np.allclose(a, b, atol=1e-3) for i, a in enumerate(found) for b in found[:i])
 
 
 @pytest.mark.parametrize(
@@ -147,10 +131,6 @@ def test_encode_keeps_the_order_and_encodes_each_distinct_sentence_once(encoder,
         assert np.allclose(found[i], alone(encoder, repeated[i], "cls"), atol=1e-5)
 
 
-def test_one_long_sentence_may_exceed_batch_tokens(encoder):
-    assert encoder.encode(SENTENCES, batch_tokens=1).shape == (4, 32)
-
-
 def test_encode_of_nothing_and_of_a_string(encoder):
     assert encoder.encode([]).shape == (0, 32) and encoder.encode([]).dtype == np.float32
     assert encoder.encode([""]).shape == (1, 32)
@@ -174,13 +154,6 @@ def test_max_length_cuts(encoder):
     )
     short = encoder.encode(["dog cat dog cat dog"], max_length=4)
     assert np.allclose(short, encoder.encode(["dog cat"]), atol=1e-6)
-
-
-def test_progress_bar_counts_sentences(encoder, capsys):
-    encoder.encode(SENTENCES, progress=True)
-    assert "4/4" in capsys.readouterr().err
-    encoder.encode(SENTENCES)
-    assert capsys.readouterr().err == ""
 
 
 def test_bf16_is_close_to_fp32(encoder):
@@ -285,20 +258,6 @@ def test_head_is_used_in_training_and_dropped_at_evaluation(folder, head):
         assert torch.allclose(kept(ids, mask), z, atol=1e-5)
 
 
-def test_projection_heads_have_the_sizes_they_name():
-    x = torch.randn(5, 32)
-    assert build_head("simclr:12:7", 32)(x).shape == (5, 7)
-    assert build_head("simclr", 32)(x).shape == (5, 32)
-    both = build_head("simsiam:12:7", 32).eval()
-    z = both(x)
-    assert z.shape == (5, 14) and torch.equal(z[:, 7:], both.predictor(z[:, :7]))
-    for wrong in ("simclr:12", "simclr:0:7", "simclr:a:b", "tanh:3:4"):
-        with pytest.raises(ValueError, match="sizes are written as in simclr:600:512"):
-            build_head(wrong, 32)
-    with pytest.raises(ValueError, match="unknown head 'mlp'"):
-        build_head("mlp", 32)
-
-
 def test_loading_leaves_the_random_numbers_of_all_gpus_alone(folder, monkeypatch):
     touched = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -369,21 +328,6 @@ def test_the_head_meets_each_view_by_itself(folder, head):
     assert torch.allclose(together(ids, mask, sizes=sizes), found, atol=1e-3) != has_batch_norm
 
 
-def test_training_tells_the_head_its_views(folder):
-    """The end of `bn_mlp` is normalised: the mean of each view is zero, not only that of both."""
-    encoder = Encoder.load(
-        folder, pooling="mean", head="bn_mlp", dropout=0.0, head_per_view=True
-    ).train()
-    views = [
-        tokenise(tiny_sentences(6, seed), encoder.tokenizer, progress=False) for seed in (0, 1)
-    ]
-    for z in encode_views(encoder, views, np.arange(6), torch.device("cpu")):
-        assert torch.allclose(z.mean(0), torch.zeros(32), atol=1e-5)
-    encoder.head_per_view = False
-    z1, z2 = encode_views(encoder, views, np.arange(6), torch.device("cpu"))
-    assert torch.allclose(z1.mean(0), -z2.mean(0), atol=1e-5) and z1.mean(0).abs().max() > 0.01
-
-
 def test_head_weights_depend_on_the_seed_alone(folder):
     torch.manual_seed(5)
     state = torch.get_rng_state()
@@ -427,18 +371,6 @@ def test_explicit_settings_win_over_the_saved_ones(folder, tmp_path):
     assert torch.equal(other.head.weight, Encoder.load(folder, head="linear", seed=4).head.weight)
 
 
-def test_saving_again_replaces_the_folder(folder, tmp_path):
-    Encoder.load(folder, head="tanh").save(tmp_path / "saved")
-    (tmp_path / "saved" / "stale").mkdir()
-    Encoder.load(folder, pooling="mean").save(tmp_path / "saved")
-    assert Encoder.load(tmp_path / "saved").settings["head"] == "none"
-    assert (
-        not (tmp_path / "saved" / "stale").exists()
-        and not (tmp_path / "saved" / "head.safetensors").exists()
-    )
-    assert [p.name for p in tmp_path.iterdir()] == ["saved"]
-
-
 @pytest.mark.parametrize("dropout", [0.0, 0.35])
 def test_dropout_changes_every_dropout(folder, dropout):
     encoder = Encoder.load(folder, dropout=dropout)
@@ -452,17 +384,6 @@ def test_dropout_changes_every_dropout(folder, dropout):
     assert torch.equal(*twice) == (dropout == 0)
 
 
-def test_dropout_none_keeps_the_models_own(tmp_path):
-    encoder = Encoder.load(tiny_bert(tmp_path / "b", dropout=0.2))
-    assert {m.p for m in encoder.modules() if isinstance(m, nn.Dropout)} == {0.2}
-
-
-@pytest.mark.parametrize("dropout", [-0.1, 1.0])
-def test_dropout_outside_0_1_is_an_error(folder, dropout):
-    with pytest.raises(ValueError, match="dropout must be in"):
-        Encoder.load(folder, dropout=dropout)
-
-
 @pytest.mark.parametrize(
     "name", ["nobody/no-such-model", "no-such-folder", "/no/such/folder", "./here"]
 )
@@ -471,12 +392,6 @@ def test_missing_model_is_one_clear_error(name, monkeypatch):
     with pytest.raises(FileNotFoundError, match="cannot load the model") as caught:
         Encoder.load(name)
     assert name in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_folder_without_weights_is_a_missing_model(folder, tmp_path):
-    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
-    with pytest.raises(FileNotFoundError, match="cannot load the model"):
-        Encoder.load(tmp_path)
 
 
 def gated() -> OSError:
@@ -506,27 +421,6 @@ def test_a_gated_model_names_its_licence_page(error, kind, monkeypatch):
         assert "https://huggingface.co/org/model" in str(caught.value) and "hf auth login" in str(
             caught.value
         )
-
-
-@pytest.mark.parametrize("pooling", ["cls", "mean", "last_token"])
-def test_sentence_transformers_gives_the_same_vectors(folder, tmp_path, pooling):
-    sentence_transformers = pytest.importorskip("sentence_transformers")
-    encoder = Encoder.load(folder, pooling="cls", head="tanh", eval_pooling=pooling)
-    encoder.export_sentence_transformers(tmp_path / "export")
-    theirs = sentence_transformers.SentenceTransformer(str(tmp_path / "export"), device="cpu")
-    sentences = [*SENTENCES, " ".join(WORDS * 2)]
-    assert theirs.max_seq_length == encoder.longest_input()
-    assert np.allclose(
-        theirs.encode(sentences), encoder.encode(sentences, precision="fp32"), atol=1e-5
-    )
-    assert [p.name for p in tmp_path.iterdir()] == ["export"]
-
-
-def test_an_export_is_also_an_encoder(folder, tmp_path):
-    encoder = Encoder.load(folder, pooling="mean")
-    encoder.export_sentence_transformers(tmp_path / "export")
-    again = Encoder.load(tmp_path / "export", pooling="mean")
-    assert np.array_equal(again.encode(SENTENCES), encoder.encode(SENTENCES))
 
 
 @pytest.mark.parametrize(
@@ -693,43 +587,6 @@ def test_a_sentence_without_tokens_is_zero_alone_and_among_others(tmp_path, pool
         assert [bool(row.any()) for row in found] == [bool(s) for s in sentences]
 
 
-def test_keys_and_values_are_not_kept(tmp_path):
-    FAMILIES["llama"][0]().save_pretrained(tmp_path)
-    word_tokenizer("<s>", "</s>", "<pad>", 32).save_pretrained(tmp_path)
-    encoder = Encoder.load(tmp_path, pooling="last_token")
-    kept = []
-    encoder.backbone.register_forward_hook(lambda *a: kept.append(a[-1].past_key_values))
-    encoder.encode(SENTENCES)
-    batch = encoder.tokenizer(SENTENCES, return_tensors="pt", padding=True)
-    encoder.train()(batch["input_ids"], batch["attention_mask"])
-    assert len(kept) >= 2 and all(cache is None for cache in kept)
-
-
-@pytest.mark.parametrize("family", ["llama", "gpt2"])
-def test_the_first_token_of_a_causal_model_has_seen_no_sentence(family, tmp_path):
-    FAMILIES[family][0]().save_pretrained(tmp_path)
-    word_tokenizer("<s>", "</s>", None, 10**30).save_pretrained(tmp_path)
-    encoder = Encoder.load(tmp_path, pooling="cls")
-    first = encoder.encode(SENTENCES, precision="fp32")
-    assert np.allclose(first, first[0], atol=1e-6)
-    last = encoder.encode(SENTENCES, pooling=fitting_pooling(tmp_path), precision="fp32")
-    assert np.linalg.norm(last - last[0], axis=1)[1:].min() > 0.1
-
-
-def test_mean_and_last_token_find_the_sentence_on_either_side():
-    states = [torch.randn(3, 6, 4, generator=torch.Generator().manual_seed(i)) for i in range(3)]
-    lengths = torch.tensor([6, 2, 1])
-    mask = (torch.arange(6) < lengths[:, None]).long()
-    moved = [
-        torch.stack([row.roll(6 - int(n), 0) for row, n in zip(s, lengths, strict=True)])
-        for s in states
-    ]
-    for pooling in set(POOLINGS) - {"cls"}:
-        assert torch.allclose(
-            pool(states, mask, pooling), pool(moved, mask.flip(1), pooling), atol=1e-6
-        )
-
-
 def test_resolve_device(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert resolve_device("auto") == resolve_device("cpu") == torch.device("cpu")
@@ -754,13 +611,6 @@ def test_a_macs_gpu_is_used_only_if_named(monkeypatch):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(ValueError, match="no Mac with a GPU"):
         resolve_device("mps")
-
-
-@pytest.mark.parametrize("device", ["gpu", "", "cuda:x", "meta", None])
-def test_a_device_that_is_none_is_one_sentence(folder, device):
-    with pytest.raises(ValueError, match="device must be 'auto', 'cpu'") as caught:
-        Encoder.load(folder, device=device)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -816,11 +666,6 @@ def test_a_precision_holds_whatever_stands_around(folder, monkeypatch, automatic
     assert all(np.array_equal(found[p], expected[p]) for p in expected)
     assert np.array_equal(found["auto"], found[automatic])
     assert not np.array_equal(found["fp32"], found["bf16"])
-
-
-def test_settings_file_is_readable_json(folder, tmp_path):
-    tiny_encoder(folder, head="tanh").save(tmp_path / "saved")
-    assert json.loads((tmp_path / "saved" / module.SETTINGS_FILE).read_text())["head"] == "tanh"
 
 
 def test_a_saved_tokenizer_does_not_remember_the_last_call(tmp_path) -> None:

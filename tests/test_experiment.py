@@ -286,9 +286,7 @@ def test_whitened_scores_are_those_of_vectors_whitened_by_hand(tiny):
     )
     assert record.metrics["mini_test_spearman_last"] == evaluate.pairs_spearman(encode, pairs)
     plain = run("06_backbones", "simcse", "tiny", max_steps=0, device="cpu", precision="fp32")
-    assert plain.id != record.id and "whiten" not in json.loads(
-        (plain.folder / "params.json").read_text()
-    )
+    assert plain.id != record.id
 
 
 def test_a_parameter_given_explicitly_wins(tiny, trained, tmp_path):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 from tiny import encode_views, fit, tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences
-from transformers import AlbertConfig, AlbertModel, AutoModel, LlamaConfig, LlamaModel
+from transformers import AutoModel
 
 from lib.encoder import Encoder
-from lib.encoder.adapters import add_lora, merged_state
+from lib.encoder.adapters import merged_state
 from lib.training.forward import Forward
 from lib.training.positives import make_views
 
@@ -60,27 +60,6 @@ def test_the_random_part_depends_on_the_seed_alone(tmp_path) -> None:
         )
     one, again, other = found
     assert torch.equal(one, again) and not torch.isclose(one, other).any()
-
-
-@pytest.mark.parametrize("architecture", ["albert", "llama"])
-def test_every_architecture_gets_one(architecture) -> None:
-    sizes = {
-        "vocab_size": 50,
-        "hidden_size": 16,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 24,
-    }
-    model = (
-        AlbertModel(AlbertConfig(embedding_size=8, **sizes))
-        if architecture == "albert"
-        else LlamaModel(LlamaConfig(**sizes))
-    )
-    ids = torch.arange(10).reshape(2, 5)
-    before = model.eval()(ids).last_hidden_state
-    add_lora(model, 2)
-    assert torch.equal(model(ids).last_hidden_state, before)
-    assert any(".lora_" in name for name, p in model.named_parameters() if p.requires_grad)
 
 
 def test_training_moves_the_difference_alone_and_the_sum_is_saved(tmp_path) -> None:
@@ -217,8 +196,3 @@ def test_chunks_draw_their_dropout_once(tmp_path) -> None:
 def test_what_chunks_cannot_do_is_an_error(tmp_path, changes, message) -> None:
     with pytest.raises(ValueError, match=message):
         trained(tmp_path / "bert", tiny_recipe(chunk_size=2, **changes))
-
-
-def test_a_rank_below_one_is_an_error(tmp_path) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        tiny_encoder(tmp_path / "bert", lora_rank=-1)

@@ -29,11 +29,6 @@ def test_the_nearest_come_first_with_their_cosines():
     assert "rains" not in table and table.count("A dog barks.") == 1
 
 
-def test_a_query_of_the_collection_finds_itself():
-    box = search.search_box({"counts": COUNTS}, SENTENCES, k=1)
-    assert "1.00 A dog barks." in ask(box, "A dog barks.")
-
-
 def test_an_encoder_a_column(tmp_path):
     trained, words = tiny_encoder(tmp_path).encode, tiny_sentences(30)
     counts = evaluate.bag_of_words_encode(CountVectorizer().fit(words))
@@ -78,11 +73,6 @@ def test_a_query_of_unknown_words_says_so(tmp_path):
     assert "1.00 A dog barks." in table
 
 
-def test_the_field_says_what_to_do_and_waits_for_enter():
-    field = search.search_box({"counts": COUNTS}, SENTENCES, k=1, placeholder="type").children[0]
-    assert field.placeholder == "type" and field.continuous_update is False
-
-
 def sif(texts):
     encoder = Encoder.load(paths.MINI_BERT)
     vectors = encoder.backbone.get_input_embeddings().weight.detach().numpy()
@@ -119,11 +109,6 @@ def test_an_encoder_that_needs_its_neighbours_is_refused(encode):
 def test_a_box_that_cannot_be_made(encoders, sentences, k, message):
     with pytest.raises(ValueError, match=message):
         search.search_box(encoders, sentences, k)
-
-
-def test_one_string_is_no_collection():
-    with pytest.raises(TypeError, match="not one string"):
-        search.search_box({"counts": COUNTS}, "A dog barks.")
 
 
 def test_own_sentences_with_mini_bert():

@@ -3,7 +3,7 @@
 import copy
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,28 +16,12 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from lib.data.files import write_json, write_text, written
-from lib.encoder.adapters import adapter_state, add_lora, has_lora, load_adapter_state, merged_state
+from lib.encoder import adapters, pretrained, storage
 from lib.encoder.device import copied_to, resolve_device, resolve_precision
 from lib.encoder.heads import build_head
 from lib.encoder.pooling import check_pooling, pool
-from lib.encoder.pretrained import (
-    first_line,
-    fitting_pooling,
-    load_backbone,
-    optional_file,
-    quiet,
-    takes_pooler,
-)
+from lib.encoder.pretrained import first_line, fitting_pooling
 from lib.encoder.speedups import FirstToken, speed_up
-from lib.encoder.storage import (
-    EXPORTED_POOLINGS,
-    HEAD_FILE,
-    SETTINGS_FILE,
-    described,
-    limit,
-    saved_settings,
-    write_modules,
-)
 from lib.encoder.tokens import TokenRows, tokenise
 
 _LONGEST = 1_000_000
@@ -98,7 +82,7 @@ class Encoder(nn.Module):
         }
         self.head_per_view = chosen.head_per_view
         self.padding_matters = False
-        self._first_token = FirstToken(backbone) if speedups else None
+        self._first_token = FirstToken(backbone if speedups else None)
         std = getattr(backbone.config, "initializer_range", 0.02)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -142,28 +126,29 @@ class Encoder(nn.Module):
         """
         name, where = str(name_or_folder), resolve_device(device)
         options = {key: value for key, value in options.items() if value is not None}
-        saved = saved_settings(name)
+        saved = storage.saved_settings(name)
         saved_head = saved.get("head", "none")
         if "pooling" in options:
             saved.pop("eval_pooling", None)
         settings = saved | options
         pooling = settings.get("pooling")
-        model = described(name, pooling)
+        model = storage.described(name, pooling)
         if pooling == "pooler":
             settings |= {"pooling": "cls", "head": "tanh", "eval_head": True}
         elif pooling is None:
             settings["pooling"] = pooling = model.pooling
-        backbone, tokenizer = load_backbone(model.folder, dropout, pooling)
-        limit(tokenizer, model.transformer)
+        backbone, tokenizer = pretrained.load_backbone(model.folder, dropout, pooling)
+        storage.limit(tokenizer, model.transformer)
         if settings.get("speedups", True):
             speed_up(backbone)
         if lora_rank:
-            add_lora(backbone, lora_rank, settings.get("seed", 0))
+            adapters.add_lora(backbone, lora_rank, settings.get("seed", 0))
         encoder = cls(backbone, tokenizer, **settings)
         if pooling == "pooler":
-            layer = getattr(backbone.pooler, "dense", backbone.pooler)
-            encoder.head[0].load_state_dict(layer.state_dict())
-            backbone.pooler = None
+            layer: Any = backbone.pooler  # a linear layer, in most models called dense
+            weights = getattr(layer, "dense", layer).state_dict()
+            encoder.head.get_submodule("0").load_state_dict(weights)
+            backbone.pooler = None  # type: ignore[assignment]
         elif encoder.settings["head"] == saved_head:
             encoder._load_head(name)
         encoder.to(where).eval()._look_at_padding(name)
@@ -205,26 +190,21 @@ class Encoder(nn.Module):
     def _load_head(self, name: str) -> None:
         if not self.head.state_dict():
             return
-        path = optional_file(name, HEAD_FILE)
+        path = pretrained.optional_file(name, storage.HEAD_FILE)
         if path is None:
-            message = (
-                f"{name}: {HEAD_FILE}, the weights of its head, is missing: copy it there, or"
-                " choose head='none'"
+            raise FileNotFoundError(
+                f"{name}: {storage.HEAD_FILE}, the weights of its head, is missing: copy it there,"
+                " or choose head='none'"
             )
-            raise FileNotFoundError(message)
         try:
-            state = load_file(path)
-            self.head.load_state_dict(state)
+            self.head.load_state_dict(load_file(path))
         except (SafetensorError, RuntimeError, OSError) as error:
             head = self.settings["head"]
             raise ValueError(
                 f"{path} does not hold the weights of the head {head!r} ({first_line(error)}): "
                 "the file is damaged or of another head"
             ) from error
-        if broken := [key for key, weight in state.items() if not torch.isfinite(weight).all()]:
-            raise ValueError(
-                f"{path}: {broken[0]} holds numbers that are not finite: fetch it again"
-            )
+        pretrained.check_finite(str(path), self.head.state_dict())
 
     @property
     def device(self) -> torch.device:
@@ -253,12 +233,7 @@ class Encoder(nn.Module):
     ) -> list[Tensor]:
         """One forward pass, read with each of the poolings."""
         every = not set(poolings) <= {"cls", "mean", "last_token"}
-        first_token = (
-            nullcontext()
-            if self._first_token is None
-            else self._first_token.alone(set(poolings) == {"cls"})
-        )
-        with first_token:
+        with self._first_token.alone(set(poolings) == {"cls"}):
             output = self.backbone(
                 input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=every
             )
@@ -266,29 +241,18 @@ class Encoder(nn.Module):
         return [pool(states, attention_mask, pooling) for pooling in poolings]
 
     def encode(
-        self,
-        sentences: Sequence[str],
-        batch_tokens: int | None = None,
-        precision: str = "auto",
-        max_length: int | None = None,
-        progress: bool = False,
-        pooling: str | None = None,
+        self, sentences: Sequence[str], pooling: str | None = None, **options: Any
     ) -> np.ndarray:
         """Embeddings `(n, d)` float32 of `sentences`, in their order, without dropout.
 
-        Each distinct sentence is encoded once. Sentences are sorted by length and batched so that a
-        batch holds at most `batch_tokens` tokens with padding. A sentence without any token, as the
-        empty one is for a tokenizer without special tokens, is a row of zeros.
+        Each distinct sentence is encoded once. A sentence without any token, as the empty one is
+        for a tokenizer without special tokens, is a row of zeros.
 
         Args:
-            batch_tokens: None is 16,384 on a GPU; on a CPU so few that a layer's activations stay
-                in its cache, 400,000 / hidden size.
-            precision: as `resolve_precision`; it holds whatever autocast this is called in.
-            max_length: tokens to cut at; None is the longest the model can read.
             pooling: another pooling than `eval_pooling`, without the head.
+            options: `batch_tokens`, `precision`, `max_length` and `progress` of `encode_with`.
         """
-        options = batch_tokens, precision, max_length, progress
-        return self.encode_with([pooling], sentences, *options)[0]
+        return self.encode_with([pooling], sentences, **options)[0]
 
     def encode_with(
         self,
@@ -301,9 +265,16 @@ class Encoder(nn.Module):
     ) -> list[np.ndarray]:
         """The embeddings of `encode` with each of several poolings, all from one forward pass.
 
+        Sentences are sorted by length, and a batch holds at most `batch_tokens` tokens with its
+        padding.
+
         Args:
             poolings: as `encode` takes one; None is `eval_pooling`, with the head if it has a part
                 in the evaluation.
+            batch_tokens: None is 16,384 on a GPU; on a CPU so few that a layer's activations stay
+                in its cache, 400,000 / hidden size.
+            precision: as `resolve_precision`; it holds whatever autocast this is called in.
+            max_length: tokens to cut at; None is the longest the model can read.
 
         Example:
             >>> from lib import paths
@@ -323,18 +294,16 @@ class Encoder(nn.Module):
             out = [np.zeros((len(row_of), self._width(p)), np.float32) for p in poolings]
             if not row_of:
                 return out
-            rows = tokenise(
-                list(row_of), self.tokenizer, max_length or self.longest_input(), progress=False
-            )
+            longest = max_length or self.longest_input()
+            rows = tokenise(list(row_of), self.tokenizer, longest, progress=False)
             order = np.argsort(rows.lengths, kind="stable")
             order = order[rows.lengths[order] > 0]
             if batch_tokens is None:
                 cached = 400_000 // self.backbone.config.hidden_size
                 batch_tokens = cached if self.device.type == "cpu" else 16_384
-            with tqdm(
-                total=len(order), unit="sentence", desc="encode", disable=not progress
-            ) as bar:
-                vectors: list[list[Tensor]] = []
+            bar = tqdm(total=len(order), unit="sentence", desc="encode", disable=not progress)
+            vectors: list[list[Tensor]] = []
+            with bar:
                 for batch in self._batches(order, rows.lengths, batch_tokens):
                     vectors.append(self._encode_batch(rows, batch, poolings))
                     bar.update(len(batch))
@@ -364,17 +333,15 @@ class Encoder(nn.Module):
         ids, mask = (copied_to(x, self.device) for x in rows[batch])
         usual = self.settings["eval_pooling"]
         pooled = self._pooled(ids, mask, [pooling or usual for pooling in poolings])
-        own_head = self.settings["eval_head"]
-        return [
-            (self.head(z) if own_head and pooling is None else z).float()
-            for z, pooling in zip(pooled, poolings, strict=True)
-        ]
+        return [self._headed(z, p).float() for z, p in zip(pooled, poolings, strict=True)]
+
+    def _headed(self, z: Tensor, pooling: str | None) -> Tensor:
+        """Pooled vectors as they leave the evaluation: through the head where it has a part."""
+        return self.head(z) if self.settings["eval_head"] and pooling is None else z
 
     def _width(self, pooling: str | None) -> int:
         vector = torch.zeros(1, self.backbone.config.hidden_size, device=self.device)
-        return (
-            self.head(vector) if self.settings["eval_head"] and pooling is None else vector
-        ).shape[1]
+        return self._headed(vector, pooling).shape[1]
 
     @contextmanager
     def as_trained(self) -> Iterator["Encoder"]:
@@ -389,8 +356,7 @@ class Encoder(nn.Module):
             True
         """
         usual = self.settings
-        trained = {"eval_pooling": usual["pooling"], "eval_head": True}
-        self.settings = {**usual, **trained}
+        self.settings = usual | {"eval_pooling": usual["pooling"], "eval_head": True}
         try:
             yield self
         finally:
@@ -411,9 +377,7 @@ class Encoder(nn.Module):
         limit."""
         table = getattr(getattr(self.backbone, "embeddings", None), "position_embeddings", None)
         padding = getattr(table, "padding_idx", None)
-        offset = (
-            0 if padding is None else padding + 1
-        )  # RoBERTa's positions start after the padding's
+        offset = 0 if padding is None else padding + 1  # RoBERTa's start after the padding's
         positions = getattr(self.backbone.config, "max_position_embeddings", None) or 0
         limit = positions - offset if positions > 0 else _LONGEST  # XLNet has -1: no table
         return min(self.tokenizer.model_max_length, limit, _LONGEST)
@@ -421,16 +385,13 @@ class Encoder(nn.Module):
     def hidden_states(self, sentence: str) -> np.ndarray:
         """Hidden states `(layers + 1, t, d)` of one sentence without dropout; entry 0 is the
         embeddings' output."""
+        longest = self.longest_input()
         batch = self.tokenizer(
-            sentence, return_tensors="pt", truncation=True, max_length=self.longest_input()
-        )
-        batch = batch.to(self.device)
+            sentence, return_tensors="pt", truncation=True, max_length=longest
+        ).to(self.device)
+        inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
         with self._evaluating():
-            output = self.backbone(
-                input_ids=batch["input_ids"],
-                attention_mask=batch["attention_mask"],
-                output_hidden_states=True,
-            )
+            output = self.backbone(**inputs, output_hidden_states=True)
         return torch.stack(output.hidden_states)[:, 0].float().cpu().numpy()
 
     def trained_state(self) -> dict[str, Tensor]:
@@ -439,14 +400,11 @@ class Encoder(nn.Module):
         The tensors are the model's own. `load_trained_state` puts them into an encoder that was
         loaded the same way.
         """
-        if not has_lora(self.backbone):
+        if not adapters.has_lora(self.backbone):
             return self.state_dict()
-        adapters = {
-            f"backbone.{name}": weight for name, weight in adapter_state(self.backbone).items()
-        }
-        return adapters | {
-            f"head.{name}": weight for name, weight in self.head.state_dict().items()
-        }
+        trained = {"backbone": adapters.adapter_state(self.backbone)}
+        trained["head"] = self.head.state_dict()
+        return {f"{part}.{k}": v for part, state in trained.items() for k, v in state.items()}
 
     def load_trained_state(self, state: Mapping[str, Tensor]) -> None:
         """Take up what `trained_state` gave, in place; frozen weights stay as they are.
@@ -455,15 +413,14 @@ class Encoder(nn.Module):
             ValueError: the state is of another encoder.
         """
         try:
-            if not has_lora(self.backbone):
+            if not adapters.has_lora(self.backbone):
                 self.load_state_dict(dict(state))
                 return
             self.head.load_state_dict(_part(state, "head."))
         except RuntimeError as error:
-            raise ValueError(
-                f"these weights are of another encoder: {first_line(error)}"
-            ) from error
-        load_adapter_state(self.backbone, _part(state, "backbone."))
+            message = f"these weights are of another encoder: {first_line(error)}"
+            raise ValueError(message) from error
+        adapters.load_adapter_state(self.backbone, _part(state, "backbone."))
 
     def save(self, folder: str | Path) -> None:
         """Write backbone, tokenizer, head and settings; `load(folder)` gives the same embeddings.
@@ -474,8 +431,8 @@ class Encoder(nn.Module):
             self._write_backbone(temporary)
             state = {k: v.contiguous() for k, v in self.head.state_dict().items()}
             if state:
-                save_file(state, temporary / HEAD_FILE)
-            write_json(temporary / SETTINGS_FILE, self.settings)
+                save_file(state, temporary / storage.HEAD_FILE)
+            write_json(temporary / storage.SETTINGS_FILE, self.settings)
 
     def _write_backbone(self, folder: Path, padded: bool = False) -> None:
         """Weights and tokenizer; `padded` for programs that let the tokenizer pad."""
@@ -487,8 +444,8 @@ class Encoder(nn.Module):
         if fast := getattr(tokenizer, "backend_tokenizer", None):
             fast.no_truncation()  # else the file holds the length of the last call
             fast.no_padding()
-        with quiet():
-            self.backbone.save_pretrained(folder, state_dict=merged_state(self.backbone))
+        with pretrained.quiet():
+            self.backbone.save_pretrained(folder, state_dict=adapters.merged_state(self.backbone))
             tokenizer.save_pretrained(folder)
 
     def export_sentence_transformers(self, folder: str | Path, card: str = "") -> None:
@@ -503,18 +460,18 @@ class Encoder(nn.Module):
                 the head is kept at evaluation.
         """
         pooling = self.settings["eval_pooling"]
-        if pooling not in EXPORTED_POOLINGS or self.settings["eval_head"]:
+        if pooling not in storage.EXPORTED_POOLINGS or self.settings["eval_head"]:
             raise ValueError(
                 f"sentence-transformers has no module for eval_pooling={pooling!r} with"
                 f" eval_head={self.settings['eval_head']}: export with cls, mean or last_token and"
                 " no head"
             )
         transformer: dict[str, Any] = {"max_seq_length": self.longest_input()}
-        if takes_pooler(type(self.backbone)):
+        if pretrained.takes_pooler(type(self.backbone)):
             transformer["model_args"] = {"add_pooling_layer": False}
         with _written(folder) as temporary:
             self._write_backbone(temporary, padded=True)
-            write_modules(temporary, pooling, self.backbone.config.hidden_size, transformer)
+            storage.write_modules(temporary, pooling, self.backbone.config.hidden_size, transformer)
             if card:
                 write_text(temporary / "README.md", card)
 

@@ -10,7 +10,7 @@ import inspect
 import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -159,8 +159,6 @@ def read_json(path: Path, kind: type = dict) -> Any:
     Raises:
         ValueError: it holds something else; the message names the file.
     """
-    if path.read_bytes().startswith(LFS_POINTER):
-        raise ValueError(f"{path} is a pointer of Git LFS, not the file: run `git lfs pull`")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -260,8 +258,8 @@ def _read_weights(name: str, config: PreTrainedConfig, pooling: str | None) -> n
         )
     left_out = _check_report(name, backbone, report, pooling)
     # A head that transformers has a class for was the pre-training's or a task's.
-    known = config.architectures and all("For" in name for name in config.architectures)
-    if known and all(hasattr(transformers, name) for name in config.architectures):
+    names = config.architectures or ["none"]
+    if all("For" in name and hasattr(transformers, name) for name in names):
         return backbone
     if pooling is None and left_out:
         advice = "pass pooling='pooler' if its vectors go through it, as supervised SimCSE's do"
@@ -305,11 +303,20 @@ def _check_report(name: str, backbone: nn.Module, report: dict, pooling: str | N
             f"{name}: the weights {' and '.join(problems)}: they are not complete, or of another"
             " model"
         )
-    for tensor, weight in backbone.named_parameters():
-        if not torch.isfinite(weight).all():
-            raise ValueError(f"{name}: {tensor} holds numbers that are not finite: fetch it again")
+    check_finite(name, dict(backbone.named_parameters()))
     heads = [key for key in unread if key.endswith(".weight")]
     return sorted(heads, key=lambda key: not key.startswith(("pooler.", "mlp.")))
+
+
+def check_finite(name: str, state: Mapping[str, torch.Tensor]) -> None:
+    """Refuse weights of a file or model that hold NaN or infinity.
+
+    Raises:
+        ValueError: they do.
+    """
+    for tensor, weight in state.items():
+        if not torch.isfinite(weight).all():
+            raise ValueError(f"{name}: {tensor} holds numbers that are not finite: fetch it again")
 
 
 def _check_vocabulary(name: str, tokenizer, backbone: nn.Module) -> None:

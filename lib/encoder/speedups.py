@@ -149,15 +149,15 @@ class FirstToken:
     open.
 
     Its attention has seen all tokens by then; the rows of the others are not needed by [CLS]
-    pooling. For other architectures it does nothing.
+    pooling. For other architectures, and without a backbone, it does nothing.
     """
 
-    def __init__(self, backbone: nn.Module):
+    def __init__(self, backbone: Any):
         self._active = False
-        if getattr(backbone.config, "model_type", None) in FIRST_TOKEN_ALONE:
-            last = list(backbone.get_submodule("encoder.layer").children())[-1]
-            output = last.get_submodule("attention.output")
-            output.register_forward_pre_hook(self._keep_first)
+        if getattr(getattr(backbone, "config", None), "model_type", None) not in FIRST_TOKEN_ALONE:
+            return
+        last = list(backbone.get_submodule("encoder.layer").children())[-1]
+        last.get_submodule("attention.output").register_forward_pre_hook(self._keep_first)
 
     @contextmanager
     def alone(self, active: bool) -> Iterator[None]:

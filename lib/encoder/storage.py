@@ -27,6 +27,8 @@ OLD_POOLINGS = {
     "pooling_mode_lasttoken": "lasttoken",
 }
 HARMLESS = {"add_pooling_layer", "attn_implementation", "dtype", "torch_dtype", "trust_remote_code"}
+# What `limit` follows, and what describes the text models that are served anyway.
+FOLLOWED = {"max_seq_length", "do_lower_case", "modality_config", "module_output_name"}
 FAMILIES = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
 
 
@@ -95,7 +97,7 @@ def described(name: str, pooling: str | None = None) -> Described:
     except (TypeError, KeyError, IndexError) as error:
         raise ValueError(f"{path} must list objects with type and path: write it again") from error
     files = [optional_file(name, f"{first / f'sentence_{kind}_config.json'}") for kind in FAMILIES]
-    transformer = next((read_json(file) for file in files if file), {})
+    transformer: dict[str, Any] = next((read_json(file) for file in files if file), {})
     pooling = pooling or _their_pooling(name, modules, transformer)
     if not first.parts:
         return Described(name, pooling, transformer)
@@ -120,27 +122,16 @@ def _their_pooling(name: str, modules: list[tuple[str, Path]], transformer: dict
     modes = config.get("pooling_mode") or old or ["mean"]
     modes = [modes] if isinstance(modes, str) else [str(mode) for mode in modes]
     ours = {theirs: own for own, theirs in EXPORTED_POOLINGS.items()}
+    if len(modes) > 1 or modes[0] not in ours:
+        raise _no_counterpart(name, f"the pooling {' + '.join(modes)}")
     file = optional_file(name, "config_sentence_transformers.json")
     further = read_json(file) if file else {}
-    prompt = (further.get("prompts") or {}).get(further.get("default_prompt_name"))
-    task = transformer.get("transformer_task", "feature-extraction")
-    arguments = {
-        argument
-        for key, given in transformer.items()
-        if key.endswith(("_args", "_kwargs"))
-        for argument in given or {}
-    }
-    arguments -= HARMLESS
-    foreign = {
-        f"the pooling {' + '.join(modes)}": len(modes) > 1 or modes[0] not in ours,
-        f"the prompt {prompt!r} before each text": prompt,
-        f"vectors cut to {further.get('truncate_dim')} dimensions": further.get("truncate_dim"),
-        f"the task {task}": task != "feature-extraction",
-        f"the arguments {', '.join(sorted(arguments))}": arguments,
-    }
-    for what, is_so in foreign.items():
-        if is_so:
-            raise _no_counterpart(name, what)
+    settings = {key: further.get(key) for key in ("default_prompt_name", "truncate_dim")}
+    for key, value in (transformer | settings).items():
+        if isinstance(value, dict) and key.endswith("args"):
+            value = {argument for argument in value if argument not in HARMLESS}
+        if value and key not in FOLLOWED and value != "feature-extraction":
+            raise _no_counterpart(name, f"{key} {value}")
     return ours[modes[0]]
 
 
