@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import course, paths, runs, untrained
+from lib import notebooks, paths, runs, untrained
 from lib.files import write_text
 from lib.grids import Grid
 from lib.profiles import profile
@@ -176,7 +176,7 @@ def write_report(grid_jobs: Iterable[Job], path: Path) -> str:
     table = report(grid_jobs)
     write_text(path, table.to_csv(index=False, float_format="%.1f"))
     counts = table["state"].value_counts()
-    seconds = course.clock(table["seconds"].sum())
+    seconds = notebooks.clock(table["seconds"].sum())
     lines = [
         f"{counts.get('done', 0)} runs done, {counts.get('failed', 0)} failed, {seconds} of"
         f" computing: {path}"

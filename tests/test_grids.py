@@ -10,7 +10,18 @@ import pytest
 import yaml
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from lib import course, data, evaluate, experiment, grids, paths, results, runs, standing, untrained
+from lib import (
+    data,
+    evaluate,
+    experiment,
+    grids,
+    notebooks,
+    paths,
+    results,
+    runs,
+    standing,
+    untrained,
+)
 from lib.__main__ import main as cli
 from lib.augment import sda
 from lib.encoder import Encoder
@@ -59,7 +70,7 @@ def test_every_row_of_the_paper_is_in_the_grid_and_no_other(path) -> None:
 @each
 def test_every_cell_is_a_run_of_the_notebook(path) -> None:
     grid = grids.read(path)
-    known = course.parameter_names(course.find_notebook(grid.notebook))
+    known = notebooks.parameter_kinds(notebooks.find(grid.notebook))
     for cell in grid.cells:
         given = {k: v for k, v in cell.set.items() if k != "method"}
         assert set(given) <= set(known), cell
@@ -91,7 +102,7 @@ def test_every_table_has_a_smaller_version(path, size) -> None:
     if grid.profile == "chinese":
         assert smaller.cells == ()
         return
-    known = course.parameter_names(course.find_notebook(grid.notebook))
+    known = notebooks.parameter_kinds(notebooks.find(grid.notebook))
     assert smaller.cells and {c.row for c in smaller.cells} <= {c.row for c in grid.cells}
     assert size != "mini" or len(smaller.cells) == sum(
         cell.smaller is not None for cell in grid.cells

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from lib import grids, jobs, paths
-from lib.course import parse_value
+from lib.notebooks import parse_value
 
 SNAKEMAKE = [str(Path(sys.executable).with_name("snakemake")), "--cores", "2"]
 
