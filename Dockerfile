@@ -31,5 +31,4 @@ COPY --chown=learner:learner . .
 
 USER learner
 EXPOSE 8888
-CMD ["jupyter", "lab", "--ip=0.0.0.0", "--port=8888", "--no-browser", \
-     "--notebook-dir=.", "--FileContentsManager.preferred_dir=notebooks"]
+CMD ["python", "-m", "tools.lab", "--ip=0.0.0.0", "--port=8888", "--no-browser"]

@@ -44,9 +44,9 @@ check:  ## can the course run here? what to do if not; installs nothing
 course: setup  ## execute every notebook at the mini profile into outputs/, JOBS=2 at a time
 	HF_HUB_OFFLINE=1 $(BIN)/python -m lib course --jobs $(JOBS)
 
-lab: setup  ## open the notebooks in JupyterLab
+lab: setup  ## open your own copies of the notebooks, in my/, in JupyterLab
 	@$(BIN)/python -m lib check || true
-	$(BIN)/jupyter lab --notebook-dir . --FileContentsManager.preferred_dir=notebooks
+	$(BIN)/python -m tools.lab
 
 book: setup  ## the course as a web site, into outputs/book/html
 	$(BIN)/python -m tools.site

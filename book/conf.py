@@ -32,7 +32,7 @@ include_patterns = [
     "results/README.md",
     "results/rows.md",
 ]
-exclude_patterns = [".*", "outputs"]  # not even looked into
+exclude_patterns = [".*", "outputs", "my"]  # not even looked into
 nitpick_ignore_regex = [
     ("myst", r"assignments/source/.*"),  # they hold the solutions
     ("myst", r"term-.*"),  # the glossary's entries, which are no headings; `tools.site` checks them
@@ -72,6 +72,7 @@ def _fill(_app, docname: str, source: list[str]) -> None:
         source[0] = source[0].replace("{{cards}}", site.cards())
     if docname == "book/results":
         source[0] = source[0].replace("{{results}}", site.results())
+        source[0] = source[0].replace("{{verdicts}}", site.verdicts())
 
 
 def setup(app):

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import course, paths, runs
+from lib import paths, runs
 from lib.data.files import write_text
 from lib.runs import baselines as untrained
+from lib.runs import notebooks
 from lib.runs.grids import Grid
 from lib.runs.profiles import profile
 
@@ -177,7 +178,7 @@ def write_report(grid_jobs: Iterable[Job], path: Path) -> str:
     table = report(grid_jobs)
     write_text(path, table.to_csv(index=False, float_format="%.1f"))
     counts = table["state"].value_counts()
-    seconds = course.clock(table["seconds"].sum())
+    seconds = notebooks.clock(table["seconds"].sum())
     lines = [
         f"{counts.get('done', 0)} runs done, {counts.get('failed', 0)} failed, {seconds} of"
         f" computing: {path}"

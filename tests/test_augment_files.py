@@ -10,11 +10,10 @@ import pytest
 from tiny import tiny_sentences
 
 from lib import data, paths
-from lib.data import files
 from lib.augment import AUGMENTATIONS
 from lib.augment.output import write_aligned
 from lib.commands.augment import METHODS, arguments, change_of, key_of, main
-from lib.data import read_aligned
+from lib.data import files, read_aligned
 
 LINES = [*tiny_sentences(25), "", "the last ."]
 

@@ -19,14 +19,14 @@ from tiny import tiny_sentences, tiny_tokenizer
 from transformers import BertConfig
 
 from lib import data, paths
-from lib.runs import experiment, grids
-from lib.training import recipe as recipes
 from lib.augment import embeddings
 from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA
 from lib.data import corpora
-from lib.training.negatives import UnaNegatives
 from lib.encoder.tokens import tokenise
+from lib.runs import experiment, grids
+from lib.training import recipe as recipes
+from lib.training.negatives import UnaNegatives
 
 
 @pytest.fixture

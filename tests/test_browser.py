@@ -25,7 +25,7 @@ import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from lib import paths
-from tools import classroom
+from tools import classroom, lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1800)]
 
@@ -63,16 +63,13 @@ class Server:
 
 
 @contextmanager
-def _lab(folder: Path, work: Path) -> Iterator[Server]:
+def _lab(folder: Path, work: Path, configuration: Path | None = None) -> Iterator[Server]:
     """JupyterLab on the loopback device with a token, started in `work`; its own files are kept in
     `folder`."""
     settings = folder / "settings"
     tracker = settings / "@jupyterlab" / "notebook-extension" / "tracker.jupyterlab-settings"
     tracker.parent.mkdir(parents=True)
     tracker.write_text(json.dumps({"windowingMode": "none"}))  # every cell is in the page
-    news = settings / "@jupyterlab" / "apputils-extension" / "notification.jupyterlab-settings"
-    news.parent.mkdir(parents=True)
-    news.write_text(json.dumps({"fetchNews": "false", "checkForUpdates": False}))
     token = secrets.token_hex(16)
     command = [
         sys.executable,
@@ -93,6 +90,7 @@ def _lab(folder: Path, work: Path) -> Iterator[Server]:
         "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
         "CSE_OUTPUTS": str(folder / "outputs"),
     }
+    environment |= {"JUPYTER_CONFIG_PATH": str(configuration)} if configuration else {}
     environment.pop("CSE_DATA", None)
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, cwd=work, env=environment, stdout=log, stderr=log)
@@ -114,7 +112,7 @@ def server(tmp_path_factory) -> Iterator[Server]:
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
         nbformat.write(node, path)
-    with _lab(folder, work) as started:
+    with _lab(folder, work, lab.CONFIGURATION) as started:
         yield started
 
 
@@ -223,12 +221,15 @@ def test_a_link_to_the_glossary_opens_it_beside_the_notebook(browser, tmp_path) 
     made = new_notebook(cells=[link], metadata={"kernelspec": kernel})
     nbformat.write(made, course / "notebooks" / "01_made.ipynb")
     (tmp_path / "lab").mkdir()
-    with _lab(tmp_path / "lab", course) as lab:
+    with _lab(tmp_path / "lab", course, lab.CONFIGURATION) as server:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
-        page.goto(f"{lab.url}lab/tree/notebooks/01_made.ipynb?token={lab.token}", timeout=MINUTES)
+        address = f"{server.url}lab/tree/notebooks/01_made.ipynb?token={server.token}"
+        page.goto(address, timeout=MINUTES)
         page.get_by_role("link", name="anchor", exact=True).click(timeout=MINUTES)
         page.locator(".jp-MarkdownViewer", has_text="Glossary").wait_for(timeout=MINUTES)
-        lab.wait_until_idle("notebooks/01_made")
+        server.wait_until_idle("notebooks/01_made")
+        assert page.get_by_role("menuitem", name="Nbgrader", exact=True).count() == 0
+        assert page.get_by_text("Jupyter news").count() == 0
         page.close()
 
 
@@ -237,14 +238,14 @@ def test_a_teacher_grades_the_open_question_in_formgrader(browser, screenshots, 
     course = tmp_path / "course"
     before = classroom.hold_course(course, [name]).set_index("student")["score"]
     (tmp_path / "lab").mkdir()
-    with _lab(tmp_path / "lab", course) as lab:
+    with _lab(tmp_path / "lab", course) as server:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
-        page.goto(f"{lab.url}lab?token={lab.token}", timeout=2 * MINUTES)
+        page.goto(f"{server.url}lab?token={server.token}", timeout=2 * MINUTES)
         page.get_by_role("menuitem", name="Nbgrader", exact=True).click(timeout=MINUTES)
         page.get_by_text("Formgrader", exact=True).last.click()
         page.frame_locator("iframe").get_by_role("link", name=name).first.wait_for(timeout=MINUTES)
         page.screenshot(path=screenshots / "formgrader.png")
-        page.goto(f"{lab.url}formgrader/gradebook/{name}/{name}")
+        page.goto(f"{server.url}formgrader/gradebook/{name}/{name}")
         page.locator("tr", has=page.locator(".needs-manual-grade span")).get_by_role("link").click(
             timeout=MINUTES
         )

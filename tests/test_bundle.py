@@ -20,10 +20,10 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from lib import archives, bundle, data, intake, node, paths, runs, wheels
-from lib.data import files
-from lib.runs import experiment, inputs as identity
 from lib.__main__ import main as cli
-from lib.data import corpora, sets
+from lib.data import corpora, files, sets
+from lib.runs import experiment
+from lib.runs import inputs as identity
 from lib.runs.profiles import profile
 from lib.wheels import Target
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny_recipe, tiny_sentences, tiny_tokenizer
 
-from lib.runs import experiment
-from lib.training import negatives, positives, tokens
 from lib.augment.tfidf import TfidfModel
 from lib.data.cache import digest, kept, load_arrays, save_arrays
+from lib.runs import experiment
+from lib.training import negatives, positives, tokens
 
 SENTENCES = tiny_sentences(40)
 UNA = tiny_recipe(negative="una", radius=5, every=1, max_length=12)

@@ -10,8 +10,9 @@ from scipy import stats
 
 from lib import papers, paths, results
 from lib.results import claims
-from lib.runs import experiment, grids, inputs as identity
 from lib.results.statistics import power_of
+from lib.runs import experiment, grids
+from lib.runs import inputs as identity
 
 CLAIMS = claims.read()
 each = pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: f"{c.table}-{c.row}-{c.baseline}")

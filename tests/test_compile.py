@@ -11,10 +11,9 @@ import torch
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 from torch._dynamo.testing import CompileCounterWithBackend
 
-from lib.training.batches import Feed
 from lib.encoder import Encoder
+from lib.training.batches import Feed, prefetched
 from lib.training.forward import Forward, compiles, padded_widths
-from lib.training.batches import prefetched
 from lib.training.loop import Monitor, fit
 
 PLAIN = {"dropout": 0.0, "batch_size": 8, "max_length": 14, "bucket": True}

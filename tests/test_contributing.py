@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from tiny import tiny_encoder, tiny_recipe, tiny_sentences
 
-from lib.training import loop as train
 from lib.augment import AUGMENTATIONS
+from lib.encoder.tokens import tokenise
+from lib.training import loop as train
 from lib.training.batches import Feed
 from lib.training.negatives import NEGATIVES
 from lib.training.recipe import FIELDS
-from lib.encoder.tokens import tokenise
 
 SENTENCES = tiny_sentences(32)
 

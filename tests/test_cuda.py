@@ -7,11 +7,11 @@ import torch
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 from transformers import LlamaConfig, LlamaModel
 
-from lib.training import loop as train
 from lib.augment.representations import _along_axes, _along_sentences
+from lib.encoder import Encoder
+from lib.training import loop as train
 from lib.training.batches import Feed
 from lib.training.distributed import Group
-from lib.encoder import Encoder
 from lib.training.forward import Forward
 from lib.training.objective import Objective
 from lib.training.optimizer import make_optimizer

@@ -14,9 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lib import data, paths
-from lib.data import files
 from lib.__main__ import main as cli
-from lib.data import Pairs, corpora, fetch, readers, sets
+from lib.data import Pairs, corpora, fetch, files, readers, sets
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
 

@@ -17,10 +17,9 @@ from sklearn.metrics.pairwise import cosine_similarity
 from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences
 
 from lib import data, evaluate, paths, runs
-from lib.data import files
 from lib.augment import sda
 from lib.augment.sda import parse
-from lib.data import Pairs, corpora
+from lib.data import Pairs, corpora, files
 from lib.encoder import Encoder
 from lib.runs import Job, experiment, inputs, scoring
 from lib.runs.experiment import run

@@ -8,11 +8,11 @@ import torch
 from tiny import tiny_bert, tiny_recipe, tiny_sentences
 
 from benchmarks.waiting import GPU, watched
-from lib.training import objective
 from lib.augment import embeddings, representations
 from lib.augment.embeddings import EmbeddingViews
-from lib.training.batches import Feed
 from lib.encoder import Encoder
+from lib.training import objective
+from lib.training.batches import Feed
 from lib.training.forward import encode_batch
 from lib.training.losses import in_batch_accuracy
 from lib.training.objective import Objective

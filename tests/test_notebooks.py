@@ -36,11 +36,13 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat.v4 import new_code_cell
 
-from lib import course, pages, paths
+from lib import pages, paths
+from lib.commands.course import LONGEST
+from lib.runs import notebooks
 from lib.training.recipe import recipe
 from tools.density import is_folded, lines
 
-NOTEBOOKS = sorted(paths.NOTEBOOKS.glob(course.NOTEBOOK_PATTERN))
+NOTEBOOKS = sorted(paths.NOTEBOOKS.glob(notebooks.PATTERN))
 REQUIRED = ("profile", "seed", "n_seeds", "model", "max_steps", "device", "data_dir", "output_dir")
 MACHINE_PATH = re.compile(
     r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]|[A-Z]:\\\\Users"
@@ -49,7 +51,7 @@ FORBIDDEN = ("in this cell we will", "in this cell, we will")
 CHECKED = "nbval-check-output"
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-_LONGEST_FIRST = sorted(NOTEBOOKS, key=lambda path: (path.stem not in course.LONGEST, path.stem))
+_LONGEST_FIRST = sorted(NOTEBOOKS, key=lambda path: (path.stem not in LONGEST, path.stem))
 longest_first = pytest.mark.parametrize("path", _LONGEST_FIRST, ids=lambda path: path.stem)
 
 
@@ -114,7 +116,7 @@ def test_begins_with_number_and_question(path: Path) -> None:
     first = read(path).cells[0]
     assert first.cell_type == "markdown"
     assert re.match(rf"# {path.stem[:2]}\b", first.source), "the first line is `# NN …`"
-    title, sentence = pages.summary(path)
+    title, sentence, _ = pages.summary(path)
     assert title.startswith(path.stem[:2]) and sentence
     assert (
         sum(
@@ -129,7 +131,7 @@ def test_begins_with_number_and_question(path: Path) -> None:
 
 @each
 def test_papermill_knows_every_parameter_and_its_help(path: Path) -> None:
-    kinds = course.parameter_kinds(path)
+    kinds = notebooks.parameter_kinds(path)
     found = papermill.inspect_notebook(str(path))
     assert {name: one["inferred_type_name"] for name, one in found.items()} == kinds
     assert all(one["help"] for one in found.values())
@@ -145,7 +147,7 @@ def test_parameters_are_typed_literals_with_comments(path: Path) -> None:
         ast.literal_eval(statement.value)
         line = cell.source.splitlines()[(statement.end_lineno or 1) - 1]
         assert "#" in line, f"no comment: {line}"
-    names = course.parameter_names(path)
+    names = list(notebooks.parameter_kinds(path))
     assert [name for name in REQUIRED if name not in names] == []
     assert re.search(r"""^profile: str = ["']mini["']""", cell.source, re.M), (
         "the committed profile is mini"

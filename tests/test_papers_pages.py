@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from lib import papers, paths, runs
-from lib.runs import experiment, grids, inputs as identity
+from lib.runs import experiment, grids
+from lib.runs import inputs as identity
 
 UNA = grids.read("una_light")
 

@@ -8,7 +8,8 @@ import nbformat
 import pytest
 from matplotlib.colors import rgb_to_hsv, to_rgb
 
-from lib import course, pages, paths
+from lib import pages, paths
+from lib.runs import notebooks
 
 FOLDER = paths.NOTEBOOKS / "pictures"
 PICTURES = sorted(FOLDER.glob("*.svg"))
@@ -57,11 +58,11 @@ def test_speaks_the_common_language(path: Path) -> None:
 
 def test_every_picture_is_shown_with_words_for_who_cannot_see_it() -> None:
     shown = {}
-    for notebook in course.notebooks():
+    for notebook in notebooks.find_all():
         node = nbformat.read(notebook, as_version=4)
-        for name in pages.pictures(node):
+        text = "\n".join(c.source for c in node.cells if c.cell_type == "markdown")
+        for name in pages.PICTURE.findall(text):
             assert (notebook.parent / name).is_file(), f"{notebook.stem}: {name}"
             shown[Path(name).name] = notebook.stem
-        prose = "\n".join(c.source for c in node.cells if c.cell_type == "markdown")
-        assert not re.findall(r"!\[\s*\]\(", prose), f"{notebook.stem}: a picture without words"
+        assert not re.findall(r"!\[\s*\]\(", text), f"{notebook.stem}: a picture without words"
     assert {path.name for path in PICTURES} == set(shown)

@@ -11,11 +11,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModel, LlamaConfig
 
 from lib import paths, plan
-from lib.runs import experiment, grids, profiles
-from lib.training import recipe as recipes
 from lib.__main__ import main as cli
 from lib.encoder import Encoder
 from lib.encoder.adapters import add_lora
+from lib.runs import experiment, grids, profiles
+from lib.training import recipe as recipes
 
 
 def test_a_table_at_mini_can_start_and_one_at_full_says_what_is_missing(

@@ -20,7 +20,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
-from lib import course, plots
+from lib import plots
+from lib.runs import notebooks
 
 mpl.use("Agg")
 NAN = float("nan")
@@ -47,7 +48,7 @@ def in_notebooks() -> dict[str, tuple[str, str]]:
     """Figures that a notebook draws itself, in folded functions that return a figure: name → the
     cell that defines it, the notebook's import cell."""
     found: dict[str, tuple[str, str]] = {}
-    for path in course.notebooks():
+    for path in notebooks.find_all():
         cells = {cell.id: cell for cell in nbformat.read(path, as_version=4).cells}
         for cell in cells.values():
             folded = cell.metadata.get("jupyter", {}).get("source_hidden")
@@ -175,7 +176,7 @@ def test_no_figure_is_left_out():
 
 
 def test_figures_of_lib_are_those_that_two_notebooks_need():
-    sources = [path.read_text(encoding="utf-8") for path in course.notebooks()]
+    sources = [path.read_text(encoding="utf-8") for path in notebooks.find_all()]
     drawn = in_lib()
     users = {name: sum(f"plots.{name}(" in source for source in sources) for name in drawn}
     assert {name: n for name, n in users.items() if n < 2} == {}

@@ -16,22 +16,23 @@ from tiny import tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences
 from torch import nn
 
 from lib import plan
-from lib.runs import experiment, grids
-from lib.training import checkpoint, loop as train
 from lib.augment import augment, discrete
 from lib.augment.noise import climb, gaussian_negatives
-from lib.training.batches import Batch, Feed
-from lib.training.distributed import Group
 from lib.encoder import Encoder
 from lib.encoder.dropout import dropout_of
 from lib.encoder.heads import build_head
-from lib.training.forward import Forward
+from lib.runs import experiment, grids
 from lib.runs.inputs import parameters
+from lib.runs.profiles import profile
+from lib.training import checkpoint
+from lib.training import loop as train
+from lib.training.batches import Batch, Feed
+from lib.training.distributed import Group
+from lib.training.forward import Forward
 from lib.training.losses import arccon, cosine_matrix, info_nce, scd
 from lib.training.memory import Memory
 from lib.training.objective import Objective
 from lib.training.optimizer import learning_rate, make_optimizer, set_learning_rate
-from lib.runs.profiles import profile
 from lib.training.recipe import RECIPES, recipe
 
 SENTENCES = tiny_sentences(64)

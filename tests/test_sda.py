@@ -15,13 +15,13 @@ from parses import CLAUSES, CLEAR, COMPLEMENTS, HARD, UNIVERSAL, tree
 from spacy.tokens import Doc
 
 from lib import data, paths, results
-from lib.runs import grids
 from lib.augment import sda
 from lib.augment.sda import Augmented, Edit, Tree, english, parse
 from lib.augment.sda import rules as sda_rules
 from lib.augment.sda.trees import render
 from lib.encoder import Encoder
 from lib.evaluate.margins import margins
+from lib.runs import grids
 from tools import sda_changes, sda_learnt, sda_overlap, sda_sick
 
 SAME = "as it was"

@@ -9,10 +9,10 @@ import yaml
 from tiny import tiny_bert
 
 from lib import data, paths
-from lib.runs import export as share
-from lib.runs import experiment
 from lib.__main__ import main as cli
 from lib.encoder import Encoder, model
+from lib.runs import experiment
+from lib.runs import export as share
 
 SENTENCES = [
     "A dog barks at the door.",

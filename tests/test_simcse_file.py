@@ -13,12 +13,12 @@ from scipy.stats import spearmanr
 
 import simcse
 from lib import data, paths
-from lib.training import losses
-from lib.training.batches import Feed
 from lib.encoder import Encoder
 from lib.evaluate import pairs_spearman
-from lib.training.recipe import recipe
+from lib.training import losses
+from lib.training.batches import Feed
 from lib.training.loop import fit
+from lib.training.recipe import recipe
 
 STEPS = 4
 FILE = paths.ROOT / "simcse.py"

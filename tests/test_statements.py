@@ -1,6 +1,7 @@
 """The numbers of the notebooks' prose are those of their tables."""
 
 import importlib
+import re
 
 import nbformat
 import pytest
@@ -8,7 +9,6 @@ import statements
 from statements import Statement, agrees, in_code, numbers, one_line, prose, shown
 
 from lib import paths
-from tools.prose import passages
 
 ALL = [
     (notebook, statement)
@@ -24,6 +24,12 @@ def test_a_statement_stands_in_the_notebook(notebook: str, statement: Statement)
     assert statement.filled() in prose(notebook)
 
 
+def before_the_exercises(node: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    prose = [cell for cell in node.cells if cell.cell_type == "markdown"]
+    heads = [bool(re.match(r"#+ [\d· .]*(Exercise|Reference)", cell.source)) for cell in prose]
+    return prose[: heads.index(True)]
+
+
 @pytest.mark.parametrize("notebook", statements.modules())
 def test_every_number_of_the_prose_is_shown_or_stated(notebook: str) -> None:
     stated = " ".join(s.filled() for n, s in ALL if n == notebook)
@@ -31,10 +37,9 @@ def test_every_number_of_the_prose_is_shown_or_stated(notebook: str) -> None:
     node = nbformat.read(paths.NOTEBOOKS / f"{notebook}.ipynb", as_version=4)
     code = {n for cell in node.cells if cell.cell_type == "code" for n in in_code(cell.source)}
     lost = {
-        (node.cells[passage.cell].id, number)
-        for passage in passages(node)
-        if not passage.apart
-        for number in numbers(passage.text)
+        (cell.id, number)
+        for cell in before_the_exercises(node)
+        for number in numbers(cell.source)
         if not agrees(number, known) and number.removesuffix("%").strip() not in code
     }
     assert lost == set(), "say where these numbers come from: a cell's output, or a statement"

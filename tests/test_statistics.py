@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from lib.evaluate.sts import spearman
 from lib.results.statistics import (
     best_of,
     bootstrap_interval,
@@ -20,7 +21,6 @@ from lib.results.statistics import (
     smallest_effect,
     verdict,
 )
-from lib.evaluate.sts import spearman
 
 SEEDS = range(5)
 

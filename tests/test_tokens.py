@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny import tiny_sentences, tiny_tokenizer
 
-from lib.training.batches import BucketBatches
 from lib.encoder.tokens import TokenRows, tokenise
+from lib.training.batches import BucketBatches
 
 few = settings(max_examples=40, deadline=None)
 

@@ -16,17 +16,18 @@ from safetensors.torch import save_file
 from tiny import encode_views, fit, tiny_bert, tiny_recipe, tiny_sentences
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
-from lib.training import checkpoint, loop as train, losses, state
 from lib.augment.embeddings import feature_cutoff, shuffle, token_cutoff
 from lib.augment.representations import REPRESENTATIONS
-from lib.training.batches import BucketBatches, Feed
 from lib.encoder import Encoder
+from lib.encoder.tokens import TokenRows, tokenise
+from lib.training import checkpoint, losses, state
+from lib.training import loop as train
+from lib.training.batches import BucketBatches, Feed
 from lib.training.losses import in_batch_accuracy, info_nce
 from lib.training.negatives import make_negatives
 from lib.training.objective import LOSSES
 from lib.training.optimizer import learning_rate, make_optimizer
 from lib.training.positives import make_views
-from lib.encoder.tokens import TokenRows, tokenise
 
 SENTENCES = tiny_sentences(64)
 

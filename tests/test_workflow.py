@@ -15,7 +15,7 @@ import pytest
 
 from lib import jobs, paths
 from lib.runs import grids
-from lib.course import parse_value
+from lib.runs.notebooks import parse_value
 
 SNAKEMAKE = [str(Path(sys.executable).with_name("snakemake")), "--cores", "2"]
 

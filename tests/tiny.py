@@ -9,9 +9,9 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, BertTokenizerFast, PreTrainedTokenizerFast
 
+from lib.encoder import Encoder
 from lib.training import loop as train
 from lib.training.batches import Batch, Feed
-from lib.encoder import Encoder
 from lib.training.forward import encode_batch
 from lib.training.recipe import Recipe, recipe
 

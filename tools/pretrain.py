@@ -47,14 +47,14 @@ from transformers import (
 
 from lib import paths
 from lib.data import pretrain_corpus, stsb
-from lib.encoder.device import copied_to
+from lib.data.files import write_json, written
 from lib.encoder import Encoder
+from lib.encoder.device import copied_to
 from lib.encoder.pretrained import read_tokenizer
 from lib.encoder.speedups import speed_up
-from lib.evaluate import pairs_spearman
-from lib.data.files import write_json, written
-from lib.training.batches import prefetched
 from lib.encoder.tokens import tokenise
+from lib.evaluate import pairs_spearman
+from lib.training.batches import prefetched
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ROBERTA_SPECIAL = ["<pad>", "<unk>", "<s>", "</s>", "<mask>"]

@@ -13,11 +13,12 @@ from typing import TextIO
 
 import nbformat
 
-from lib import course, pages
+from lib import pages
 from lib.data import files
+from lib.runs import notebooks
 
 
-def refresh(notebook: Path, stream: TextIO | None = None) -> course.Outcome:
+def refresh(notebook: Path, stream: TextIO | None = None) -> notebooks.Outcome:
     """Execute a notebook in place, with the parameters it has, on shipped data, from an empty
     `outputs/`.
 
@@ -25,7 +26,7 @@ def refresh(notebook: Path, stream: TextIO | None = None) -> course.Outcome:
     The notebook is replaced only if every cell succeeded.
     """
     with tempfile.TemporaryDirectory() as folder, _shipped_data_and_outputs_in(folder):
-        outcome = course.execute(notebook, Path(folder) / notebook.name, stream=stream)
+        outcome = notebooks.execute(notebook, Path(folder) / notebook.name, stream=stream)
         if not outcome.error:
             node = committable(nbformat.read(outcome.path, as_version=4))
             files.write_text(notebook, nbformat.writes(node) + "\n")
@@ -71,12 +72,11 @@ def main(argv: list[str] | None = None) -> int:
         "names", nargs="*", help="01, 02_simcse or the path of a notebook (default: every notebook)"
     )
     options = parser.parse_args(argv)
-    sources = [course.find_notebook(name, options.notebooks) for name in options.names]
-    outcomes = [
-        refresh(notebook, sys.stdout) for notebook in sources or course.notebooks(options.notebooks)
-    ]
+    sources = [notebooks.find(name, options.notebooks) for name in options.names]
+    sources = sources or notebooks.find_all(options.notebooks)
+    outcomes = [refresh(notebook, sys.stdout) for notebook in sources]
     for outcome in outcomes:
-        print(f"{outcome.name}: {outcome.error or 'refreshed'}, {course.clock(outcome.seconds)}")
+        print(f"{outcome.name}: {outcome.error or 'refreshed'}, {notebooks.clock(outcome.seconds)}")
     return int(any(outcome.error for outcome in outcomes))
 
 

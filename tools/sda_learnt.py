@@ -14,11 +14,11 @@ from pathlib import Path
 import pandas as pd
 
 from lib import data, paths, runs
-from lib.runs import grids
 from lib.data import Triplets
+from lib.data.files import write_text
 from lib.encoder import Encoder
 from lib.evaluate.margins import margin_table, margins
-from lib.data.files import write_text
+from lib.runs import grids
 
 GRID = "sda_light_negation"
 PATH = paths.DATA / "sda" / "learnt.csv"

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from lib import data, paths, runs
-from lib.runs import grids
 from lib.data import Pairs
+from lib.data.files import write_text
 from lib.encoder import Encoder
 from lib.evaluate.sts import Encode, spearman
-from lib.data.files import write_text
+from lib.runs import grids
 from tools.inspection import rank_changes
 from tools.sda_learnt import GRID
 from tools.sda_overlap import is_negative

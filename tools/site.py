@@ -18,17 +18,48 @@ import pandas as pd
 
 from lib import pages, papers, paths
 from lib.data.files import is_foreign, remove, written
+from lib.results import claims
+from lib.runs import notebooks
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"[^>]*>")
 
 
+PAPERS = {"una": "UNA", "sda": "SDA", "consert_ext": "ConSERT, extended", "backbones": "Backbones"}
+ENCODERS = {"small": "midi-BERT", "light": "mini-BERT"}
+
+
 def cards() -> str:
-    """The notebooks with the question of each, as a Markdown list for a page in `book/`."""
-    lines = []
-    for path in sorted(paths.NOTEBOOKS.glob("[0-9][0-9]_*.ipynb")):
-        title, question = pages.summary(path)
-        lines.append(f"* [{title}](../notebooks/{path.name})\\\n  {question}")
-    return "\n".join(lines)
+    """The notebooks with picture, title and question of each, as Markdown for a page in `book/`."""
+    parts = ['<div class="cards">']
+    for path in notebooks.find_all():
+        title, question, picture = pages.summary(path)
+        shown = [f"![](../notebooks/{picture})"] if picture else []
+        link = f"**[{title}](../notebooks/{path.name})**"
+        parts += ['<div class="card">', *shown, link, question, "</div>"]
+    return "\n\n".join([*parts, "</div>"])
+
+
+def verdicts() -> str:
+    """Every claim of the papers as an HTML table: their difference, ours, the verdict."""
+    table = claims.judged(claims.read())
+    order = list(claims.OUTCOME.values())
+    table = table.sort_values("verdict", key=lambda told: told.map(order.index), kind="stable")
+    shown = pd.DataFrame({"paper": table["paper"].replace(PAPERS) + ", " + table["where"]})
+    shown["claim"] = table["claim"]
+    shown["printed"] = table["printed"].map("{:+.2f}".format)
+    lines = table[["ours", "half_width", "seeds", "grid"]].itertuples(index=False)
+    shown["ours"] = [_measured(*line) for line in lines]
+    shown["verdict"] = table["verdict"]
+    text = shown.replace(r"^-", "−", regex=True).to_html(
+        index=False, border=0, classes="table verdicts", justify="left"
+    )
+    return f'<div class="table-wrapper">{text}</div>'
+
+
+def _measured(ours: float, half_width: float, seeds: int, grid: str) -> str:
+    if not seeds:
+        return "–"
+    return f"{ours:+.2f} ± {half_width:.2f} ({ENCODERS[grid.split('_')[1]]}, {seeds} seeds)"
 
 
 NO_TEST = (
@@ -101,8 +132,10 @@ def read_notebook(text: str) -> nbformat.NotebookNode:
         for name, content in cell.get("attachments", {}).items():
             kind, picture = next(iter(content.items()))
             cell.source = cell.source.replace(f"attachment:{name}", f"data:{kind};base64,{picture}")
-        if cell.metadata.get("jupyter", {}).get("source_hidden"):
-            cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
+        hidden = cell.metadata.get("jupyter", {})
+        for key, tag in (("source_hidden", "hide-input"), ("outputs_hidden", "hide-output")):
+            if hidden.get(key):
+                cell.metadata["tags"] = [*cell.metadata.get("tags", []), tag]
     return node
 
 

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from lib import paths, plots, results
 from lib.data import files
-from lib.results.statistics import mean_sd
 from lib.data.files import write_bytes
+from lib.results.statistics import mean_sd
 from tools.markers import fill
 
 SMALL = {

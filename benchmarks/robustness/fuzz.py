@@ -28,7 +28,8 @@ from safetensors.torch import load_file, save_file
 from tqdm import tqdm
 
 from benchmarks.robustness.common import Count, is_sentence, sentences, small_model
-from lib import course, data, paths
+from lib import data, paths
+from lib.runs import notebooks
 from lib.runs import experiment, grids
 from lib.data import fetch, readers
 from lib.encoder import Encoder
@@ -329,7 +330,7 @@ def fuzz_runs(tries: int, rng: Rng, folder: Path) -> Count:
 def fuzz_values(tries: int, rng: Rng) -> Count:
     """`-p NAME VALUE` on the notebooks' own parameters: the declared type, or a sentence."""
     count = Count("fuzz: -p values")
-    notebooks = sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))
+    every = sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))
     texts = [
         "010",
         "1:30",
@@ -357,10 +358,10 @@ def fuzz_values(tries: int, rng: Rng) -> Count:
         "!!x",
     ]
     for _ in range(tries):
-        notebook = rng.choice(notebooks)
-        name = rng.choice(course.parameter_names(notebook))
+        notebook = rng.choice(every)
+        name = rng.choice(list(notebooks.parameter_kinds(notebook)))
         text = rng.choice(texts)
-        judged(count, lambda n=notebook, a=name, t=text: course.read_parameters(n, [(a, t)]))
+        judged(count, lambda n=notebook, a=name, t=text: notebooks.read_parameters(n, [(a, t)]))
     return count
 
 

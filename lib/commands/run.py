@@ -1,43 +1,51 @@
-"""`python -m lib run 04_una -p beta 0.3`: papermill with an output path chosen for you.
-
-Values are read by the type that the notebook's parameters cell declares.
-"""
+"""`python -m lib run 04_una -p beta 0.3`: one notebook with parameters of your own."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from lib.commands import reporting
-from lib.course import CourseError, clock, execute, find_notebook, read_parameters, run_path
 
 
 @reporting
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 if the notebook failed."""
     options = _options(arguments)
-    notebook = find_notebook(options.name, options.notebooks)
-    parameters = read_parameters(notebook, [(name, text) for name, text in options.parameter])
+    from lib import notebooks  # a second or more, which `--help` does not need
+
+    notebook = notebooks.find(options.name, options.notebooks)
+    parameters = notebooks.read_parameters(notebook, list(map(tuple, options.parameter)))
     lesson = not options.no_lesson
-    target = _target(options.out, notebook, parameters, lesson)
-    outcome = execute(notebook, target, parameters, lesson=lesson, stream=sys.stdout)
+    target = notebooks.run_path(notebook, parameters, lesson)
+    if options.out:
+        target = _checked(options.out, notebook)
+    outcome = notebooks.execute(notebook, target, parameters, lesson, stream=sys.stdout)
     if outcome.error:
         print(f"FAILED {outcome.name}, {outcome.error}", file=sys.stderr)
-    print(f"Executed in {clock(outcome.seconds)}: {outcome.path}")
+    print(f"Executed in {notebooks.clock(outcome.seconds)}: {outcome.path}")
     return int(outcome.error is not None)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m lib run", description="Execute one notebook with parameters."
+        prog="python -m lib run",
+        description="Execute one notebook with parameters of your own; the notebook itself stays.",
+        epilog="example: python -m lib run 04_una -p beta 0.3 -p seed 1 --no-lesson",
     )
     parser.add_argument("name", help="02_simcse, 02, or the path of a notebook")
     parser.add_argument(
-        "-p", "--parameter", nargs=2, action="append", default=[], metavar=("NAME", "VALUE")
+        "-p",
+        "--parameter",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="a parameter of the notebook and its value, such as -p beta 0.3; once for each"
+        " parameter. The notebook's parameters cell lists them with their types and defaults.",
     )
     parser.add_argument(
-        "--no-lesson", action="store_true", help="drop the cells tagged `lesson` first"
+        "--no-lesson", action="store_true", help="leave out the lesson: only the run is executed"
     )
     parser.add_argument(
         "--out", type=Path, help="the executed notebook (default: chosen under outputs/)"
@@ -46,12 +54,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _target(out: Path | None, notebook: Path, parameters: dict[str, Any], lesson: bool) -> Path:
-    """Where the executed notebook goes."""
-    if out is None:
-        return run_path(notebook, parameters, lesson)
+def _checked(out: Path, notebook: Path) -> Path:
     if out.suffix != ".ipynb" or out.is_dir():
-        raise CourseError(f"--out {out} must name a file that ends in .ipynb.")
+        raise ValueError(f"--out {out} must name a file that ends in .ipynb.")
     if out.resolve() == notebook.resolve():
-        raise CourseError(f"--out {out} is the notebook itself: name another file.")
+        raise ValueError(f"--out {out} is the notebook itself: name another file.")
     return out.absolute()

@@ -18,8 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from lib import paths
-from lib.data import files
-from lib.data import readers
+from lib.data import files, readers
 from tools.mini_data import lexicon as lx
 from tools.mini_data import triplets
 from tools.mini_data.lexicon import Noun, Text, Value, Verb

@@ -23,10 +23,12 @@ from scipy.stats import spearmanr
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from lib import data, evaluate, paths
-from lib.runs import experiment, profiles
-from lib.training import batches, loop as train, recipe as recipes
 from lib.encoder import Encoder
 from lib.evaluate import Encode
+from lib.runs import experiment, profiles
+from lib.training import batches
+from lib.training import loop as train
+from lib.training import recipe as recipes
 from tools.markers import fill
 from tools.mini_data import build, triplets
 
