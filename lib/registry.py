@@ -1,6 +1,6 @@
 """Tables of methods by name: a method is registered where it is written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 T = TypeVar("T", bound=Callable[..., Any])
@@ -35,3 +35,16 @@ class Registry(dict[str, Callable[..., Any]]):
             return method
 
         return entered
+
+
+class Names:
+    """The names of several registries as one; a method that is registered later is among them."""
+
+    def __init__(self, *parts: Any):
+        self.parts = parts
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for part in self.parts for name in part)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in part for part in self.parts)

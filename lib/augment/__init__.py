@@ -1,25 +1,13 @@
 """Augmentations: text to text, aligned line by line. `AUGMENTATIONS` maps a recipe's name to its
 function."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from lib.augment import discrete, eda
+from lib.augment import eda
+from lib.augment.discrete import AUGMENTATIONS
 
-AUGMENTATIONS: dict[str, Callable[..., list[str]]] = {
-    "crop": discrete.crop,
-    "delete": discrete.delete,
-    "mask": discrete.mask,
-    "mask_span": discrete.mask_span,
-    "repeat": discrete.repeat,
-    "punctuate": discrete.punctuate,
-    "edit": discrete.edit,
-    "prefix": discrete.prefix,
-    "swap": eda.swap,
-    "replace_synonyms": eda.replace_synonyms,
-    "insert_synonyms": eda.insert_synonyms,
-}
 NEED_SYNONYMS = ("replace_synonyms", "insert_synonyms")
 
 

@@ -10,9 +10,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lib.registry import Registry
+
+AUGMENTATIONS = Registry()  # words, rate and generator → words
 MASK_TOKEN = "[MASK]"
 
 
+@AUGMENTATIONS.register("crop")
 def crop(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
     """Keep one contiguous span of ⌈(1 − rate)·n⌉ words, at least one, placed uniformly.
 
@@ -25,6 +29,7 @@ def crop(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
     return words[start : start + kept]
 
 
+@AUGMENTATIONS.register("delete")
 def delete(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
     """Delete each word with probability `rate`; if all would go, one random word stays.
 
@@ -39,6 +44,7 @@ def delete(words: list[str], rate: float, rng: np.random.Generator) -> list[str]
     return kept or [words[spared]]
 
 
+@AUGMENTATIONS.register("mask")
 def mask(
     words: list[str], rate: float, rng: np.random.Generator, token: str = MASK_TOKEN
 ) -> list[str]:
@@ -55,6 +61,7 @@ def mask(
 SHORTEST_MASKED = 30
 
 
+@AUGMENTATIONS.register("mask_span")
 def mask_span(
     words: list[str], rate: float, rng: np.random.Generator, span: int = 5, token: str = MASK_TOKEN
 ) -> list[str]:
@@ -88,6 +95,7 @@ def mask_span(
     return f"{text[:start]} {token} {text[start + span :]}".split()
 
 
+@AUGMENTATIONS.register("repeat")
 def repeat(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
     """Double k random words in place, k uniform in 0 … max(2, int(rate·n)), never more than n.
 
@@ -115,6 +123,7 @@ def repeat(words: list[str], rate: float, rng: np.random.Generator) -> list[str]
 MARKS = (".", ";", "?", ":", "!", ",")
 
 
+@AUGMENTATIONS.register("punctuate")
 def punctuate(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
     """Insert k random punctuation marks at random places, k uniform in 1 … max(1, int(rate·n)).
 
@@ -132,6 +141,7 @@ def punctuate(words: list[str], rate: float, rng: np.random.Generator) -> list[s
     return result
 
 
+@AUGMENTATIONS.register("edit")
 def edit(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
     """Make k edits of one word each, k = max(1, round(rate·n)), at different random places: the
     word is left out or doubled, by a coin; one word always stays.
@@ -153,6 +163,7 @@ def edit(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
 NEUTRAL = ("It", "is", "said", "that")
 
 
+@AUGMENTATIONS.register("prefix")
 def prefix(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
     """Put "It is said that" before the words, with probability `rate`: as long as an opener of
     double negation, and it denies nothing. The first word gets a small letter, a name too.

@@ -16,11 +16,13 @@ from pathlib import Path
 import numpy as np
 
 from lib import paths
+from lib.augment.discrete import AUGMENTATIONS
 from lib.data.readers import numbered
 
 Synonyms = Callable[[str], list[str]]
 
 
+@AUGMENTATIONS.register("replace_synonyms")
 def replace_synonyms(
     words: list[str], rate: float, rng: np.random.Generator, synonyms: Synonyms
 ) -> list[str]:
@@ -40,6 +42,7 @@ def replace_synonyms(
     return [word for w in words for word in changed.get(w, w).split(" ")]
 
 
+@AUGMENTATIONS.register("insert_synonyms")
 def insert_synonyms(
     words: list[str], rate: float, rng: np.random.Generator, synonyms: Synonyms
 ) -> list[str]:
@@ -63,6 +66,7 @@ def insert_synonyms(
     return result
 
 
+@AUGMENTATIONS.register("swap")
 def swap(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
     """n times: exchange two random words.
 

@@ -10,7 +10,7 @@ Source: Yan et al. 2021 (ConSERT), §3.2; span cutoff: Shen et al. 2020, §3.1.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
@@ -18,8 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lib.registry import Names, Registry
+
 Random = torch.Generator | Tensor | None
 View = tuple[str, float]
+OUTPUT_VIEWS = Registry()  # the output (n, t, d), its mask, rate and generator; in place
+VIEWS = Names(("none", "shuffle"), OUTPUT_VIEWS, ("keep_span",))
 
 
 def draw(shape: Sequence[int], random: Random, device: torch.device | str = "cpu") -> Tensor:
@@ -83,6 +87,7 @@ def _check_rate(rate: float) -> None:
         raise ValueError(f"rate must be in [0, 1], got {rate}")
 
 
+@OUTPUT_VIEWS.register("token_cutoff")
 def token_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
     """Zero int(rate · length) randomly chosen token rows of each sentence.
 
@@ -106,6 +111,7 @@ def token_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor
     return x.masked_fill_(cut[:, :, None], 0)
 
 
+@OUTPUT_VIEWS.register("feature_cutoff")
 def feature_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
     """Zero int(rate · d) columns, drawn for each sentence; arguments as `token_cutoff`, draws (n,
     d).
@@ -122,6 +128,7 @@ def feature_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tens
     return x.masked_fill_(mask.bool()[:, :, None] & cut[:, None, :], 0)
 
 
+@OUTPUT_VIEWS.register("span_cutoff")
 def span_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
     """Zero one contiguous span of int(rate · length) token rows; arguments as `token_cutoff`, draws
     (n, 1).
@@ -136,6 +143,7 @@ def span_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
     return x.masked_fill_(cut[:, :, None], 0)
 
 
+@OUTPUT_VIEWS.register("dropout")
 def dropout_view(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
     """Zero exactly int(rate · length · d) elements of each sentence; arguments as `token_cutoff`,
     draws (n, t, d).
@@ -189,15 +197,6 @@ def _span(mask: Tensor, size: Tensor, random: Random) -> Tensor:
     u = draw((len(mask), 1), random, mask.device).double() / 2**32 + 0.5  # (n, 1) in [0, 1)
     start = (u * (mask.sum(1) - size + 1)[:, None]).long()
     return (mask == 1) & (position >= start) & (position < start + size[:, None])
-
-
-OUTPUT_VIEWS: dict[str, Callable[[Tensor, Tensor, float, Random], Tensor]] = {
-    "token_cutoff": token_cutoff,
-    "feature_cutoff": feature_cutoff,
-    "span_cutoff": span_cutoff,
-    "dropout": dropout_view,
-}
-VIEWS = ("none", "shuffle", *OUTPUT_VIEWS, "keep_span")
 
 
 def check(views: Sequence[View]) -> None:

@@ -5,14 +5,18 @@ Source: MODALS, Cheung & Yeung 2021, §3.2; PCA jitter, Ye et al. 2021 (Efficien
 Lampos 2024, appendix C.2) compares them and prints neither formulas nor strengths.
 """
 
-from collections.abc import Callable
 from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from lib.registry import Registry
 
+REPRESENTATIONS = Registry()  # vectors (n, d), strength and generator → vectors
+
+
+@REPRESENTATIONS.register("interpolate")
 def interpolate(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
     """Towards the nearest other sample q of the batch: z + λ (q − z), nearest by cosine.
 
@@ -33,6 +37,7 @@ def interpolate(z: Tensor, strength: float, generator: torch.Generator | None = 
     return z + strength * (z[sim.argmax(1)] - z)
 
 
+@REPRESENTATIONS.register("extrapolate")
 def extrapolate(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
     """Away from the batch's centre μ: z + λ (z − μ).
 
@@ -43,6 +48,7 @@ def extrapolate(z: Tensor, strength: float, generator: torch.Generator | None = 
     return z + strength * (z - z.mean(0))
 
 
+@REPRESENTATIONS.register("sample_linearly")
 def sample_linearly(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
     """Along the direction between two random samples of the batch: z + λ (z_b − z_c).
 
@@ -59,6 +65,7 @@ def sample_linearly(z: Tensor, strength: float, generator: torch.Generator | Non
     return z + strength * (z[b] - z[c])
 
 
+@REPRESENTATIONS.register("add_gaussian")
 def add_gaussian(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
     """Noise of each feature's own size: z + λ ε ⊙ σ, ε ~ N(0, I), σ the batch's standard deviation
     per feature.
@@ -72,6 +79,7 @@ def add_gaussian(z: Tensor, strength: float, generator: torch.Generator | None =
     return z + strength * noise * z.std(0, correction=0).detach()
 
 
+@REPRESENTATIONS.register("jitter_pca")
 def jitter_pca(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
     """Noise along the batch's principal axes: z + λ V (ε ⊙ √eigenvalues), V and eigenvalues of the
     covariance.
@@ -103,15 +111,6 @@ def _along_sentences(centred: Tensor, generator: torch.Generator | None) -> Tens
     n = len(centred)
     noise = torch.randn(n, n, generator=generator, device=centred.device)
     return noise @ centred / n**0.5  # (n, d)
-
-
-REPRESENTATIONS: dict[str, Callable[[Tensor, float, torch.Generator | None], Tensor]] = {
-    "interpolate": interpolate,
-    "extrapolate": extrapolate,
-    "sample_linearly": sample_linearly,
-    "add_gaussian": add_gaussian,
-    "jitter_pca": jitter_pca,
-}
 
 
 def _at_least(z: Tensor, n: int, name: str) -> None:

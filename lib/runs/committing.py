@@ -111,9 +111,7 @@ def _save_histories(folders: list[Path], notebook: str, results: Path) -> None:
     files.write_bytes(path, lzma.compress(text.encode(), preset=9))
 
 
-def members_at_hand(
-    outputs: Path | None = None, results: Path = paths.RESULTS
-) -> list[Member]:
+def members_at_hand(outputs: Path | None = None, results: Path = paths.RESULTS) -> list[Member]:
     """The rows of shipped grids behind which committed runs stand, as `outputs/grids/` has them."""
     known = set(committed.every_run(results)["run_id"])
     shipped = {path.stem for path in paths.GRIDS.glob("*.yaml")}
@@ -121,5 +119,9 @@ def members_at_hand(
     for path in sorted((Path(outputs or paths.outputs()) / "grids").glob("*.csv")):
         if path.stem in shipped:
             table = pd.read_csv(path, dtype=str, keep_default_na=False)
-            found += [(line[0], line[1], line[2], line[3]) for line in table.itertuples(index=False) if line[3] in known]
+            found += [
+                (line[0], line[1], line[2], line[3])
+                for line in table.itertuples(index=False)
+                if line[3] in known
+            ]
     return found

@@ -24,23 +24,11 @@ from lib.augment.sda import RULES
 from lib.checked import Checked, closest, extra, made, setting
 from lib.encoder.heads import BATCH_NORM_HEADS, DRAWN_HEADS, HEAD_INITS, check_head
 from lib.encoder.pooling import POOLINGS
+from lib.registry import Names
 from lib.training.losses import LOSSES
 from lib.training.negatives import NEGATIVES
 
 SHARES = ("positive_rate", "rate1", "rate2")
-
-
-class Names:
-    """The names of several registries as one; a method that is registered later is among them."""
-
-    def __init__(self, *parts: Any):
-        self.parts = parts
-
-    def __iter__(self) -> Any:
-        return (name for part in self.parts for name in part)
-
-    def __contains__(self, name: object) -> bool:
-        return any(name in part for part in self.parts)
 
 
 class EncoderPart(Checked):
