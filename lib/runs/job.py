@@ -176,6 +176,18 @@ class Job:
         return found
 
 
+def resolve(
+    profile_name: str,
+    method: str,
+    model: str | None = None,
+    max_steps: int | None = None,
+    **parameters: Any,
+) -> tuple[Profile, Recipe, int | None]:
+    """Profile, recipe and steps of the job that these parameters name, as `Job.of`."""
+    job = Job.of("", method, profile_name, model=model, max_steps=max_steps, **parameters)
+    return job.profile, job.recipe, job.steps
+
+
 def is_causal(model: str) -> bool:
     """Whether a model's first token sees itself alone, so that [CLS] is no place to read a sentence
     from; not of a model that cannot be read now, which whoever loads it is told."""
