@@ -22,7 +22,7 @@ from lib.encoder import Encoder
 from lib.encoder.dropout import dropout_of
 from lib.encoder.heads import build_head
 from lib.runs import experiment, grids
-from lib.runs.inputs import parameters
+from lib.runs.job import portable_parameters as parameters
 from lib.runs.profiles import profile
 from lib.training import checkpoint
 from lib.training import loop as train
@@ -33,7 +33,7 @@ from lib.training.losses import arccon, cosine_matrix, info_nce, scd
 from lib.training.memory import Memory
 from lib.training.objective import Objective
 from lib.training.optimizer import learning_rate, make_optimizer, set_learning_rate
-from lib.training.recipe import RECIPES, recipe
+from lib.training.recipe import recipe, recipes
 
 SENTENCES = tiny_sentences(64)
 CPU = torch.device("cpu")
@@ -706,7 +706,7 @@ OWN = {
 
 
 def test_a_run_is_recorded_by_what_its_method_uses_and_others_by_nothing_new():
-    for name, found in RECIPES.items():
+    for name, found in recipes().items():
         method = name.partition("_")[2].removesuffix("_bert")
         assert NEW & parameters(found).keys() == OWN.get(method, set()), name
 

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from lib.augment.tfidf import terms_of
-from lib.checked import POOLINGS
+from lib.encoder.pooling import POOLINGS
 from lib.data import Pairs
 from lib.encoder import Encoder
 from lib.evaluate import Encode, similarities

@@ -33,7 +33,7 @@ from lib.runs import notebooks
 from lib.runs import experiment, grids
 from lib.data import fetch, readers
 from lib.encoder import Encoder
-from lib.training.recipe import FIELDS, RECIPES
+from lib.training.recipe import FIELDS, recipes
 
 Rng = random.Random
 NASTY = [
@@ -291,7 +291,7 @@ def fuzz_recipes(tries: int, rng: Rng) -> Count:
     range."""
     count = Count("fuzz: recipe fields")
     fields = list(FIELDS)
-    names = sorted(RECIPES)
+    names = sorted(recipes())
     for _ in range(tries):
         changes = {rng.choice(fields): rng.choice(NASTY) for _ in range(rng.randint(1, 2))}
         method = rng.choice(names)
