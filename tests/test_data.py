@@ -197,7 +197,7 @@ def test_aligned_lines_keep_their_numbers(tmp_path):
 
 
 def test_pairs_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match=r"x: columns of different lengths \[1, 2, 1, 1\]"):
+    with pytest.raises(ValueError, match=r"x: columns of lengths \[1, 2, 1, 1\]"):
         Pairs("x", ["a"], ["b", "c"], np.zeros(1))
 
 

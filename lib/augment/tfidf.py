@@ -210,7 +210,7 @@ class TfidfModel:
     def save(self, path: str | Path) -> None:
         """Write one `.npz` file, complete or not at all."""
         text = np.frombuffer("\n".join(self.terms).encode(), np.uint8)
-        n = np.int64(self.n_sentences)  # N
+        n = np.array(self.n_sentences)
         save_arrays({"terms": text, "idf": self.idf, "s": self.s, "n_sentences": n}, Path(path))
 
     @classmethod

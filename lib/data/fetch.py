@@ -64,15 +64,15 @@ def download(name: str, folder: Path) -> Path:
     interrupted."""
     from huggingface_hub import snapshot_download
 
-    what = {"repo_type": "dataset", "allow_patterns": name, "local_dir": folder}
     try:
-        return Path(snapshot_download(REPOSITORY, **what))
+        snapshot_download(REPOSITORY, repo_type="dataset", allow_patterns=name, local_dir=folder)
     except Exception as error:  # the Hub's, its transport's and the system's have no common class
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ConnectionError(
             f"{REPOSITORY} cannot be downloaded: {reason} (`{data.FETCH} --source FOLDER` takes"
             f" {TAR} and {WIKI1M} from a folder)"
         ) from error
+    return folder
 
 
 def _unpacked(tar_path: Path, folder: Path) -> Path:

@@ -89,7 +89,7 @@ class TransferTask:
 def _check_lengths(name: str, *columns: Any) -> None:
     lengths = [len(column) for column in columns]
     if len(set(lengths)) != 1:
-        raise ValueError(f"{name}: columns of different lengths {lengths}")
+        raise ValueError(f"{name}: columns of lengths {lengths}")
 
 
 # --- text files
