@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -155,8 +154,7 @@ def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(
 def test_a_later_tie_is_not_taken_for_the_best_of_before_an_interruption(tiny, monkeypatch):
     dev = scoring.DevScore(Job.of("nb", "simcse", "tiny"), resumed=True)
     before, after = (
-        Encoder.load(PROFILES["tiny"].model, eval_pooling=pooling)
-        for pooling in ("cls", "mean")
+        Encoder.load(PROFILES["tiny"].model, eval_pooling=pooling) for pooling in ("cls", "mean")
     )
     scripted_scores(monkeypatch, 3.0)
     dev(after)
@@ -332,19 +330,11 @@ def of(profile_name, method, model=None, **changes):
 def test_resolve_follows_the_profile_and_the_explicit_parameters():
     profile, used, steps = of("mini", "simcse")
     assert (profile.name, used.name, steps) == ("mini", "mini_simcse", PROFILES["mini"].max_steps)
-    assert (
-        used.backbone == str(paths.MINI_BERT) and used.eval_every == PROFILES["mini"].eval_every
-    )
-    assert (
-        of("mini", "simcse", max_steps=0)[2] == 0
-        and of("mini", "simcse", max_steps=7)[2] == 7
-    )
+    assert used.backbone == str(paths.MINI_BERT) and used.eval_every == PROFILES["mini"].eval_every
+    assert of("mini", "simcse", max_steps=0)[2] == 0 and of("mini", "simcse", max_steps=7)[2] == 7
     assert of("mini", "simcse", eval_every=9)[1].eval_every == 9
     assert of("mini", "simcse", model="some/model")[1].backbone == "some/model"
-    assert (
-        of("mini", "simcse", lr=None)[1].lr
-        == recipe("mini_simcse").lr
-    )
+    assert of("mini", "simcse", lr=None)[1].lr == recipe("mini_simcse").lr
     assert of("mini", "paper_simcse_bert")[1].temperature == 0.05
     with pytest.raises(ValueError, match="did you mean 'temperature'"):
         of("mini", "simcse", temprature=1.0)
@@ -538,26 +528,15 @@ def test_two_processes_that_want_one_run_train_it_once(tmp_path) -> None:
     assert not [path for path in folder.iterdir() if path.name.startswith(".")]
 
 
-def test_a_run_that_another_notebook_has_finished_is_copied(tiny, trained):
+def test_a_run_that_another_notebook_has_finished_is_taken(tiny, trained):
     first = run("02_simcse", "simcse", "tiny", device="cpu", precision="fp32")
-    (first.folder / "my-export").mkdir()
-    (tiny / "07_results" / first.id).mkdir(parents=True)
-    (tiny / "07_results" / first.id / "checkpoint.safetensors").write_bytes(
-        b"of an interrupted training"
-    )
     trained.clear()
     again = run("07_results", "simcse", "tiny", device="cpu", precision="fp32")
-    assert trained == [] and again.folder == tiny.resolve() / "07_results" / first.id
-    assert again.metrics == first.metrics and again.history().equals(first.history())
-    files = {f.relative_to(first.folder) for f in first.folder.rglob("*") if f.is_file()}
-    assert {f.relative_to(again.folder) for f in again.folder.rglob("*")} == {
-        *files,
-        *(f.relative_to(first.folder) for f in (first.folder / "best", first.folder / "last")),
-    }
-    assert all((again.folder / f).read_bytes() == (first.folder / f).read_bytes() for f in files)
+    assert trained == [] and again.folder == first.folder and again.metrics == first.metrics
+    assert again.history().equals(first.history()) and len(runs.collect()) == 1
 
 
-def test_what_is_not_copied_from_another_notebook(tiny, trained):
+def test_what_is_not_taken_from_another_notebook(tiny, trained):
     first = run("02_simcse", "simcse", "tiny", device="cpu", precision="fp32")
     trained.clear()
     run("03_consert", "simcse", "tiny", device="cpu", precision="fp32", seed=1)
@@ -636,9 +615,7 @@ def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
     monkeypatch.setattr(parse, "rewrite", rewrite)
     monkeypatch.setattr(parse, "load", lambda name: name)
     monkeypatch.setattr(parse, "pipeline_digest", lambda name: str(name))
-    monkeypatch.setitem(
-        recipes(), "mini_sda_negation", recipe("mini_sda_negation", batch_size=8)
-    )
+    monkeypatch.setitem(recipes(), "mini_sda_negation", recipe("mini_sda_negation", batch_size=8))
     choices = {
         "rule": "double_negation",
         "augmented_share": 0.5,
@@ -689,12 +666,12 @@ def test_the_recipe_reaches_the_encoder_and_the_training(given, monkeypatch, aut
         name: value for name, value in fields.items() if name != "dropout"
     }
     assert new.encoder.backbone.config.hidden_dropout_prob == 0.25
-    assert (
-        new.max_steps,
-        new.recipe.eval_every,
-        new.recipe.temperature,
-        len(new.views[0]),
-    ) == (5, 2, 0.5, 40)
+    assert (new.max_steps, new.recipe.eval_every, new.recipe.temperature, len(new.views[0])) == (
+        5,
+        2,
+        0.5,
+        40,
+    )
     assert (
         new.precision == auto_precision
         and new.out.name.startswith("mini_simcse-")
@@ -904,11 +881,7 @@ def test_auto_is_recorded_as_what_it_was(tiny, auto_precision):
     (row,) = runs.collect().to_dict("records")
     assert (row["precision"], row["scoring"], row["device"]) == (auto_precision, "fp32", "cpu")
     env = json.loads((record.folder / "env.json").read_text())
-    assert (env["precision"], env["device"], env["machine"]) == (
-        auto_precision,
-        "cpu",
-        cpu_name(),
-    )
+    assert (env["precision"], env["device"], env["machine"]) == (auto_precision, "cpu", cpu_name())
 
 
 def test_scores_are_of_the_scoring_precision(tiny):
@@ -955,19 +928,6 @@ def test_what_a_kill_after_the_end_left_goes_at_the_next_start(tiny, trained):
     )
     assert run("nb", "simcse", "tiny", max_steps=2, device="cpu").metrics == record.metrics
     assert {path.name for path in record.folder.iterdir()} == kept and trained == [0, 1]
-
-
-def test_a_run_that_is_begun_anew_meanwhile_is_not_copied(tiny, trained, monkeypatch):
-    first = run("02_simcse", "simcse", "tiny", max_steps=2, device="cpu")
-    copytree = shutil.copytree
-
-    def begun_anew(*arguments, **options):
-        (first.folder / "metrics.json").unlink(missing_ok=True)
-        return copytree(*arguments, **options)
-
-    monkeypatch.setattr(shutil, "copytree", begun_anew)
-    again = run("07_results", "simcse", "tiny", max_steps=2, device="cpu")
-    assert trained == [0, 1, 0, 1] and again.metrics["steps"] == 2
 
 
 def test_damaged_metrics_are_named(tiny):

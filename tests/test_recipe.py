@@ -133,7 +133,12 @@ def test_a_rate_goes_with_its_view_unless_it_is_given() -> None:
 
 @pytest.mark.parametrize(
     ("name", "text", "value"),
-    [("lr", "3e-5", 3e-5), ("epochs", "010", 10), ("whiten", "True", True), ("head", "none", "none")],
+    [
+        ("lr", "3e-5", 3e-5),
+        ("epochs", "010", 10),
+        ("whiten", "True", True),
+        ("head", "none", "none"),
+    ],
 )
 def test_text_is_read_by_the_type_of_its_field(name: str, text: str, value: object) -> None:
     assert value_of(name, text) == value

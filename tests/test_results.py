@@ -46,7 +46,9 @@ def test_every_row_of_a_grid_is_a_committed_run() -> None:
 
 def test_reading_results_needs_no_training_stack() -> None:
     code = "import sys, lib.results; lib.results.rows('una_light'); print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=paths.ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=paths.ROOT
+    )
     assert done.stdout.strip() == "False", done.stderr
 
 

@@ -94,7 +94,8 @@ def _train(grid: Any, machine: dict[str, Any], jobs: int) -> int:
     whole = grids.read(grid.path) if grid.is_shipped else None
     own = whole is not None and all(cell in whole.cells for cell in grid.cells)
     if members and own and grid.profile != "mini" and is_main_process():
-        print(f"wrote {committing.save(grid.notebook, only={m[3] for m in members})}")
+        for saved in committing.save_everywhere({member[3] for member in members}):
+            print(f"wrote {saved}")
         committing.add_members(members)
     if failed:
         print(f"{len(failed)} of {len(failed) + len(members)} runs failed", file=sys.stderr)

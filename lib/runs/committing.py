@@ -76,6 +76,13 @@ def save(
     return Saved(path, found - replaced, replaced, elsewhere)
 
 
+def save_everywhere(only: Collection[str], outputs: Path | None = None) -> list[Saved]:
+    """`save` for these runs, whichever notebooks' folders they lie in."""
+    table = folder.collect(outputs)
+    notebooks = sorted(set(table.loc[table["run_id"].isin(only), "notebook"]))
+    return [save(notebook, outputs, only=only) for notebook in notebooks]
+
+
 def add_members(found: Iterable[Member], results: Path = paths.RESULTS) -> None:
     """Enter the runs of a grid's rows; a row's run of the same id is entered once."""
     path = results / committed.MEMBERS

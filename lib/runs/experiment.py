@@ -37,7 +37,7 @@ def run(
     again.
 
     That holds across notebooks: a finished run of the same id in the same outputs folder is
-    copied. An interrupted run is taken up where its checkpoint stands; one that another process
+    taken. An interrupted run is taken up where its checkpoint stands; one that another process
     is training is waited for. Of several processes (`torchrun`) the first evaluates and writes.
 
     Args:
@@ -62,9 +62,9 @@ def run_job(job: Job, force: bool = False) -> Run:
     record = record_of(job)
     if not force and record.metrics is not None:
         return _tidied(record)
+    if not force and (other := record.elsewhere()):
+        return other
     with _alone(record.folder):
-        if not force and record.metrics is None and Group.processes() == 1 and record.adopt():
-            checkpoint.discard(record.folder)
         if not force and record.metrics is not None:
             return record
         if is_main_process():

@@ -6,10 +6,10 @@ import json
 import math
 import os
 import platform
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from copy import copy
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -20,7 +20,7 @@ import torch
 
 from lib import paths
 from lib.data import files
-from lib.data.files import write_bytes, write_json, write_text
+from lib.data.files import write_json, write_text
 
 RESULTS_VERSION = 2
 COMMIT = "commit.json"
@@ -191,35 +191,17 @@ class Run:
             write_text(self.folder / "history.csv", pd.DataFrame(history).to_csv(index=False))
         write_json(self.folder / "metrics.json", {k: _plain(v) for k, v in metrics.items()})
 
-    def adopt(self) -> bool:
-        """Copy the finished run of this id that another notebook has left beside this one's folder,
-        if there is one.
-
-        The same id means the same parameters, data and seed, so training again would only repeat
-        it. `metrics.json` comes last: a copy that was interrupted is no finished run.
-
-        Returns:
-            Whether there was one, and nobody began it anew meanwhile.
-        """
-        others = self.folder.parent.parent.glob(f"*/{self.id}/metrics.json")
-        other = next((path.parent for path in sorted(others) if path.parent != self.folder), None)
-        if other is None:
-            return False
-        try:
-            last = (other / "metrics.json").read_bytes()
-            for path in (other / "best", other / "last"):
-                if path.is_dir():
-                    with files.written(self.folder / path.name) as temporary:
-                        shutil.copytree(path, temporary)
-            for name in ("params.json", "history.csv", "env.json"):
-                if (other / name).exists():
-                    write_bytes(self.folder / name, (other / name).read_bytes())
-            if (other / "metrics.json").read_bytes() != last:
-                return False
-        except (FileNotFoundError, shutil.Error):  # taken away, or begun anew, while it was copied
-            return False
-        write_bytes(self.folder / "metrics.json", last)
-        return True
+    def elsewhere(self) -> "Run | None":
+        """The finished run of this id that another notebook has left beside this one's folder: the
+        same id means the same parameters, data and seed, so training again would only repeat
+        it."""
+        found = sorted(self.folder.parent.parent.glob(f"*/{self.id}/metrics.json"))
+        if not found:
+            return None
+        other = copy(self)
+        other.folder = found[0].parent
+        other.notebook = other.folder.parent.name
+        return other
 
     def remains(self) -> bool:
         """Whether processes that were killed left something in the folder."""
