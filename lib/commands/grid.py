@@ -8,33 +8,36 @@ on one GPU or on several. Machines share a grid by `--seeds` and `--rows`, or pr
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-from tqdm import tqdm
-
-from lib import grids, paths, plan, results, standing
 from lib.commands import reporting
-from lib.distributed import is_main_process
-from lib.files import write_text
-from lib.grids import Grid
 from lib.settings import check_whole_number
+
+if TYPE_CHECKING:  # --help waits for none of these
+    import pandas as pd
+    from tqdm import tqdm
+
+    from lib.grids import Grid
 
 
 @reporting
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 if a run failed, or with `--plan` if one cannot start."""
     options = _options(arguments)
+    from tqdm import tqdm
+
+    from lib import grids, results
+    from lib.distributed import is_main_process
+
     grid = _grid(options)
     if options.list:
         for cell, seed in grid.runs():
             print(f"{cell.row} · {cell.column} · seed {seed} · {dict(cell.set)}")
         return 0
     if options.plan:
-        return _print_plan(plan.plan(grid, options.data_dir, options.device))
+        return _print_plan(grid, options.data_dir, options.device)
     grids.check(grid)
     grid = grids.on_text_at_hand(grid, options.data_dir)
     machine = {"data_dir": options.data_dir, "device": options.device}
@@ -44,13 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         done, failed = grids.train(grid, machine, partial(_say, bar), options.jobs)
     if done and grid.profile != "mini" and options.max_steps is None and is_main_process():
         print(f"wrote {results.save(grid.notebook, only=done)}")
-        standing.write_pages()
     if failed:
         print(f"{len(failed)} of {len(done) + len(failed)} runs failed", file=sys.stderr)
     return int(bool(failed))
 
 
-def _say(bar: tqdm, line: str) -> None:
+def _say(bar: "tqdm", line: str) -> None:
     """A line on stdout, and a step of the bar on stderr."""
     bar.update()
     with bar.external_write_mode(nolock=True):
@@ -93,8 +95,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _grid(options: argparse.Namespace) -> Grid:
+def _grid(options: argparse.Namespace) -> "Grid":
     """The grid at the profile, seeds, steps and rows that were asked for."""
+    from dataclasses import replace
+
+    from lib import grids
+
     steps = {} if options.max_steps is None else {"max_steps": options.max_steps}
     grid = grids.read(options.grid).at(options.profile, tuple(options.seeds), **steps)
     if not grid.cells:
@@ -106,7 +112,10 @@ def _grid(options: argparse.Namespace) -> Grid:
     return grid
 
 
-def _write_table(grid: Grid, path: Path, machine: dict[str, Any]) -> int:
+def _write_table(grid: "Grid", path: Path, machine: dict[str, Any]) -> int:
+    from lib import grids, paths
+    from lib.files import write_text
+
     if path.suffix != ".csv":
         raise ValueError(f"--table writes CSV: call the file {path.with_suffix('.csv').name}")
     table, older = grids.table_of(grid, machine)
@@ -120,14 +129,30 @@ def _write_table(grid: Grid, path: Path, machine: dict[str, Any]) -> int:
     return int(len(empty) > 0)
 
 
-def _print_plan(table: pd.DataFrame) -> int:
-    shown = table.drop(columns="missing")
+def _print_plan(grid: "Grid", data_dir: str | None, device: str) -> int:
+    """What each run takes on stdout, what is missing on stderr."""
+    from lib import plan
+    from lib.data import FETCH
+
+    grid_plan = plan.plan(grid, data_dir, device, partial(print, file=sys.stderr, flush=True))
+    shown = grid_plan.drop(columns=["missing", "stand_in"])
     print(shown.to_string(index=False, float_format=lambda value: f"{value:.1f}", na_rep="–"))
-    ready = table[table["missing"] == ""]
-    minutes = ready["minutes"].sum()
-    cost = f"about {minutes:.0f} minutes one after another" if len(ready) else "no estimate yet"
-    print(f"\n{len(ready)} of {len(table)} runs can start; {cost}.")
-    missing = sorted({text for line in table["missing"] for text in line.split("; ") if text})
+    ready = int((grid_plan["missing"] == "").sum())
+    print(f"\n{ready} of {len(grid_plan)} runs can start; {_minutes(grid_plan)}.")
+    missing = sorted({text for line in grid_plan["missing"] for text in line.split("; ") if text})
     if missing:
         print("missing:\n" + "\n".join(f"  {text}" for text in missing), file=sys.stderr)
+        if all(FETCH in text for text in missing):
+            print(f"`{FETCH}` brings all of it", file=sys.stderr)
     return int(bool(missing))
+
+
+def _minutes(grid_plan: "pd.DataFrame") -> str:
+    """What is known of a grid's duration, in words."""
+    minutes, unknown = grid_plan["minutes"].sum(), int(grid_plan["minutes"].isna().sum())
+    if unknown == len(grid_plan):
+        return "how long they take is unknown before their encoder and texts are here"
+    words = f"about {minutes:.0f} minutes one after another"
+    if grid_plan["stand_in"].any():
+        words += ", timed on the shipped corpus in place of the missing one"
+    return words + (f"; unknown for {unknown} runs" if unknown else "")
