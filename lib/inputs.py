@@ -98,7 +98,10 @@ def _model(name: str) -> list[Path]:
     folder = Path(identity.model_path(name))
     if folder.is_dir():
         return _folder(folder)
-    config = try_to_load_from_cache(name, "config.json")
+    try:
+        config = try_to_load_from_cache(name, "config.json")
+    except ValueError:  # a path, which is no id of the Hub
+        config = None
     if not isinstance(config, str):
         raise FileNotFoundError(
             f"the encoder {name!r} is no folder and not in the Hub's cache: where there is a"

@@ -7,7 +7,6 @@ sentences scored, which are done here and now, times their number in a run.
 import time
 from collections.abc import Callable
 from math import nan
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -23,15 +22,8 @@ SCORED_HERE = 256
 SCORED = {"mini": 3_600, "stsb": 3_000, "sts7": 29_000, "cnsd": 2_800}  # sentences of the sets
 LENGTHS = {"wiki1m": 1_000_000, "wiki1m_head": 11_548, "sts_unlabelled": 89_192}
 REPLACEABLE = {"corpus", "dev", "test", "transfer", "positive_file", "parser"}
+Pace = tuple[float, float, str]
 COLUMNS = ["row", "seed", "recipe", "sentences", "steps", "minutes", "stand_in", "missing"]
-
-
-class Pace(NamedTuple):
-    """Seconds of a training step and of scoring a sentence; why they are unknown."""
-
-    step: float = nan
-    sentence: float = nan
-    error: str = ""
 
 
 def plan(
@@ -65,20 +57,16 @@ def plan(
         length = _length(profile, "corpus" in lacking, data_dir)
         if steps is None and length is not None:
             steps = recipe.batches.steps(length)
-        pace = Pace()
-        if lacking.keys() <= REPLACEABLE and steps is not None:
-            key = _what_costs(recipe, text)
-            if key not in paces:
-                say(f"timing {TRIED} steps of {cell.row}")
-                paces[key] = _timed(recipe, text, data_dir, device)
-            pace = paces[key]
-        sentences = [*lacking.values(), *([pace.error] if pace.error else [])]
-        minutes = nan if steps is None else _minutes(pace, profile, recipe, steps)
-        row = cell.row.format(seed=seed)
+        key = _what_costs(recipe, text) if lacking.keys() <= REPLACEABLE else None
+        if key and key not in paces:
+            say(f"timing {TRIED} steps of {cell.row}")
+            paces[key] = _timed(recipe, text, data_dir, device)
+        step, score, error = paces.get(key, (nan, nan, ""))
+        minutes = nan if steps is None else _minutes(step, score, profile, recipe, steps)
         stand_in = text != profile.corpus and text == "mini" and minutes == minutes
-        lines.append(
-            [row, seed, recipe.name, length, steps, minutes, stand_in, "; ".join(sentences)]
-        )
+        problems = "; ".join(filter(None, [*lacking.values(), error]))
+        costs = [recipe.name, length, steps, minutes, stand_in, problems]
+        lines.append([cell.row.format(seed=seed), seed, *costs])
     return pd.DataFrame(lines, columns=COLUMNS).astype({"sentences": "Int64", "steps": "Int64"})
 
 
@@ -98,7 +86,7 @@ def _what_costs(recipe: Recipe, text: str) -> object:
 
 
 def _timed(recipe: Recipe, text: str, data_dir: str | None, device: str) -> Pace:
-    """The pace of a training's first five steps, and of scoring some of its sentences.
+    """Seconds of a training's step and of scoring a sentence; what is wrong if they are NaN.
 
     Positives and negatives that are rewritten text are as long as the text itself, which stands in
     their place.
@@ -112,12 +100,16 @@ def _timed(recipe: Recipe, text: str, data_dir: str | None, device: str) -> Pace
         begun = time.perf_counter()
         encoder.encode(sentences[:SCORED_HERE])
     except (OSError, ValueError, ImportError, RuntimeError) as error:
-        return Pace(error=str(error).split("\n")[0])
-    return Pace(result.seconds / TRIED, (time.perf_counter() - begun) / SCORED_HERE)
+        return nan, nan, str(error).split("\n")[0]
+    return result.seconds / TRIED, (time.perf_counter() - begun) / SCORED_HERE, ""
 
 
-def _minutes(pace: Pace, profile: Profile, recipe: Recipe, steps: int) -> float:
-    """Training, dev scores, and the test scores of the best and of the last step."""
+def _minutes(step: float, score: float, profile: Profile, recipe: Recipe, steps: int) -> float:
+    """Training, dev scores, and the test scores of the best and of the last step.
+
+    Args:
+        step: seconds of a step; score: of a sentence that is scored.
+    """
     dev_scores = steps // recipe.evaluation.every + 1
     scored = dev_scores * SCORED[profile.dev] + 2 * SCORED[profile.test]
-    return (steps * pace.step + scored * pace.sentence) / 60
+    return (steps * step + scored * score) / 60

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from lib import course, data, evaluate, experiment, grids, paths, results, runs, standing, untrained
+from lib import course, data, evaluate, experiment, grids, paths, results, runs, untrained
 from lib.__main__ import main as cli
 from lib.augment import sda
 from lib.encoder import Encoder
@@ -517,7 +517,6 @@ def test_a_grid_trains_what_is_missing_and_writes_results(
     tmp_path, little, monkeypatch, capsys
 ) -> None:
     monkeypatch.setattr(results, "save", lambda notebook, only: tmp_path / notebook)
-    monkeypatch.setattr(standing, "write_pages", lambda: None)
     grid = tiny_grid(tmp_path)
     cli(["grid", grid])
     (finished,) = little.glob("04_una/*/metrics.json")
@@ -538,7 +537,6 @@ def test_results_are_written_of_whole_runs_of_this_grid_alone(monkeypatch) -> No
     monkeypatch.setattr(grids, "on_text_at_hand", lambda grid, data_dir: grid)
     monkeypatch.setattr(grids, "train", lambda grid, options, say, jobs: ({"mini_una-1-s0"}, []))
     monkeypatch.setattr(results, "save", lambda notebook, only: saved.append((notebook, only)))
-    monkeypatch.setattr(standing, "write_pages", lambda: None)
     for options in ([], ["--max-steps", "3"], ["--profile", "mini"]):
         assert cli(["grid", "una_light", *options]) == 0
     assert saved == [("04_una", {"mini_una-1-s0"})]

@@ -116,7 +116,7 @@ def change(name: str, **values):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (change("params.json", n_sentences=61), "its id does not follow"),
+        (change("params.json", n_sentences=60), "its id does not follow"),
         (change("params.json", results_version=1), "its id does not follow"),
         (change("metrics.json", mini_test_spearman_last="x"), "a value is no number"),
         (change("metrics.json", mini_test_spearman_last=float("nan")), "a value is no number"),

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from lib import experiment, grids, identity, papers, paths, runs
-
-UNA = grids.read("una_light")
+from tools import paper_tables
 
 
 def test_every_table_of_the_papers_is_a_grid_or_has_its_place() -> None:
@@ -79,9 +78,9 @@ def test_a_run_of_any_notebook_counts_once(tmp_path) -> None:
 
 def test_each_task_stands_beside_the_papers(tmp_path) -> None:
     results = papers.finished(tmp_path)
-    table = papers.side_by_side(papers.sized(grids.read("una_table_2"), "light"), results)
+    table = paper_tables.side_by_side(papers.sized(grids.read("una_table_2"), "light"), results)
     assert set(table["column"]) == {"STS Avg."}
-    table = papers.side_by_side(papers.sized(grids.read("una_table_1"), "light"), results)
+    table = paper_tables.side_by_side(papers.sized(grids.read("una_table_1"), "light"), results)
     assert table["column"].nunique() == 8
     line = table.set_index(["row", "column"]).loc[("bert_simcse", "STS Bench.")]
     own = pd.read_csv(paths.RESULTS / "04_una.csv").query(
@@ -91,7 +90,7 @@ def test_each_task_stands_beside_the_papers(tmp_path) -> None:
     assert line["n"] == 5 and line["paper"] == 76.16
     assert line["mean"] == pytest.approx(plain["STS-B_test_spearman_best"].mean())
     assert line["difference"] == pytest.approx(line["mean"] - 76.16)
-    page = papers.page(table)
+    page = paper_tables.page(table)
     assert page.loc["bert_una", "Avg."].startswith("76.14 | ")
 
 
@@ -105,22 +104,6 @@ def test_a_collapsed_seed_is_shown() -> None:
         "mean": np.nan,
         "sd": np.nan,
     }
-    assert papers.page(pd.DataFrame([line])).loc["una", "Avg."] == "76.14 | – (3, 1 collapsed)"
-
-
-def test_exports_hold_the_same_cells(tmp_path) -> None:
-    table = papers.page(papers.side_by_side(UNA, papers.finished(tmp_path))).rename(
-        columns={"": "mean"}
-    )
-    files = {
-        path.suffix: path.read_text()
-        for path in papers.export(table, tmp_path, "una", "UNA, 100 % ours")
-    }
-    back = pd.read_csv(tmp_path / "una.csv", index_col=0)
-    assert back["mean"].tolist() == table["mean"].tolist()
     assert (
-        files[".md"].startswith("UNA, 100 % ours\n\n|  | mean |\n| --- | --- |")
-        and files[".md"].count("\n|") == 17
+        paper_tables.page(pd.DataFrame([line])).loc["una", "Avg."] == "76.14 | – (3, 1 collapsed)"
     )
-    assert r"\toprule" in files[".tex"] and r"$\pm$" in files[".tex"] and "–" not in files[".tex"]
-    assert r"100 \% ours" in files[".tex"] and "100 % ours" not in files[".tex"]

@@ -302,7 +302,7 @@ def _check_id(record: runs.Run, chosen: list[Grid], data_dir: str | None, known:
     """
     how = tuple(record.params.get(name) for name in ("precision", "scoring", "compile"))
     lacking = ""
-    for grid, cell in ((grid, cell) for grid in chosen for cell in grid.cells):
+    for grid, cell in [(each, cell) for each in chosen for cell in each.cells]:
         try:
             if (id(cell), how) not in known:
                 known[id(cell), how] = _made_of(grid, cell, data_dir, *how)

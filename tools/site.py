@@ -18,6 +18,7 @@ import pandas as pd
 
 from lib import pages, papers, paths
 from lib.files import is_foreign, remove, written
+from tools import paper_tables
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"[^>]*>")
 
@@ -54,13 +55,13 @@ def results() -> str:
         title, rest = _title(grid.source)
         parts = [f"## {title}", f"{rest}`python -m lib grid {name}` runs it."]
         ours = 0
-        for profile in sorted(papers.PROFILES, key=lambda name: name == "full"):
-            smaller = papers.shown(grid, profile)
+        for profile in sorted(paper_tables.PROFILES, key=lambda name: name == "full"):
+            smaller = paper_tables.shown(grid, profile)
             if not smaller.cells:
                 continue
-            table = papers.side_by_side(smaller, committed)
+            table = paper_tables.side_by_side(smaller, committed)
             if (profile == "full" and grid.table) or table["n"].any():
-                parts += [f"Profile `{profile}`:", _html(papers.page(table))]
+                parts += [f"Profile `{profile}`:", _html(paper_tables.page(table))]
                 ours += int((table["n"] > 0).sum()) if grid.table else 0
         tables.append((ours, parts))
     tables.sort(key=lambda pair: -pair[0])

@@ -5,8 +5,9 @@ import hashlib
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import pandas as pd
@@ -53,7 +54,7 @@ def settings(config: Mapping[str, object]) -> Settings:
     """
     known = ("profile", "seeds", "max_steps", "data_dir", "device", "python")
     if unknown := sorted(map(str, set(config) - set(known))):
-        raise ValueError(f"--config {unknown[0]}: no such key, there are {', '.join(known)}")
+        raise ValueError(f"--config {unknown[0]}: no such key{_meant(unknown[0], known)}")
     texts = {name: str(config[name]) for name in known if name in config}
     for name in ("seeds", "max_steps"):
         numbers = texts.get(name, "0").split(",")
@@ -78,6 +79,19 @@ def settings(config: Mapping[str, object]) -> Settings:
         options,
         "".join(f"-{name}{texts[name]}" for name in ("seeds", "max_steps") if name in texts),
     )
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    """The nearest of some names, or all of them, as the end of a sentence."""
+    close = get_close_matches(name, known, 1)
+    return f": did you mean {close[0]}?" if close else f", there are {', '.join(known)}"
+
+
+def no_table(name: str, grids: Mapping[str, Grid]) -> str:
+    """Why there is no table of this name, in one sentence."""
+    if name in grids:
+        return f"{name} has no rows at the profile {grids[name].profile}"
+    return f"no table {name}{_meant(name, ['all', *grids])}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from lib import grids, paths, results, standing
+from lib import grids, paths, results
+from tools import results_pages
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def page_of_one_run(tmp_path):
     rows[0] |= {"stsb_dev_spearman_last": 1.5, "sts7_test_avg_last": 2.5}
     rows[0] |= {"machine": "a processor", "train_seconds": 1800.0, "dev_seconds": 1800.0}
     pd.DataFrame(rows).to_csv(tmp_path / "02_simcse.csv", index=False)
-    standing.write_pages(tmp_path)
+    results_pages.write_pages(tmp_path)
     return [(tmp_path / name).read_text() for name in ("README.md", "rows.md")]
 
 
@@ -46,13 +47,13 @@ def test_what_a_row_lacks_is_counted_by_seed():
     trained, raw = (next(c for c in grid.cells if c.row == r) for r in ("SimCSE", "as pre-trained"))
     grid = replace(grid, cells=(trained, raw), seeds=(42, 0, 1))
     none = pd.DataFrame({"row": [], "seed": []})
-    assert standing.lacking(grid, none) == {"SimCSE": 3, "as pre-trained": 1}
+    assert results_pages.lacking(grid, none) == {"SimCSE": 3, "as pre-trained": 1}
     some = pd.DataFrame({"row": ["SimCSE", "SimCSE", "as pre-trained"], "seed": [42, 1, 7]})
-    assert standing.lacking(grid, some) == {"SimCSE": 1}
+    assert results_pages.lacking(grid, some) == {"SimCSE": 1}
 
 
 def test_the_committed_pages_are_those_of_the_committed_rows():
-    page, rows = standing.pages()
+    page, rows = results_pages.pages()
     assert (paths.RESULTS / "README.md").read_text() == page
     assert (paths.RESULTS / "rows.md").read_text() == rows
     runs_of = re.findall(r"\]\(\w+\.csv\) \| (\d+) \|", page)
