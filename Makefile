@@ -39,13 +39,13 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $@
 
 check:  ## can the course run here? what to do if not; installs nothing
-	@$$(test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON)) -m lib check
+	@$$(test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON)) -m tools.check
 
 course: setup  ## execute every notebook at the mini profile into outputs/, JOBS=2 at a time
 	HF_HUB_OFFLINE=1 $(BIN)/python -m lib course --jobs $(JOBS)
 
 lab: setup  ## open your own copies of the notebooks, in my/, in JupyterLab
-	@$(BIN)/python -m lib check || true
+	@$(BIN)/python -m tools.check || true
 	$(BIN)/python -m tools.lab
 
 book: setup  ## the course as a web site, into outputs/book/html
@@ -96,8 +96,9 @@ format: setup  ## let ruff fix and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-table: setup  ## the tables of the README, from results/
+table: setup  ## the tables of the README and the pages of results/, from results/
 	$(BIN)/python -m tools.table
+	$(BIN)/python -m tools.results_pages
 
 bench: setup  ## side-by-side timings on the CPU
 	$(BIN)/python -m benchmarks

@@ -27,14 +27,7 @@ VERBS = {
         "lib.commands.evaluate",
         "score any model on the STS tasks: evaluate data/mini-bert",
     ),
-    "bundle": (
-        "lib.commands.bundle",
-        "pack a grid for a machine without a network: bundle OUT --grid una_small",
-    ),
-    "runs": (
-        "lib.commands.runs",
-        "finished runs: runs collect 04_una; runs import ARCHIVE, which a bundle left",
-    ),
+    "runs": ("lib.commands.runs", "append finished runs to results/: runs collect 04_una"),
     "recipes": (
         "lib.commands.recipes",
         "the hyper-parameters of the papers: recipes show paper_una_bert",
@@ -47,7 +40,6 @@ VERBS = {
         "lib.commands.search",
         "the lines of a file nearest to a query: search my-model FILE 'a query'",
     ),
-    "check": ("lib.check", "can the course run here, and what to do if not?"),
 }
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from lib import check
+from tools import check
 
 
 def test_this_environment_is_ready() -> None:
@@ -92,6 +92,6 @@ def test_the_command_line(capsys, monkeypatch) -> None:
 
 def test_it_needs_nothing_but_python(tmp_path) -> None:
     """With an interpreter that sees no package at all it still says what to do."""
-    command = [sys.executable, "-I", "-S", str(check.ROOT / "lib" / "check.py")]
+    command = [sys.executable, "-I", "-S", str(check.ROOT / "tools" / "check.py")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 1 and "is not installed in" in done.stdout and not done.stderr

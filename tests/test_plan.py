@@ -1,135 +1,71 @@
-"""The dry run of a grid: what is missing, and what a run costs, against counts made by hand and by
-training."""
-
-import shutil
+"""The dry run of a grid: what is missing, and how long the runs take, by five steps of them."""
 
 import pytest
-import torch
-from huggingface_hub import constants
 from tiny import tiny_bert
-from torch.utils.flop_counter import FlopCounterMode
-from transformers import AutoModel, LlamaConfig
 
-from lib import paths, plan
+from lib import inputs, paths, plan
+from lib.runs import experiment, grids
 from lib.__main__ import main as cli
-from lib.encoder import Encoder
-from lib.encoder.adapters import add_lora
-from lib.runs import experiment, grids, profiles
-from lib.training import recipe as recipes
 
 
-def test_a_table_at_mini_can_start_and_one_at_full_says_what_is_missing(
-    tmp_path, capsys, monkeypatch
-) -> None:
+@pytest.fixture
+def nothing_here(tmp_path, monkeypatch) -> None:
+    """No real data and no cache of the Hub."""
     monkeypatch.setenv("CSE_DATA", str(tmp_path))
     monkeypatch.setattr(paths, "DATA", tmp_path)
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    plan._config.cache_clear()
-    assert cli(["grid", "una_table_2", "--plan", "--profile", "mini"]) == 0
-    assert "3 of 3 runs can start" in capsys.readouterr().out
-    assert cli(["grid", "una_table_1", "--plan"]) == 1
-    text = capsys.readouterr().err
-    assert (
-        "python -m lib data fetch" in text
-        and "'bert-base-uncased'" in text
-        and "'roberta-base'" in text
-    )
-    assert "wiki1m_paraphrases.txt is missing" in text
-    assert cli(["grid", "una_table_9", "--plan"]) == 2 and "no grid" in capsys.readouterr().err
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
 
 
-def test_what_a_rule_needs_is_looked_for(tmp_path) -> None:
-    profile, recipe, steps = experiment.resolve("mini", "sda", parser="en_core_web_none")
-    assert plan.missing(profile, recipe, steps) == [
+def test_minutes_are_those_of_steps_and_scores(monkeypatch, capsys) -> None:
+    monkeypatch.setattr(plan, "_timed", lambda recipe, *_: (60 * recipe.batch_size, 0.0, ""))
+    grid = grids.read("una_table_2").at("mini", max_steps=3, batch_size=20)
+    table = plan.plan(grid)
+    assert table["minutes"].tolist() == [60.0] * 3 and table["steps"].tolist() == [3] * 3
+    assert table["sentences"].tolist() == [24_015] * 3 and not table["missing"].any()
+    monkeypatch.setattr(plan, "_timed", lambda *_: (0.0, 1.0, ""))
+    assert plan.plan(grid)["minutes"][0] == (1 + 2) * plan.SCORED["mini"] / 60
+
+
+@pytest.mark.parametrize("method", ["simcse", "una", "sda", "paraphrase"])
+def test_five_steps_are_timed_here_and_now(method) -> None:
+    recipe = experiment.resolve("mini", method, batch_size=8)[1]
+    step, score, error = plan._timed(recipe, "mini", None, "cpu")
+    assert 0 < step < 60 and 0 < score < 1 and error == ""
+
+
+def test_without_data_costs_are_named_and_one_command_suffices(
+    nothing_here, monkeypatch, capsys
+) -> None:
+    monkeypatch.setattr(plan, "_timed", lambda *_: (1.0, 0.0, ""))
+    assert cli(["grid", "simcse_light", "--plan", "--rows", "SimCSE"]) == 1
+    printed = capsys.readouterr()
+    assert "  50000     60      1.0" in printed.out
+    assert "about 5 minutes" in printed.out and "timed on the shipped corpus" in printed.out
+    assert "wiki1m_for_simcse.txt is missing" in printed.err
+    assert printed.err.endswith("`python -m lib data fetch` brings all of it\n")
+
+
+def test_without_an_encoder_the_time_is_unknown(nothing_here, capsys) -> None:
+    assert cli(["grid", "una_table_1", "--plan", "--seeds", "42"]) == 1
+    printed = capsys.readouterr()
+    assert "0 of" in printed.out and "is unknown before their encoder" in printed.out
+    assert "1000000  15625" in printed.out
+    assert "'bert-base-uncased'" in printed.err and "'roberta-base'" in printed.err
+    assert "wiki1m_paraphrases.txt" in printed.err
+
+
+def test_what_a_rule_needs_is_looked_for() -> None:
+    def lacking(**parameters) -> list[str]:
+        needed = inputs.of_cell("mini", parameters)
+        return [said for one in needed if (said := one.missing())]
+
+    assert lacking(method="sda", parser="en_core_web_none") == [
         "no spaCy pipeline 'en_core_web_none': run `python -m spacy download en_core_web_none`"
     ]
-    profile, recipe, steps = experiment.resolve(
-        "mini", "simcse", positive="replace_synonyms", positive_rate=0.1, synonyms="none.tsv"
-    )
-    assert "none.tsv" in plan.missing(profile, recipe, steps)[0]
-    assert plan.missing(profile, recipe, 0) == []
-
-
-def test_parameters_and_steps_are_counted() -> None:
-    total, inner = plan.parameters(str(paths.MINI_BERT))
-    model = AutoModel.from_pretrained(paths.MINI_BERT)
-    assert total == sum(p.numel() for p in model.parameters())
-    assert total - inner == sum(p.numel() for p in model.embeddings.parameters())
-    profile, recipe, _ = experiment.resolve("mini", "simcse", batch_size=100)
-    assert plan.cost(profile, recipe, None).steps == 24_015 // 100
-    assert plan.cost(profile, recipe.changed(drop_last=False), None).steps == 24_015 // 100 + 1
-    assert plan.cost(profile, recipe, 7).steps == 7
-
-
-@pytest.mark.parametrize(
-    "model", [paths.MINI_BERT, *paths.SIBLINGS.values()], ids=lambda folder: folder.name
-)
-def test_operations_of_a_training_step_are_those_of_a_counter(model) -> None:
-    encoder = Encoder.load(model, pooling="mean").train()
-    ids, mask = torch.full((8, 24), 7), torch.ones(8, 24, dtype=torch.long)
-    with FlopCounterMode(display=False) as counter:
-        encoder(ids, mask).sum().backward()
-    inner = plan.parameters(str(model))[1]
-    assert counter.get_total_flops() == pytest.approx(6 * inner * 8 * 24, rel=0.25)
-
-
-def test_adapters_and_chunks_are_counted() -> None:
-    folder = str(paths.SIBLINGS["Llama"])
-    profile, whole = (
-        profiles.profile("mini"),
-        recipes.recipe("mini_simcse", backbone=folder, pooling="last_token", batch_size=64),
-    )
-    thin = whole.changed(lora_rank=4, chunk_size=8)
-    encoder = Encoder.load(folder, pooling="last_token")
-    total = sum(p.numel() for p in encoder.backbone.parameters())
-    add_lora(encoder.backbone, 4)
-    trained = sum(p.numel() for p in encoder.backbone.parameters() if p.requires_grad)
-    longest = max(plan._lengths(experiment.sentences_of(profile)[: plan.SAMPLE], thin, folder))
-    by_hand = (4 * total + 16 * trained + 68 * 8 * longest * 192 * 4) / 2**30
-    assert (
-        plan.cost(profile, thin, 3).gib == pytest.approx(by_hand)
-        and by_hand < plan.cost(profile, whole, 3).gib
-    )
-    assert plan.cost(profile, thin, 3).flops == pytest.approx(plan.cost(profile, whole, 3).flops)
-
-
-def test_memory_of_a_large_model_is_that_of_its_weights_and_more(tmp_path) -> None:
-    tiny_bert(tmp_path / "bert")
-    profile, recipe = (
-        profiles.profile("mini"),
-        recipes.recipe("mini_simcse", backbone=str(tmp_path / "bert")),
-    )
-    small, large = (plan.cost(profile, recipe.changed(batch_size=n), 3) for n in (8, 800))
-    assert large.gib > small.gib > 16 * small.parameters / 2**30 and large.flops > small.flops
-    longest = max(
-        plan._lengths(
-            experiment.sentences_of(profile)[: plan.SAMPLE], recipe, recipe.backbone
-        )
-    )
-    by_hand = (16 * small.parameters + 68 * 8 * 2 * longest * 32 * 2) / 2**30
-    assert small.gib == pytest.approx(by_hand)
-    grid = grids.read("una_table_2").at("mini", max_steps=3, batch_size=10**6)
-    table = plan.plan(grid, device="cpu")
-    assert table["missing"].str.contains("GiB of memory").all()
-
-
-def test_a_llama_of_seven_billion_fits_a_card_of_80_gb_with_adapters(tmp_path) -> None:
-    """Its configuration alone, with the tokenizer of our own small one."""
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(paths.SIBLINGS["Llama"] / name, tmp_path)
-    shape = {"num_hidden_layers": 32, "num_attention_heads": 32}
-    sizes = {"vocab_size": 32_000, "hidden_size": 4_096, "intermediate_size": 11_008}
-    LlamaConfig(**sizes, **shape).save_pretrained(tmp_path)
-    adapted = recipes.recipe(
-        "paper_simcse_bert", backbone=str(tmp_path), lora_rank=16, batch_size=64, max_length=32
-    )
-    cost = plan.cost(profiles.profile("mini"), adapted, 100)
-    assert cost.parameters == pytest.approx(6.6e9, rel=0.02)
-    assert 4 * cost.parameters / 2**30 < cost.gib < 80e9 / 2**30
-    whole = plan.cost(profiles.profile("mini"), adapted.changed(lora_rank=0), 100)
-    assert whole.gib > 100
+    thesaurus = {"positive": "replace_synonyms", "positive_rate": 0.1, "synonyms": "none.tsv"}
+    assert "none.tsv" in lacking(method="simcse", **thesaurus)[0]
+    assert lacking(method="simcse", max_steps=0, **thesaurus) == []
+    assert lacking(method="tfidf") == lacking(method="sif") == []
 
 
 GRID = """
@@ -146,7 +82,7 @@ cells:
 @pytest.mark.parametrize(
     ("change", "arguments", "message"),
     [
-        (None, [], "cannot load the model"),
+        (None, [], "is no folder and not in the Hub's cache"),
         ("config.json", [], "config.json"),
         ("tokenizer.json", [], "its files are damaged"),
         ("", ["--device", "gpu"], "device must be 'auto'"),
@@ -160,9 +96,8 @@ def test_what_is_wrong_is_one_sentence(tmp_path, capsys, change, arguments, mess
     if change:
         (folder / change).write_text("{")
     (tmp_path / "grid.yaml").write_text(GRID.format(backbone=folder))
-    plan._config.cache_clear()
-    plan._lacking.cache_clear()
     capsys.readouterr()
     assert cli(["grid", str(tmp_path / "grid.yaml"), "--plan", *arguments]) in (1, 2)
-    lines = [line for line in capsys.readouterr().err.splitlines() if line != "missing:"]
+    told = [line for line in capsys.readouterr().err.splitlines() if "timing" not in line]
+    lines = [line for line in told if line != "missing:"]
     assert len(lines) == 1 and message in lines[0]

@@ -13,9 +13,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from lib import jobs, paths
+from lib import paths
 from lib.runs import grids
-from lib.runs.notebooks import parse_value
+from lib.course import parse_value
+from workflow import jobs
 
 SNAKEMAKE = [str(Path(sys.executable).with_name("snakemake")), "--cores", "2"]
 
@@ -101,7 +102,8 @@ def test_only_seeds_are_cut_at_a_comma() -> None:
         ({"max_steps": "many"}, "--config max_steps=many: whole numbers"),
         ({"max_steps": -1}, "--config max_steps=-1: whole numbers"),
         ({"profile": "tiny"}, "unknown profile 'tiny'"),
-        ({"sedes": 1}, "--config sedes: no such key, there are profile, seeds"),
+        ({"sedes": 1}, "--config sedes: no such key: did you mean seeds?"),
+        ({"bata": 1}, "--config bata: no such key, there are profile, seeds"),
     ],
 )
 def test_a_wrong_configuration_names_its_key(config, message) -> None:
@@ -109,11 +111,27 @@ def test_a_wrong_configuration_names_its_key(config, message) -> None:
         jobs.settings(config)
 
 
-def test_snakemake_says_what_is_wrong_with_its_configuration(tmp_path) -> None:
-    process = snakemake("all", "--dry-run", "--config", "seeds=x", outputs=tmp_path / "outputs")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["all", "--config", "seeds=x"], "--config seeds=x: whole numbers are expected"),
+        (["una_tabel_2"], "no table una_tabel_2: did you mean una_table_2?"),
+        (
+            ["sda_table_7", "--config", "profile=mini"],
+            "sda_table_7 has no rows at the profile mini",
+        ),
+    ],
+)
+def test_snakemake_says_what_is_wrong_with_a_request(tmp_path, words, message) -> None:
+    process = snakemake(*words, "--dry-run", outputs=tmp_path / "outputs")
     text = process.communicate(timeout=300)[0]
-    assert process.returncode != 0 and "--config seeds=x: whole numbers are expected" in text
-    assert "Traceback" not in text
+    assert process.returncode != 0 and message in text and "Traceback" not in text
+
+
+def test_a_table_that_there_is_not_is_told() -> None:
+    known = {"sda_table_7": grids.read("sda_table_7").at("mini")}
+    assert jobs.no_table("sda_table_7", known) == "sda_table_7 has no rows at the profile mini"
+    assert jobs.no_table("sda_tabel_7", known).endswith("did you mean sda_table_7?")
 
 
 def test_every_table_is_a_target(tmp_path) -> None:

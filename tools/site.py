@@ -16,10 +16,10 @@ from urllib.parse import unquote, urlparse
 import nbformat
 import pandas as pd
 
-from lib import pages, papers, paths
+from lib import pages, paths
 from lib.data.files import is_foreign, remove, written
 from lib.results import claims
-from lib.runs import notebooks
+from lib.runs import grids, notebooks
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"[^>]*>")
 
@@ -62,42 +62,23 @@ def _measured(ours: float, half_width: float, seeds: int, grid: str) -> str:
     return f"{ours:+.2f} ± {half_width:.2f} ({ENCODERS[grid.split('_')[1]]}, {seeds} seeds)"
 
 
-NO_TEST = (
-    "No encoder of ours stands under a RoBERTa's name. Differences between rows of one table are no"
-    " test below `full`: two rows may differ in their loss or head, too. Notebook 07 compares rows"
-    " that differ in nothing else."
-)
-COVERAGE = (
-    "`printed`: rows of the paper's table; `in the grid`: how many of them our grid trains; `full`:"
-    " of these, run in the paper's setting. `small` and `light`: distinct trainings with committed"
-    " runs, of so many that the grid asks for there; rows that train the same count once, and a row"
-    " whose columns are trainings of their own counts as several."
-)
 _TITLE = re.compile(r"(.*?(?:Table|Figure) .*?)(?:[:;] (.*))?")
 
 
 def results() -> str:
-    """Every table of the papers beside our committed runs, at each profile that has any, as
-    Markdown: those with most runs first, figures last, then how many rows have any."""
-    committed = papers.finished(paths.RESULTS)  # a folder that holds no runs of one's own
-    tables: list[tuple[int, list[str]]] = []
-    for name, grid in papers.papers_grids().items():
+    """Every table of the papers as printed, with the command that runs it, as Markdown."""
+    parts = []
+    for path in sorted(paths.GRIDS.glob("*.yaml")):
+        grid = grids.read(path)
+        if not grid.table:
+            continue
         title, rest = _title(grid.source)
-        parts = [f"## {title}", f"{rest}`python -m lib grid {name}` runs it."]
-        ours = 0
-        for profile in sorted(papers.PROFILES, key=lambda name: name == "full"):
-            smaller = papers.shown(grid, profile)
-            if not smaller.cells:
-                continue
-            table = papers.side_by_side(smaller, committed)
-            if (profile == "full" and grid.table) or table["n"].any():
-                parts += [f"Profile `{profile}`:", _html(papers.page(table))]
-                ours += int((table["n"] > 0).sum()) if grid.table else 0
-        tables.append((ours, parts))
-    tables.sort(key=lambda pair: -pair[0])
-    coverage = ["## Coverage", COVERAGE, _coverage(papers.coverage(committed))]
-    shown = [part for _, parts in tables for part in parts]
-    return "\n\n".join([NO_TEST, *shown, *coverage])
+        printed = pd.read_csv(
+            paths.PAPERS / f"{grid.table}.csv", dtype=str, keep_default_na=False
+        ).drop(columns=["paper", "table"])
+        run = f"{rest}`python -m lib grid {grid.name}` runs it."
+        parts += [f"## {title}", run, _html(printed, index=False)]
+    return "\n\n".join(parts)
 
 
 def _title(source: str) -> tuple[str, str]:
@@ -110,12 +91,6 @@ def _title(source: str) -> tuple[str, str]:
     found = _TITLE.fullmatch(source)
     title, rest = (found[1], found[2]) if found else (source, None)
     return title, f"{rest[0].upper()}{rest[1:]}. " if rest else ""
-
-
-def _coverage(table: pd.DataFrame) -> str:
-    """`mini` has no committed runs, and a figure's rows are not printed."""
-    printed = [f"{n:.0f}" if n == n else "a figure" for n in table["printed"]]
-    return _html(table.assign(printed=printed).drop(columns=["mini", "of mini"]), index=False)
 
 
 def _html(table: pd.DataFrame, index: bool = True) -> str:

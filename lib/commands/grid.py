@@ -29,9 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.plan:
         return _print_plan(grid, machine)
     if options.table:
-        return _write_table(grid, options.table)
+        return _write_table(grid, collect(grid, machine), options.table)
     if options.against:
-        return _compare(grid, collect(grid), options.against, options.plot)
+        return _compare(grid, collect(grid, machine), options.against, options.plot)
     return _train(grid, machine, options.jobs)
 
 
@@ -109,16 +109,16 @@ def _say(bar: Any, line: str) -> None:
         print(line, flush=True)
 
 
-def _write_table(grid: Any, path: Path) -> int:
+def _write_table(grid: Any, runs_of: Any, path: Path) -> int:
     import sys
 
     from lib import paths
     from lib.data.files import write_text
-    from lib.runs.grids import beside_paper, collect
+    from lib.runs.grids import beside_paper
 
     if path.suffix != ".csv":
         raise ValueError(f"--table writes CSV: call the file {path.with_suffix('.csv').name}")
-    table = beside_paper(grid, collect(grid))
+    table = beside_paper(grid, runs_of)
     write_text(path, table.to_csv(index=False, float_format="%.4f"))
     print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}", na_rep="–"))
     empty = table.loc[table["n"] == 0, "row"]
@@ -150,16 +150,31 @@ def _compare(grid: Any, runs_of: Any, against: str, plot: Path | None) -> int:
 def _print_plan(grid: Any, machine: dict[str, Any]) -> int:
     import sys
 
-    from lib import plan
+    from lib.data import FETCH
+    from lib.runs.plan import plan
 
-    table = plan.plan(grid, machine["data_dir"], machine["device"])
+    def tell(text: str) -> None:
+        print(text, file=sys.stderr)
+
+    table = plan(grid, machine, tell)
     shown = table.drop(columns="missing")
     print(shown.to_string(index=False, float_format=lambda value: f"{value:.1f}", na_rep="–"))
-    ready = table[table["missing"] == ""]
-    minutes = ready["minutes"].sum()
-    cost = f"about {minutes:.0f} minutes one after another" if len(ready) else "no estimate yet"
-    print(f"\n{len(ready)} of {len(table)} runs can start; {cost}.")
+    ready = int((table["missing"] == "").sum())
+    print(f"\n{ready} of {len(table)} runs can start; {_minutes(table)}.")
     missing = sorted({text for line in table["missing"] for text in line.split("; ") if text})
     if missing:
-        print("missing:\n" + "\n".join(f"  {text}" for text in missing), file=sys.stderr)
+        tell("missing:\n" + "\n".join(f"  {text}" for text in missing))
+        if all(FETCH in text for text in missing):
+            tell(f"`{FETCH}` brings all of it")
     return int(bool(missing))
+
+
+def _minutes(table: Any) -> str:
+    """What is known of a grid's duration, in words."""
+    minutes, unknown = table["minutes"].sum(), int(table["minutes"].isna().sum())
+    if unknown == len(table):
+        return "how long they take is unknown before their encoder and texts are here"
+    words = f"about {minutes:.0f} minutes one after another"
+    if table["stand_in"].any():
+        words += ", timed on the shipped corpus in place of the missing one"
+    return words + (f"; unknown for {unknown} runs" if unknown else "")

@@ -6,4 +6,14 @@ from lib.runs.inputs import model_path, portable
 from lib.runs.job import Job, resolve
 from lib.runs.parameters import parameters
 
-__all__ = ["Job", "Run", "collect", "model_path", "parameters", "portable", "run", "run_job"]
+__all__ = [
+    "Job",
+    "Run",
+    "collect",
+    "model_path",
+    "parameters",
+    "portable",
+    "resolve",
+    "run",
+    "run_job",
+]

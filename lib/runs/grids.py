@@ -21,7 +21,7 @@ from lib.results.statistics import mean_sd
 from lib.runs import folder
 from lib.runs.baselines import METHODS, OF_AN_ENCODER, Baseline
 from lib.runs.committing import Member
-from lib.runs.experiment import rewritten, run_job
+from lib.runs.experiment import record_of, rewritten, run_job
 from lib.runs.folder import Run
 from lib.runs.job import Job
 from lib.runs.profiles import profile
@@ -89,6 +89,11 @@ class Grid:
     def is_shipped(self) -> bool:
         """Whether it is one of `workflow/grids`, at its own profile."""
         return self.path.parent == paths.GRIDS and self.name == self.path.stem
+
+    @property
+    def is_of_its_size(self) -> bool:
+        """Whether a cell names a paper's recipe, whose size it has."""
+        return any(cell.method.startswith("paper_") for cell in self.cells)
 
     def runs(self) -> Iterator[tuple[Cell, int]]:
         """Cell and seed of every run, seeds outermost; one that two cells share, or that has no
@@ -346,15 +351,32 @@ def enter(name: str, found: list[Member]) -> None:
         files.write_text(path, pd.concat([old, new]).drop_duplicates().to_csv(index=False))
 
 
-def collect(grid: Grid) -> pd.DataFrame:
+def collect(grid: Grid, machine: Mapping[str, Any]) -> pd.DataFrame:
     """The finished runs of a grid under `outputs/`, one line a row and seed, with `row` and
-    `column`."""
-    path = members_path(grid.name)
+    `column`: those that the grid has trained, and those that a notebook has."""
+    enter(grid.name, list(_found(grid, machine)))
+    own = pd.read_csv(members_path(grid.name), dtype=str, keep_default_na=False)
     finished = folder.collect()
-    if not path.exists() or not len(finished):
+    if not len(own) or not len(finished):
         return pd.DataFrame(columns=["row", "column", "run_id", "seed", grid.metric])
-    own = pd.read_csv(path, dtype=str, keep_default_na=False).drop(columns="grid")
-    return own.merge(finished, on="run_id")
+    return own.drop(columns="grid").merge(finished, on="run_id")
+
+
+def _found(grid: Grid, machine: Mapping[str, Any]) -> Iterator[Member]:
+    """The runs of the grid that are finished here, by their ids."""
+    for cell in grid.cells:
+        try:
+            record = _record(job_of(grid, cell, grid.seeds[0], machine).with_text_at_hand())
+        except (OSError, ValueError):  # its text, sets or encoder are not here
+            continue
+        for seed in grid.seeds[:1] if cell.has_no_seed else grid.seeds:
+            one = record.with_seed(record.seed if cell.has_no_seed else seed)
+            if one.metrics is not None or one.elsewhere():
+                yield grid.name, cell.row.format(seed=seed), cell.column, one.id
+
+
+def _record(job: Job | Baseline) -> Run:
+    return job.record() if isinstance(job, Baseline) else record_of(job)
 
 
 def summary(collected: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:

@@ -5,16 +5,18 @@ import hashlib
 import json
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 
 import pandas as pd
 
-from lib import paths, runs
+from lib import paths
 from lib.data.files import write_text
-from lib.runs import baselines as untrained
-from lib.runs import notebooks
+from lib.runs import grids, notebooks
+from lib.runs.baselines import METHODS
+from lib.runs.folder import RESULTS_VERSION
 from lib.runs.grids import Grid
 from lib.runs.profiles import profile
 
@@ -55,7 +57,7 @@ def settings(config: Mapping[str, object]) -> Settings:
     """
     known = ("profile", "seeds", "max_steps", "data_dir", "device", "python")
     if unknown := sorted(map(str, set(config) - set(known))):
-        raise ValueError(f"--config {unknown[0]}: no such key, there are {', '.join(known)}")
+        raise ValueError(f"--config {unknown[0]}: no such key{_meant(unknown[0], known)}")
     texts = {name: str(config[name]) for name in known if name in config}
     for name in ("seeds", "max_steps"):
         numbers = texts.get(name, "0").split(",")
@@ -80,6 +82,31 @@ def settings(config: Mapping[str, object]) -> Settings:
         options,
         "".join(f"-{name}{texts[name]}" for name in ("seeds", "max_steps") if name in texts),
     )
+
+
+def _meant(name: str, known: Collection[str]) -> str:
+    """The nearest of some names, or all of them, as the end of a sentence."""
+    close = get_close_matches(name, known, 1)
+    return f": did you mean {close[0]}?" if close else f", there are {', '.join(known)}"
+
+
+def tables(chosen: Settings) -> dict[str, Grid]:
+    """The grids of `workflow/grids/` at the profile and seeds asked for; those that are of the
+    papers' own size are left out at another profile."""
+    found = {}
+    for path in sorted(paths.GRIDS.glob("*.yaml")):
+        grid = grids.read(path)
+        if chosen.profile in ("", grid.profile) or not grid.is_of_its_size:
+            at = grid.at(chosen.profile, **chosen.steps)
+            found[path.stem] = replace(at, seeds=chosen.seeds or grid.seeds)
+    return found
+
+
+def no_table(name: str, there: Mapping[str, Grid]) -> str:
+    """Why there is no table of this name, in one sentence."""
+    if (paths.GRIDS / f"{name}.yaml").exists():
+        return f"{name} is a table of the papers' own size and has no other profile"
+    return f"no table {name}{_meant(name, ['all', *there])}"
 
 
 @dataclass(frozen=True)
@@ -128,7 +155,7 @@ class Job:
 def job(notebook: str, parameters: Mapping[str, object]) -> Job:
     """The job with these parameters; the same ones, in any order, give the same job, until
     `RESULTS_VERSION` rises."""
-    content = json.dumps([runs.RESULTS_VERSION, dict(parameters)], sort_keys=True)
+    content = json.dumps([RESULTS_VERSION, dict(parameters)], sort_keys=True)
     digest = hashlib.sha256(content.encode()).hexdigest()[:8]
     return Job(notebook, f"{parameters['method']}-{digest}-s{parameters['seed']}", parameters)
 
@@ -141,7 +168,7 @@ def jobs(grid: Grid, **common: object) -> list[Job]:
     """
     job_by_name: dict[str, Job] = {}
     for cell, seed in grid.runs():
-        if cell.set["method"] in untrained.METHODS:
+        if cell.set["method"] in METHODS:
             continue
         one = job(grid.notebook, {"profile": grid.profile, "seed": seed, **cell.set, **common})
         job_by_name.setdefault(one.name, one)

@@ -1,7 +1,7 @@
 """Can the course run here? What is wrong, and what to do about it, before a notebook fails
 half-way.
 
-Command line: `python -m lib check` (`make check`), with names of extras to ask for those too:
+Command line: `python -m tools.check` (`make check`), with names of extras to ask for those too:
 `classroom`, `book`. It needs nothing but Python, of any version from 3.8 on, so that it can say
 that this one is too old.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parent.parent
-MEMORY_GIB = 3.5  # the largest notebook at mini needs 3.1
+MEMORY_GIB = 3.5  # the largest notebook at mini needs 3.1; as in lib/course.py
 DISK_GIB = 1.0
 PYTHONS = ((3, 11), (3, 13))
 _INSTALL = (

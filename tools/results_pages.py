@@ -1,7 +1,7 @@
 """How far the experiments are: `results/README.md`, what has been run of each grid, and
 `results/rows.md`, the scores of every row.
 
-Both are written by code from the committed results, with each run that comes in.
+`python -m tools.results_pages` (`make table`) writes both from the committed rows.
 """
 
 from collections import Counter
@@ -34,16 +34,19 @@ def write_pages(folder: Path = paths.RESULTS) -> None:
 def pages(folder: Path = paths.RESULTS) -> tuple[str, str]:
     """The texts that `write_pages` writes."""
     finished = results.every_run(folder)
-    collected = _collected(finished)
+    collected = _collected(folder)
     return page(finished, collected, folder), rows_page(collected)
 
 
-def _collected(finished: pd.DataFrame) -> Collected:
-    known = set(finished["notebook"])
+def _collected(folder: Path) -> Collected:
+    begun = set(results.members(folder)["grid"])
+    nothing = pd.DataFrame(columns=["row", "column", "run_id", "seed"])
     return {
-        path.stem: (grid, grids.collect(grid, finished))
+        path.stem: (
+            grids.read(path),
+            results.rows(path.stem, folder) if path.stem in begun else nothing,
+        )
         for path in sorted(paths.GRIDS.glob("*.yaml"))
-        if (grid := grids.read(path)).notebook in known
     }
 
 
@@ -55,9 +58,10 @@ def page(finished: pd.DataFrame, collected: Collected, folder: Path) -> str:
     lines = [
         "# Results",
         "",
-        "One row a run on real data in `NOTEBOOK.csv`, one row a step in `histories/`; both, this"
-        " page and [the scores of every row](rows.md) are written by `python -m lib runs collect"
-        " NOTEBOOK` and by `python -m lib grid`, from the folders of finished runs. A run's id"
+        "One row a run on real data in `NOTEBOOK.csv`, one row a step in `histories/`: `python -m"
+        " lib grid` and `python -m lib runs collect NOTEBOOK` write both from the folders of"
+        " finished runs. `make table` writes this page and [the scores of every row](rows.md). A"
+        " run's id"
         " follows from its parameters and the hashes of its data; a test computes every id anew."
         ' Which runs stand behind a row of a table or a verdict: `results.rows("una_light")` has'
         " them with the row's name (of all notebooks: a run counts for every grid that asks for"
@@ -123,7 +127,7 @@ def _left(collected: Collected) -> list[str]:
         "",
         "On one core a run takes minutes at `light` (mini-BERT), 15 to 50 at `small` (midi-BERT);"
         " no GPU was at hand, so most of `small` is left. `python -m lib grid NAME` trains what is"
-        " missing, `python -m lib runs import` takes what another machine has trained;"
+        " missing, `python -m tools.offline take` takes what another machine has trained;"
         " [the scores of every row](rows.md) name the rows without a run. Of the grids with our"
         " own encoders:",
         "",
@@ -197,3 +201,7 @@ def _hours(table: pd.DataFrame) -> float:
     """Seconds of trainings and dev scores, as far as they were recorded."""
     known = table.reindex(columns=["train_seconds", "dev_seconds"])
     return float(known.sum().sum()) / 3600
+
+
+if __name__ == "__main__":
+    write_pages()
