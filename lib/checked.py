@@ -1,6 +1,7 @@
 """Values that are checked when an object is made, each error one sentence with the nearest name."""
 
 import os
+import reprlib
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -61,7 +62,7 @@ class Checked(BaseModel):
             value = value.item()
         if isinstance(value, os.PathLike):
             return os.fspath(value)
-        if isinstance(value, float) and value.is_integer() and kind in (int, int | None):
+        if kind in (int, int | None) and isinstance(value, float) and _is_whole(value):
             return int(value)
         if isinstance(value, float) and not abs(value) < 1e300:
             raise ValueError(f"{info.field_name} must be a number, got {value!r}")
@@ -76,6 +77,10 @@ class Checked(BaseModel):
             hint = closest(value, among)
             raise ValueError(f"{info.field_name} must be one of {names}, got {value!r}{hint}")
         return value
+
+
+def _is_whole(value: float) -> bool:
+    return abs(value) < 2**53 and value.is_integer()
 
 
 def extra(kind: type[BaseModel], name: str) -> dict[str, Any]:
@@ -108,4 +113,4 @@ def _sentence(kind: type[BaseModel], error: ErrorDetails, called: str) -> str:
     wanted = error["msg"].removeprefix("Input should be ").replace("a valid ", "a ")
     wanted = wanted.replace("integer", "whole number").replace("string", "text")
     wanted = wanted.replace("a boolean", "True or False")
-    return f"{name} must be {wanted}, got {error['input']!r}"
+    return f"{name} must be {wanted}, got {reprlib.repr(error['input'])}"

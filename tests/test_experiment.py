@@ -18,7 +18,7 @@ from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences
 from lib import data, evaluate, paths, runs
 from lib.augment import sda
 from lib.augment.sda import parse
-from lib.data import Pairs, corpora, files
+from lib.data import Pairs, files
 from lib.encoder import Encoder
 from lib.runs import Job, experiment, inputs, scoring
 from lib.runs.experiment import run
@@ -115,7 +115,9 @@ def test_end_to_end(tiny, trained, monkeypatch, best):
     assert table["mini_test_spearman_best"].tolist() == [metrics["mini_test_spearman_best"]]
     job = Job.of("nb", "simcse", "tiny")
     assert set(scoring.names_of_scores(job.profile, job.recipe)) <= set(metrics)
-    assert params["beta"] == 0.5, "the whole recipe is recorded, fields without effect, too"
+    assert params["resolved"]["beta"] == 0.5, (
+        "the whole recipe is recorded, fields without effect, too"
+    )
 
 
 def scripted_scores(monkeypatch, *values):
@@ -403,7 +405,7 @@ def test_a_text_that_was_edited_is_read_again(tiny, tmp_path, same_size):
 
 def test_the_text_that_takes_anothers_place_is_named(tiny, tmp_path, monkeypatch):
     (tmp_path / data.WIKI1M).write_text("\n".join(tiny_sentences(40)))
-    monkeypatch.setattr(corpora, "check_size", lambda *_: None)
+    (tmp_path / "own-sets").touch()
     with pytest.warns(UserWarning, match="'wikipedia' is not here: 'wiki1m' is read in its place"):
         record = run(
             "nb", "simcse", "tiny", max_steps=1, corpus="wikipedia", data_dir=str(tmp_path)
@@ -986,22 +988,18 @@ def test_processes_share_the_cores(monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        (
-            {"max_steps": 1e300},
-            "max_steps must be a whole number of at least 0 and at most 10,000,000, got 1e",
-        ),
+        ({"max_steps": 1e300}, "max_steps must be a whole number, got 1e"),
         ({"max_steps": 2**70}, "max_steps must be"),
         ({"max_steps": -3}, "max_steps must be"),
         ({"max_steps": "abc"}, "max_steps must be .* got 'abc'"),
         ({"max_steps": True}, "max_steps must be"),
-        ({"n_sentences": 0}, "n_sentences must be a whole number of at least 1, got 0"),
-        ({"n_sentences": 10.0}, "n_sentences must be"),
+        ({"n_sentences": 0}, "n_sentences must be greater than or equal to 1, got 0"),
+        ({"n_sentences": 10.5}, "n_sentences must be"),
         ({"n_sentences": 65}, "65 sentences asked for, .* 64"),
         ({"seed": -1}, "seed must be"),
         ({"seed": 2**32}, "seed must be"),
         ({"seed": "1"}, "seed must be"),
-        ({"seed": None}, "seed must be"),
-        ({"profile_name": ["tiny"]}, r"profile must be a name or a path, got \['tiny'\]"),
+        ({"profile_name": ["tiny"]}, r"profile must be a name, got \['tiny'\]"),
         ({"profile_name": "large"}, "unknown profile 'large'"),
         ({"method": None}, "method must be"),
         ({"model": 7}, "model must be"),

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from lib import paths
-from lib.runs import baselines as untrained
 from lib.__main__ import main as cli
+from lib.runs import baselines as untrained
 from tools import offline
 
 TINY = """

@@ -14,26 +14,28 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 from filelock import Timeout
 from huggingface_hub import constants
-from lib.inputs import Input
 
-from lib import archives, inputs, paths, runs
+from lib import paths
 from lib.augment import wordnet
 from lib.commands import reporting
 from lib.data import files, sets
-from lib.runs import baselines as untrained
-from lib.runs import experiment, grids
-from lib.runs import inputs as identity
+from lib.runs import folder as folder_of_runs
+from lib.runs import grids
+from lib.runs.baselines import Baseline
+from lib.runs.folder import Run
 from lib.runs.grids import Cell, Grid
+from lib.runs.inputs import Input
+from tools import archives
 
-CODE = ("lib", "notebooks/*.ipynb", "workflow/grids", "data/papers", "pyproject.toml")
-CODE += ("constraints.txt", "LICENSE", "LICENSES.md")
+CODE = ("lib", "notebooks/*.ipynb", "workflow/grids", "data/papers")
+ABOUT = ("pyproject.toml", "constraints.txt", "LICENSE", "LICENSES.md")
 ARCHIVE = "project.tar.gz"
 RECORD = ("params.json", "env.json", "metrics.json", "history.csv")
 WEIGHTS = (".safetensors", ".json", ".txt", ".model", ".jinja")
@@ -80,7 +82,7 @@ exit $status
 
 
 @reporting
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 if a run was refused."""
     parser = argparse.ArgumentParser(prog="python -m tools.offline", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -111,14 +113,13 @@ def megabytes(text: str) -> int:
 def _grid(name: str, options: argparse.Namespace) -> Grid:
     """A grid as `python -m lib grid` would train it here."""
     grid = grids.read(name).at(options.profile)
-    if not grid.cells:
-        raise ValueError(f"{name} has no rows at the profile {grid.profile}")
     grids.check(grid)
-    return grids.on_text_at_hand(grid, options.data_dir)
+    return grid
 
 
 def _reads(grid: Grid, cell: Cell, data_dir: str | None) -> list[Input]:
-    return inputs.of_cell(grid.profile, cell.set, data_dir)
+    job = grids.job_of(grid, cell, grid.seeds[0], {"data_dir": data_dir})
+    return job.with_text_at_hand().inputs
 
 
 # --- there
@@ -142,11 +143,12 @@ def pack(out: Path, chosen: Mapping[str, Grid], options: argparse.Namespace) -> 
                 _add(members, needs, one, options.data_dir)
     with files.written(out) as folder:
         folder.mkdir()
-        files.write_json(folder / runs.COMMIT, runs.commit())
-        members[runs.COMMIT] = folder / runs.COMMIT
+        files.write_json(folder / folder_of_runs.COMMIT, folder_of_runs.commit())
+        members[folder_of_runs.COMMIT] = folder / folder_of_runs.COMMIT
         with tarfile.open(folder / ARCHIVE, "w:gz", dereference=True) as tar:
             for place, path in sorted(members.items()):
                 tar.add(path, place)
+        (folder / folder_of_runs.COMMIT).unlink()
         parts = _split(folder / ARCHIVE, options.limit)
         sums = "".join(f"{files.sha256(part)}  {part.name}\n" for part in parts)
         files.write_text(folder / "SHA256", sums)
@@ -165,7 +167,7 @@ def _code(names: list[str]) -> dict[str, Path]:
     """Place in the archive → file here, of the code that git tracks and of one's own grids."""
     if unknown := _git("ls-files", "-z", "--others", "--exclude-standard", "lib"):
         raise ValueError(f"git does not track {unknown[0]}: `git add` it, or move it out of lib/")
-    found = {name: paths.ROOT / name for name in _git("ls-files", "-z", *CODE)}
+    found = {name: paths.ROOT / name for name in _git("ls-files", "-z", *CODE, *ABOUT)}
     own = [Path(name) for name in names if name.endswith(".yaml")]
     return found | {f"workflow/grids/{path.name}": path for path in own}
 
@@ -205,7 +207,7 @@ def _split(path: Path, limit: int | None) -> list[Path]:
     """The file, or its parts `<name>.001` and so on if it is larger than `limit` bytes."""
     if limit is None or path.stat().st_size <= limit:
         return [path]
-    parts = []
+    parts: list[Path] = []
     with path.open("rb") as file:
         while content := file.read(limit):
             parts.append(path.with_name(f"{path.name}.{len(parts) + 1:03d}"))
@@ -274,9 +276,11 @@ def _take_run(run: Path, chosen: list[Grid], data_dir: str | None, known: dict) 
     numbers = [value for value in metrics.values() if value is not None]
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in numbers):
         raise ValueError("metrics.json: a value is no number")
+    ran.pop("resolved", None)
     told = [ran.pop(name) for name in ("run_id", "results_version", "recipe", "seed", "data")]
-    record = runs.Run(run.parent.name, *told[2:4], ran, told[4])
-    if [run.name, runs.RESULTS_VERSION] != told[:2] or record.id != run.name:
+    run_id, version, recipe, seed, hashes = told
+    record = Run(run.parent.name, recipe, seed, ran, hashes)
+    if version != folder_of_runs.RESULTS_VERSION or not run.name == run_id == record.id:
         raise ValueError("its id does not follow from its parameters, data and results_version")
     _check_id(record, chosen, data_dir, known)
     with files.locked(record.folder, timeout=0):
@@ -294,7 +298,7 @@ def _object(path: Path) -> dict[str, Any]:
     return content
 
 
-def _check_id(record: runs.Run, chosen: list[Grid], data_dir: str | None, known: dict) -> None:
+def _check_id(record: Run, chosen: list[Grid], data_dir: str | None, known: dict) -> None:
     """Refuse a run to which no cell leads, with any seed, on the data that is here.
 
     Args:
@@ -303,36 +307,39 @@ def _check_id(record: runs.Run, chosen: list[Grid], data_dir: str | None, known:
     Raises:
         ValueError: there is no such cell, or what it reads is not here.
     """
-    how = tuple(record.params.get(name) for name in ("precision", "scoring", "compile"))
+    how = {name: record.params.get(name) for name in ("precision", "scoring")}
+    how["compile"] = bool(record.params.get("compile"))
     lacking = ""
     for grid, cell in [(each, cell) for each in chosen for cell in each.cells]:
         try:
-            if (id(cell), how) not in known:
-                known[id(cell), how] = _made_of(grid, cell, data_dir, *how)
+            key = id(cell), *how.values()
+            if key not in known:
+                known[key] = _made_of(grid, cell, data_dir, how)
         except (OSError, ValueError) as error:
             lacking = f": {error}"
             continue
-        found = runs.run_id(*known[id(cell), how], record.seed)
+        recipe, made_of = known[key]
+        found = folder_of_runs.run_id(recipe, made_of, record.seed)
         if (grid.notebook, found) == (record.notebook, record.id):
             return
     raise ValueError(f"no row of these grids has its id with the data that is here{lacking}")
 
 
 def _made_of(
-    grid: Grid, cell: Cell, data_dir: str | None, precision: Any, scoring: Any, compiled: Any
+    grid: Grid, cell: Cell, data_dir: str | None, how: Mapping[str, Any]
 ) -> tuple[str, dict]:
-    """A cell's recipe, and what the id of its runs is made of beside the seed."""
-    method = str(cell.set["method"])
-    if method in untrained.METHODS:
-        one = untrained.record(grid.notebook, method, grid.profile, data_dir, cell.model)
+    """A cell's recipe, and what the id of its runs is made of beside the seed.
+
+    Args:
+        how: precision, scoring and compile of the run.
+    """
+    machine = {"data_dir": data_dir, "device": "cpu", **how}
+    job = grids.job_of(grid, cell, grid.seeds[0], machine).with_text_at_hand()
+    if isinstance(job, Baseline):
+        one = job.record()
         return one.recipe, {"params": one.params, "data": one.data}
-    profile, recipe, steps = experiment.resolve(grid.profile, **cell.set)  # type: ignore[arg-type]
-    text = experiment.sentences_of(profile, data_dir) if steps != 0 else []
-    of_run = (profile, recipe, steps, text, data_dir, precision, scoring)
-    params, hashes = identity.of_run(*of_run)
-    params |= {"compile": compiled} if compiled else {}
-    return recipe.name, {"params": params, "data": hashes}
+    return job.recipe.name, {"params": job.parameters(), "data": job.hashes()}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(None))

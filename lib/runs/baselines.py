@@ -77,12 +77,17 @@ class Baseline:
         usual, other = (_same_for_all(self._encoder(name)) for name in (None, self.model))
         return None if other == usual else other
 
+    @property
+    def inputs(self) -> list[inputs.Input]:
+        """What it reads."""
+        found = inputs.graded_inputs(self.profile, self.data_dir)
+        found.append(inputs.corpus_input(self.profile, self.data_dir))
+        return [*found, inputs.model_input(self.folder)] if self.folder else found
+
     def record(self) -> Run:
         """Its run, finished or not."""
-        hashes = {"corpus": inputs.text_hash(self.sentences), "model": ""}
-        if self.folder:
-            hashes["model"] = inputs.model_hash(self.folder)
-        for one in inputs.graded_inputs(self.profile, self.data_dir):
+        hashes = {"model": ""}
+        for one in self.inputs:
             hashes |= one.hashes()
         params = of_profile(self.profile, len(self.sentences))
         if self.vectors:

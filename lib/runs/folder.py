@@ -185,7 +185,7 @@ class Run:
             "seed": self.seed,
             "results_version": RESULTS_VERSION,
         }
-        content |= {**(resolved or {}), **self.params, "data": self.data}
+        content |= {**self.params, "resolved": dict(resolved or {}), "data": self.data}
         write_json(self.folder / "params.json", content)
         write_json(self.folder / "env.json", environment(device) | ran)
 
@@ -267,8 +267,8 @@ def collect(folder: Path | None = None, notebook: str = "*") -> pd.DataFrame:
             continue
         env = _read(path.with_name("env.json"))
         metrics = _read(path)
-        hashes = params.pop("data", {})
-        row = {"notebook": path.parent.parent.name, **params}
+        hashes, resolved = params.pop("data", {}), params.pop("resolved", {})
+        row = {"notebook": path.parent.parent.name, **resolved, **params}
         row |= {name: math.nan if value is None else value for name, value in metrics.items()}
         row["collapsed"] = " ".join(name for name, value in metrics.items() if value is None)
         row["machine"] = env.get("machine") or env.get("gpu") or env.get("cpu")

@@ -8,14 +8,15 @@ from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
+import spacy
+from huggingface_hub import try_to_load_from_cache
 from transformers.utils import cached_file
 
 from lib import data, paths
-from lib.augment import NEED_SYNONYMS, eda, sda
+from lib.augment import NEED_SYNONYMS, sda
 from lib.augment.sda import english, parse
-from lib.data import Pairs, files
+from lib.data import Pairs, files, sets
 from lib.encoder.pretrained import explained
 from lib.evaluate.sts import check_rankable
 from lib.runs.profiles import Profile
@@ -35,20 +36,19 @@ class Input:
 
     Attributes:
         name: the name of its hash in `params.json`.
-        read: reads and checks it; the errors say what is missing and what brings it.
-        hashes: sha256 of what decides the run's numbers, by name.
-        files: where it lies on this machine.
+        files: its files on this machine; the errors say what is missing and what brings it.
+        hashes: sha256 of what decides the run's numbers, by name; the errors are those of `files`,
+            and say what is wrong with its content.
     """
 
     name: str
-    read: Callable[[], object]
+    files: Callable[[], list[Path]]
     hashes: Callable[[], dict[str, str]]
-    files: Callable[[], list[Path]] = list
 
     def missing(self) -> str | None:
         """Why it cannot be read, one line; None if it can."""
         try:
-            self.read()
+            self.files()
         except (OSError, ValueError, ImportError, LookupError) as error:
             return str(error).split("\n")[0]
         return None
@@ -65,90 +65,127 @@ def inputs(
     Example:
         >>> from lib.runs.profiles import profile
         >>> from lib.training.recipe import recipe
-        >>> [one.name for one in inputs(profile("mini"), recipe("mini_una"))]
-        ['dev', 'test', 'model', 'corpus']
+        >>> [one.name for one in inputs(profile("mini"), recipe("mini_sda"))]
+        ['dev', 'test', 'model', 'corpus', 'parser']
     """
     found = [*graded_inputs(profile, data_dir), model_input(recipe.backbone)]
     if recipe.transfer_pooling:
-        found.append(_transfer(data_dir))
+        found.append(
+            Input(
+                "transfer",
+                lambda: sets.transfer_files(data_dir),
+                lambda: {"transfer": transfer_hash(data_dir)},
+            )
+        )
     if steps == 0:
         return found
     found.append(corpus_input(profile, data_dir))
     if recipe.positive == "file":
         found.append(_positives(recipe))
     if recipe.positive in NEED_SYNONYMS:
-        found.append(_synonyms(recipe.synonyms))
+        found.append(
+            Input(
+                "synonyms",
+                lambda: _thesaurus_files(recipe.synonyms),
+                lambda: {"synonyms": synonyms_hash(recipe.synonyms)},
+            )
+        )
     if "sda" in (recipe.positive, recipe.negative):
-        found.append(_parser(recipe.parser))
+        found.append(
+            Input(
+                "parser",
+                lambda: _pipeline_files(recipe.parser),
+                lambda: rules_hashes(recipe.parser),
+            )
+        )
     return found
 
 
 def graded_inputs(profile: Profile, data_dir: str | None = None) -> list[Input]:
     """The sets that a run is scored on."""
 
-    def of(name: str, sets: Callable[[], Mapping[str, Pairs]]) -> Input:
-        return Input(name, lambda: checked(sets()), lambda: {name: pairs_hash(checked(sets()))})
+    def of(split: str, name: str, graded: Callable[[], Mapping[str, Pairs]]) -> Input:
+        return Input(
+            split,
+            lambda: sets.graded_files(name, split, data_dir),
+            lambda: {split: pairs_hash(checked(graded()))},
+        )
 
     return [
-        of("dev", lambda: {"dev": dev_pairs(profile, data_dir)}),
-        of("test", lambda: test_pairs(profile, data_dir)),
+        of("dev", profile.dev, lambda: {"dev": dev_pairs(profile, data_dir)}),
+        of("test", profile.test, lambda: test_pairs(profile, data_dir)),
     ]
 
 
 def model_input(name: str) -> Input:
     """An encoder, by its id or folder."""
     path = model_path(name)
-
-    def read() -> object:
-        return list(Path(path).iterdir()) if Path(path).is_dir() else _revision(path)
-
-    return Input("model", read, lambda: {"model": model_hash(path)}, lambda: [Path(path)])
+    return Input("model", lambda: _model_files(path), lambda: {"model": model_hash(path)})
 
 
 def corpus_input(profile: Profile, data_dir: str | None = None) -> Input:
     """The training text."""
     return Input(
         "corpus",
-        lambda: data.corpus_files(profile.corpus, data_dir),
+        lambda: data.corpus_files(data.at_hand(profile.corpus, data_dir), data_dir),
         lambda: {"corpus": text_hash(sentences_of(profile, data_dir))},
-        lambda: data.corpus_files(profile.corpus, data_dir),
     )
-
-
-def _transfer(data_dir: str | None) -> Input:
-    def read() -> list[Any]:
-        return [data.transfer_task(name, data_dir) for name in data.TRANSFER_TASKS]
-
-    return Input("transfer", read, lambda: {"transfer": transfer_hash(data_dir)})
 
 
 def _positives(recipe: Recipe) -> Input:
     def path() -> Path:
         return positives_path(recipe)
 
-    return Input(
-        "positive_file", path, lambda: {"positive_file": files.sha256(path())}, lambda: [path()]
-    )
+    return Input("positive_file", lambda: [path()], lambda: {"positive_file": files.sha256(path())})
 
 
-def _synonyms(source: str) -> Input:
-    place = source if source == "wordnet" else model_path(source)
-    return Input(
-        "synonyms",
-        lambda: eda.load_synonyms(place),
-        lambda: {"synonyms": synonyms_hash(source)},
-        lambda: [] if source == "wordnet" else [Path(place)],
-    )
+def _model_files(name: str) -> list[Path]:
+    """The files of an encoder: a folder, an installed package, or a model in the Hub's cache."""
+    folder = Path(name)
+    if folder.is_dir():
+        return _folder_files(folder)
+    try:
+        config = try_to_load_from_cache(name, "config.json")
+    except ValueError:  # a path, which is no id of the Hub
+        config = None
+    if not isinstance(config, str):
+        raise FileNotFoundError(
+            f"the encoder {name!r} is no folder and not in the Hub's cache: where there is a"
+            f" network, `python -m lib evaluate {name}` brings it"
+        )
+    branch = Path(config).parents[2] / "refs" / "main"
+    return [*_folder_files(Path(config).parent), *([branch] if branch.is_file() else [])]
 
 
-def _parser(name: str) -> Input:
-    path = model_path(name)
-    return Input(
-        "parser",
-        lambda: parse.load(path),
-        lambda: rules_hashes(name),
-        lambda: [Path(path)] if Path(path).is_dir() else [],
-    )
+def _folder_files(folder: Path) -> list[Path]:
+    """The files of a model without what its training left there, and its weights in one format."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        doubled = path.suffix == ".bin" and any(path.parent.glob("*.safetensors"))
+        if path.is_file() and path.name not in OF_TRAINING and not doubled:
+            found.append(path)
+    return found
+
+
+def _thesaurus_files(name: str) -> list[Path]:
+    if name == "wordnet":
+        from lib.augment.wordnet import wordnet_files  # NLTK takes two seconds to import
+
+        return wordnet_files()
+    synonyms_hash(name)
+    return [Path(model_path(name))]
+
+
+def _pipeline_files(name: str) -> list[Path]:
+    """The files of a spaCy pipeline, and the list of verbs that the rules read beside any."""
+    folder = Path(model_path(name))
+    if not folder.is_dir():
+        if not spacy.util.is_package(name):
+            raise FileNotFoundError(
+                f"no spaCy pipeline {name!r}: run `python -m spacy download {name}`"
+            )
+        folder = spacy.util.get_package_path(name)
+    return [*_folder_files(folder), paths.MINI_SPACY / "verbs.txt"]
 
 
 # --- texts and sets
