@@ -18,7 +18,7 @@ from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences
 from lib import data, evaluate, experiment, files, identity, paths, profiles, recipes, runs, train
 from lib.augment import sda
 from lib.augment.sda import parse
-from lib.data import Pairs, corpora
+from lib.data import Pairs, sets
 from lib.encoder import Encoder
 from lib.experiment import model_hash, model_path, resolve, run, text_hash
 from lib.forward import Forward
@@ -368,7 +368,7 @@ def test_a_text_that_was_edited_is_read_again(tiny, tmp_path, same_size):
 
 def test_the_text_that_takes_anothers_place_is_named(tiny, tmp_path, monkeypatch):
     (tmp_path / data.WIKI1M).write_text("\n".join(tiny_sentences(40)))
-    monkeypatch.setattr(corpora, "check_size", lambda *_: None)
+    monkeypatch.setattr(sets, "check_size", lambda *_: None)
     with pytest.warns(UserWarning, match="'wikipedia' is not here: 'wiki1m' is read in its place"):
         record = run(
             "nb", "simcse", "tiny", max_steps=1, corpus="wikipedia", data_dir=str(tmp_path)
