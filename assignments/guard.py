@@ -142,9 +142,9 @@ def _reasons(node: ast.AST, used: Set[str]) -> Iterator[str]:
         yield "holds a text with .__: not needed here"
     if isinstance(node, ast.Name) and (node.id in _NO_NAMES or _IPYTHON.fullmatch(node.id)):
         yield f"uses {node.id}: not needed here"
-    for name in (getattr(node, field, None) for field in ("id", "name", "asname")):
-        if isinstance(name, str) and name.startswith("__") and name not in _METHODS | _NO_NAMES:
-            yield f"defines {name}: results must be plain values"
+    for word in (getattr(node, field, None) for field in ("id", "name", "asname")):
+        if isinstance(word, str) and word.startswith("__") and word not in _METHODS | _NO_NAMES:
+            yield f"defines {word}: results must be plain values"
 
 
 def _imports(node: ast.AST) -> list[tuple[str, str, str]]:
