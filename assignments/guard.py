@@ -72,22 +72,15 @@ def refused(notebook: Any, locked: Mapping[str, str]) -> dict[str | int, list[st
 def _objections(notebook: Any, locked: Mapping[str, str]) -> dict[int, list[str]]:
     code = {k: cell for k, cell in enumerate(notebook.cells) if cell.cell_type == "code"}
     tests = {_name(c) for c in code.values() if c.metadata.get("nbgrader", {}).get("grade")}
-    students = [cell for cell in code.values() if _name(cell) not in locked]
-    protected = {n for name in set(locked) - tests for n in _names(locked[name])[0]}
-    own = {n for cell in students for n in _names(cell.source)[0]} - protected
-    used = {_name(cell) for cell in students}  # the tests call these functions
-    for cell in students:
-        nodes = ast.walk(_tree(cell.source) or ast.Module())
-        used |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     given: dict[str, str] = {}
-    found = {}
-    for place, cell in code.items():
-        if _name(cell) not in locked:
-            if why := refusals(cell.source, given, own, used, protected):
-                found[place] = why
-        elif _name(cell) not in tests:
-            given |= dict.fromkeys(_names(cell.source)[0], "") | _origins(ast.parse(cell.source))
-    return found
+    for source in (locked[name] for name in set(locked) - tests):
+        given |= dict.fromkeys(_names(source)[0], "") | _origins(source)
+    students = {k: cell.source for k, cell in code.items() if _name(cell) not in locked}
+    own = {name for source in students.values() for name in _names(source)[0]}
+    used = {_name(code[k]) for k in students}  # the tests call these functions
+    used |= {name for source in students.values() for name in _read(source)}
+    found = {k: refusals(source, given, own, used) for k, source in students.items()}
+    return {k: why for k, why in found.items() if why}
 
 
 def _name(cell: Any) -> str:
@@ -95,21 +88,16 @@ def _name(cell: Any) -> str:
 
 
 def refusals(
-    source: str,
-    given: Mapping[str, str],
-    own: Set[str] = frozenset(),
-    used: Set[str] = frozenset(),
-    protected: Set[str] = frozenset(),
+    source: str, given: Mapping[str, str], own: Set[str] = frozenset(), used: Set[str] = frozenset()
 ) -> list[str]:
     """Why a student's cell is not run; empty where there is no reason.
 
     Args:
         source: its code.
-        given: the names that the assignment's cells above it bind, and the dotted name that each is
-            imported from ("" for one defined there).
+        given: the names that the assignment's cells bind, without the tests, and the dotted name
+            that each is imported from ("" for one defined there). No student binds them.
         own: names that the student's cells bind.
         used: names that the student's cells read, or the tests.
-        protected: names of all the assignment's cells but the tests: no student binds them.
 
     Example:
         >>> refusals("from lib.training.losses import info_nce", {})
@@ -117,15 +105,15 @@ def refusals(
         >>> refusals("import os", {})  # nobody uses it
         []
     """
-    tree = _tree(source)
-    if tree is None:
+    nodes = _nodes(source)
+    if not nodes:
         return ["is no plain Python: it has a magic (% or !), or a mistake of syntax"]
-    why = [reason for node in ast.walk(tree) for reason in _reasons(node, used)]
+    why = [reason for node in nodes for reason in _reasons(node, used)]
     bound, inside = _names(source)
-    origins = _origins(tree)
+    origins = _origins(source)
     for name in sorted(bound):
         same = name in origins and origins[name] == given.get(name)
-        if name in _BUILTINS or (name in {*given, *protected} and not same):
+        if name in _BUILTINS or (name in given and not same):
             why.append(f"gives {name} a new meaning, which the tests use: take another name")
     for name in sorted(inside - _BUILTINS - _NO_NAMES - bound - own - set(given)):
         why.append(f"uses {name}, which neither it nor the assignment defines")
@@ -154,9 +142,9 @@ def _reasons(node: ast.AST, used: Set[str]) -> Iterator[str]:
         yield "holds a text with .__: not needed here"
     if isinstance(node, ast.Name) and (node.id in _NO_NAMES or _IPYTHON.fullmatch(node.id)):
         yield f"uses {node.id}: not needed here"
-    for name in (getattr(node, field, None) for field in ("id", "name", "asname")):
-        if isinstance(name, str) and name.startswith("__") and name not in _METHODS | _NO_NAMES:
-            yield f"defines {name}: results must be plain values"
+    for word in (getattr(node, field, None) for field in ("id", "name", "asname")):
+        if isinstance(word, str) and word.startswith("__") and word not in _METHODS | _NO_NAMES:
+            yield f"defines {word}: results must be plain values"
 
 
 def _imports(node: ast.AST) -> list[tuple[str, str, str]]:
@@ -169,23 +157,28 @@ def _imports(node: ast.AST) -> list[tuple[str, str, str]]:
     return []
 
 
-def _origins(tree: ast.AST) -> dict[str, str]:
-    return {name: origin for node in ast.walk(tree) for _, origin, name in _imports(node)}
+def _origins(source: str) -> dict[str, str]:
+    return {name: origin for node in _nodes(source) for _, origin, name in _imports(node)}
 
 
-def _tree(source: str) -> ast.Module | None:
-    """A cell's code as a tree; None if it is no Python."""
+def _read(source: str) -> set[str]:
+    names = [node for node in _nodes(source) if isinstance(node, ast.Name)]
+    return {name.id for name in names if isinstance(name.ctx, ast.Load)}
+
+
+def _nodes(source: str) -> list[ast.AST]:
+    """All nodes of a cell's code; none if it is no Python."""
     try:
-        return ast.parse(source)
+        return list(ast.walk(ast.parse(source)))
     except (SyntaxError, ValueError):
-        return None
+        return []
 
 
 def _names(source: str) -> tuple[set[str], set[str]]:
     """Global names that code binds, and those that its functions read; by the compiler's tables."""
     bound: set[str] = set()
     inside: set[str] = set()
-    tables = [symtable.symtable(source, "cell", "exec")] if _tree(source) else []
+    tables = [symtable.symtable(source, "cell", "exec")] if _nodes(source) else []
     for table in tables:  # grows by the functions inside each
         tables += table.get_children()
         top = table.get_type() == "module"

@@ -104,7 +104,7 @@ GIVEN = {"torch": "torch", "F": "torch.nn.functional", "math": "math", "Toy": ""
     ],
 )
 def test_honest_code_is_run(code) -> None:
-    assert guard.refusals(code, GIVEN, protected=GIVEN.keys()) == []
+    assert guard.refusals(code, GIVEN) == []
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_a_course_from_release_to_feedback(tmp_path) -> None:
     feedback = {s: page.read_text(encoding="utf-8") for s, page in pages.items()}
     for page in feedback.values():
         assert "Score:" in page and "<math" in page and "<script" not in page
-    assert "was not run: it imports ast" in feedback["dan"] and "not run" not in feedback["ada"]
+    assert "was not run: it imports ast" in feedback["dan"] and "was not run" not in feedback["ada"]
     assert feedback["kim"].count("UNIQUE") >= 10 and "2 &lt; 3 and a &amp; b" in feedback["kim"]
     for tag in re.findall(r"<[A-Za-z][^>]*", feedback["kim"]):
         assert "UNIQUE" not in tag, tag
