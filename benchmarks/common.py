@@ -25,10 +25,10 @@ from transformers import AutoTokenizer, BertConfig, BertModel, PreTrainedTokeniz
 
 from lib import data, paths, runs
 from lib.data import files
+from lib.encoder import Encoder
+from lib.encoder.device import resolve_device, resolve_precision
 from lib.training import recipe as recipes
 from lib.training.batches import Feed
-from lib.encoder.device import resolve_device, resolve_precision
-from lib.encoder import Encoder
 from lib.training.loop import fit
 from lib.training.recipe import Recipe
 

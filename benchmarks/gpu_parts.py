@@ -24,13 +24,13 @@ from transformers import AutoTokenizer
 from benchmarks import common, gpu
 from benchmarks.common import OURS, THEIRS, Sample, Side, Task
 from lib import data, paths
-from lib.training.batches import Feed
-from lib.encoder.device import resolve_precision
-from lib.training.distributed import Group
 from lib.encoder import Encoder
+from lib.encoder.device import resolve_precision
+from lib.encoder.tokens import TokenRows, tokenise
+from lib.training.batches import Feed
+from lib.training.distributed import Group
 from lib.training.optimizer import make_optimizer
 from lib.training.state import State
-from lib.encoder.tokens import TokenRows, tokenise
 from tools import pretrain
 
 STS_SENTENCES = 37_700

@@ -24,7 +24,8 @@ import torch
 from benchmarks import common
 from benchmarks.common import Sample, Side
 from lib import data, paths
-from lib.runs import baselines as untrained, experiment, grids, profiles
+from lib.runs import baselines as untrained
+from lib.runs import experiment, grids, profiles
 from lib.runs.grids import Cell, Grid
 
 GRIDS = ("una_small", "sda_small")

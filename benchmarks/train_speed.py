@@ -16,8 +16,8 @@ from transformers import AutoConfig, AutoTokenizer, BertConfig
 from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Side, Task
 from lib import paths
-from lib.encoder.device import resolve_precision
 from lib.encoder import Encoder
+from lib.encoder.device import resolve_precision
 
 SHAPE = {
     "hidden_size": 256,

@@ -30,16 +30,16 @@ from transformers import AutoTokenizer
 from benchmarks import common
 from benchmarks.common import OURS, Sample, Side
 from lib import data, paths
-from lib.training import recipe as recipes
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA
-from lib.training.batches import Feed
-from lib.encoder.device import resolve_precision
 from lib.encoder import Encoder
+from lib.encoder.device import resolve_precision
+from lib.encoder.tokens import tokenise
+from lib.training import recipe as recipes
+from lib.training.batches import Feed
+from lib.training.loop import fit
 from lib.training.positives import make_views
 from lib.training.recipe import Recipe
-from lib.encoder.tokens import tokenise
-from lib.training.loop import fit
 
 REFERENCE_BATCH = 1000  # strings that the reference hands to the tokenizer at once
 SAMPLES = {

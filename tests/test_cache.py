@@ -9,8 +9,8 @@ from tiny import tiny_recipe, tiny_sentences, tiny_tokenizer
 
 from lib.augment.tfidf import TfidfModel
 from lib.data.cache import digest, kept, load_arrays, save_arrays
-from lib.runs import experiment
 from lib.encoder import tokens  # negatives, positives, 
+from lib.runs import experiment
 
 SENTENCES = tiny_sentences(40)
 UNA = tiny_recipe(negative="una", radius=5, every=1, max_length=12)

@@ -13,10 +13,10 @@ import nbformat
 import papermill
 import pytest
 
-from lib import pages, paths, runs
+from lib import paths, runs
 from lib.__main__ import main as cli
 from lib.commands import course
-from lib.runs import notebooks
+from lib.runs import notebooks, pages
 from tools import refresh
 
 RUN = """

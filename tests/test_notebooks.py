@@ -36,9 +36,9 @@ import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 from nbformat.v4 import new_code_cell
 
-from lib import pages, paths
+from lib import paths
 from lib.commands.course import LONGEST
-from lib.runs import notebooks
+from lib.runs import notebooks, pages
 from lib.training.recipe import recipe
 from tools.density import is_folded, lines
 

@@ -8,8 +8,8 @@ import nbformat
 import pytest
 from matplotlib.colors import rgb_to_hsv, to_rgb
 
-from lib import pages, paths
-from lib.runs import notebooks
+from lib import paths
+from lib.runs import notebooks, pages
 
 FOLDER = paths.NOTEBOOKS / "pictures"
 PICTURES = sorted(FOLDER.glob("*.svg"))

@@ -1,11 +1,14 @@
 """The dry run of a grid: what is missing, and how long the runs take, by five steps of them."""
 
+from dataclasses import replace
+
 import pytest
 from tiny import tiny_bert
 
-from lib import inputs, paths, plan
-from lib.runs import experiment, grids
+from lib import paths
 from lib.__main__ import main as cli
+from lib.runs import Job, grids, plan
+from lib.runs.grids import Cell
 
 
 @pytest.fixture
@@ -17,19 +20,20 @@ def nothing_here(tmp_path, monkeypatch) -> None:
 
 
 def test_minutes_are_those_of_steps_and_scores(monkeypatch, capsys) -> None:
-    monkeypatch.setattr(plan, "_timed", lambda recipe, *_: (60 * recipe.batch_size, 0.0, ""))
-    grid = grids.read("una_table_2").at("mini", max_steps=3, batch_size=20)
-    table = plan.plan(grid)
+    monkeypatch.setattr(plan, "_timed", lambda job, text: (60 * job.recipe.batch_size, 0.0, ""))
+    grid = grids.read("una_light").at("mini", max_steps=3, batch_size=20)
+    grid = replace(grid, cells=grid.cells[1:4], seeds=(42,))
+    table = plan.plan(grid, {})
     assert table["minutes"].tolist() == [60.0] * 3 and table["steps"].tolist() == [3] * 3
     assert table["sentences"].tolist() == [24_015] * 3 and not table["missing"].any()
     monkeypatch.setattr(plan, "_timed", lambda *_: (0.0, 1.0, ""))
-    assert plan.plan(grid)["minutes"][0] == (1 + 2) * plan.SCORED["mini"] / 60
+    assert plan.plan(grid, {})["minutes"][0] == (1 + 2) * plan.SCORED["mini"] / 60
 
 
 @pytest.mark.parametrize("method", ["simcse", "una", "sda", "paraphrase"])
 def test_five_steps_are_timed_here_and_now(method) -> None:
-    recipe = experiment.resolve("mini", method, batch_size=8)[1]
-    step, score, error = plan._timed(recipe, "mini", None, "cpu")
+    job = Job.of("nb", method, "mini", batch_size=8, device="cpu")
+    step, score, error = plan._timed(job, "mini")
     assert 0 < step < 60 and 0 < score < 1 and error == ""
 
 
@@ -56,8 +60,9 @@ def test_without_an_encoder_the_time_is_unknown(nothing_here, capsys) -> None:
 
 def test_what_a_rule_needs_is_looked_for() -> None:
     def lacking(**parameters) -> list[str]:
-        needed = inputs.of_cell("mini", parameters)
-        return [said for one in needed if (said := one.missing())]
+        grid = grids.read("simcse_light").at("mini")
+        job = grids.job_of(grid, Cell("a", "", parameters), 42, {})
+        return [said for one in job.inputs if (said := one.missing())]
 
     assert lacking(method="sda", parser="en_core_web_none") == [
         "no spaCy pipeline 'en_core_web_none': run `python -m spacy download en_core_web_none`"

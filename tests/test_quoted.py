@@ -22,7 +22,6 @@ from lib.encoder.dropout import dropout_of
 from lib.encoder.heads import build_head
 from lib.runs import experiment, grids
 from lib.runs.job import portable_parameters as parameters
-from lib.runs.profiles import profile
 from lib.training import checkpoint
 from lib.training import loop as train
 from lib.training.batches import Batch, Feed

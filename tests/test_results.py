@@ -53,8 +53,9 @@ def test_reading_results_needs_no_training_stack() -> None:
 
 
 def test_a_grid_without_runs_is_told_what_there_is() -> None:
-    with pytest.raises(ValueError, match="no run of a grid 'una_lite' is committed: there are"):
+    with pytest.raises(ValueError, match="there is no grid 'una_lite'; committed are runs of"):
         results.rows("una_lite")
+    assert len(results.rows("consert_small_heads")) == 0, "a grid of which nothing has run"
 
 
 def test_a_row_has_the_runs_of_every_notebook() -> None:

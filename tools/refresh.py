@@ -13,9 +13,8 @@ from typing import TextIO
 
 import nbformat
 
-from lib import pages
 from lib.data import files
-from lib.runs import notebooks
+from lib.runs import notebooks, pages
 
 
 def refresh(notebook: Path, stream: TextIO | None = None) -> notebooks.Outcome:

@@ -13,8 +13,9 @@ from pathlib import Path
 import nbformat
 import yaml
 
-from lib import pages, paths, runs
+from lib import paths, runs
 from lib.data.files import write_bytes, write_text
+from lib.runs import pages
 from tools.browser import chromium
 
 NOTEBOOK = paths.NOTEBOOKS / "07_results.ipynb"

@@ -16,10 +16,10 @@ from urllib.parse import unquote, urlparse
 import nbformat
 import pandas as pd
 
-from lib import pages, paths
+from lib import paths
 from lib.data.files import is_foreign, remove, written
 from lib.results import claims
-from lib.runs import grids, notebooks
+from lib.runs import grids, notebooks, pages
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"[^>]*>")
 

@@ -29,10 +29,9 @@ from tqdm import tqdm
 
 from benchmarks.robustness.common import Count, is_sentence, sentences, small_model
 from lib import data, paths
-from lib.runs import notebooks
-from lib.runs import experiment, grids
 from lib.data import fetch, readers
 from lib.encoder import Encoder
+from lib.runs import experiment, grids, notebooks
 from lib.training.recipe import FIELDS, recipes
 
 Rng = random.Random

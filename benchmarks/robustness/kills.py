@@ -30,10 +30,10 @@ from benchmarks.robustness.common import (
     small_model,
 )
 from lib import runs
-from lib.runs import export as share
-from lib.runs import experiment
 from lib.augment.sda import parse
 from lib.commands import augment as command
+from lib.runs import experiment
+from lib.runs import export as share
 
 TRAININGS: dict[str, dict] = {
     "SimCSE": {"method": "simcse"},

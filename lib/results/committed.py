@@ -51,7 +51,7 @@ def rows(grid: str, results: Path = paths.RESULTS) -> pd.DataFrame:
     beside UNA, SDA and ConSERT is one and the same.
 
     Raises:
-        ValueError: no run of such a grid is committed.
+        ValueError: there is no such grid.
 
     Example:
         >>> found = rows("una_small")
@@ -62,9 +62,9 @@ def rows(grid: str, results: Path = paths.RESULTS) -> pd.DataFrame:
     """
     known = members(results)
     own = known[known["grid"] == grid]
-    if not len(own):
+    if not len(own) and not (paths.GRIDS / f"{grid}.yaml").exists():
         there = ", ".join(sorted(set(known["grid"])))
-        raise ValueError(f"no run of a grid {grid!r} is committed: there are {there}")
+        raise ValueError(f"there is no grid {grid!r}; committed are runs of {there}")
     found = own.drop(columns="grid").merge(every_run(results), on="run_id", how="left")
     return found[[*(name for name in found if name not in ("row", "column")), "row", "column"]]
 

@@ -11,12 +11,12 @@ from filelock import Timeout
 
 from lib import data, paths
 from lib.augment.sda import parse
-from lib.cores import available_cores
 from lib.data import files
 from lib.encoder import Encoder
 from lib.evaluate import transfer
 from lib.evaluate.sts import unit
 from lib.runs import inputs
+from lib.runs.cores import available_cores
 from lib.runs.folder import Run, peak_rss_gib
 from lib.runs.job import Job, is_causal, portable_parameters
 from lib.runs.scoring import DevScore, encodes, job_test_scores

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
-from lib.cores import available_cores
+from lib.runs.cores import available_cores
 
 T = TypeVar("T")
 R = TypeVar("R")
