@@ -274,7 +274,7 @@ def train_ours(
     speedups: bool = True,
     **options,
 ) -> Sample:
-    """`lib.training.loop.fit`; the tokenisation of the timed sentences is counted, as the trainer's is.
+    """`fit` of the loop; the tokenisation of the timed sentences is counted, as the trainer's is.
 
     The callable for dev scores reads the clock and scores nothing; it is called at half the warm-up
     (where `fit` keeps the weights as the best so far, once), at its end, and at the last step.

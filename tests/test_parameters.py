@@ -1,7 +1,5 @@
 """The cell after a notebook's parameters: names and values are checked before anything runs."""
 
-from typing import Optional
-
 import nbformat
 import papermill
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from lib import paths
 from lib.runs import parameters
 
-DECLARED = {"profile": str, "seed": int, "method": str, "beta": Optional[float], "bucket": bool}
+DECLARED = {"profile": str, "seed": int, "method": str, "beta": float | None, "bucket": bool}
 USUAL = {"profile": "mini", "seed": 42, "method": "una", "beta": None, "bucket": True}
 
 

@@ -1,4 +1,4 @@
-"""`python -m lib recipes list` and `recipes show NAME`: hyper-parameters and where they are from."""
+"""`python -m lib recipes list` and `recipes show NAME`: hyper-parameters and their sources."""
 
 import argparse
 from collections.abc import Sequence

@@ -65,7 +65,7 @@ def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> 
     (SimCLR), §4.2; `bn_mlp` is the head of DiffCSE (Chuang et al. 2022, §4.1 and its code:
     d → 2d → d), which SDA takes over (Zhu et al. 2024, §5.3); Chen & He 2021 (SimSiam), §3, whose
     projection has three layers and whose predictor a narrower hidden one; Klein & Nabi 2022 (SCD),
-    scd/models.py lines 116-135 of its code, whose last batch norm `lib.training.losses.scd` computes.
+    scd/models.py lines 116-135 of its code, whose last batch norm the loss computes.
     """
     check_head(name)
     if init not in HEAD_INITS:

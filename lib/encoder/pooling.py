@@ -33,7 +33,7 @@ def pool(hidden_states: Sequence[Tensor], mask: Tensor, pooling: str) -> Tensor:
         hidden_states: the embeddings' output and every layer's output, each (n, t, d). For `cls`,
             `mean` and `last_token` the last entry alone is enough.
         mask: (n, t), 1 for real tokens, 0 for padding; padding never enters a mean.
-        pooling: `cls` first column, so padding has to stand on the right, as `lib.encoder.tokens` puts it;
+        pooling: `cls` first column, so padding has to stand on the right;
             `mean` of the last layer; `last2_mean` of the last two layers;
             `first_last_mean_embeddings` of the embeddings' output and the last layer;
             `first_last_mean_layer_1` of layer 1 and the last layer; `last_token` the last real
