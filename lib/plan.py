@@ -94,8 +94,8 @@ def _timed(recipe: Recipe, text: str, data_dir: str | None, device: str) -> Pace
     try:
         sentences = data.corpus(text, data_dir)[: max(SAMPLE, TRIED * recipe.batches.size)]
         encoder = experiment._new_encoder(recipe, seed=0)
-        same = {"aligned": sentences, "negated": sentences}
-        feed = Feed.of(sentences, recipe, encoder.tokenizer, 0, **same)
+        tokenizer = encoder.tokenizer
+        feed = Feed.of(sentences, recipe, tokenizer, 0, aligned=sentences, negated=sentences)
         result = train.fit(encoder, feed, max_steps=TRIED, eval_every=TRIED, device=device)
         begun = time.perf_counter()
         encoder.encode(sentences[:SCORED_HERE])

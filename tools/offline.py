@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,8 @@ from lib.data import sets
 from lib.grids import Cell, Grid
 from lib.inputs import Input
 
-CODE = ("lib", "notebooks/*.ipynb", "workflow/grids", "data/papers", "pyproject.toml")
-CODE += ("constraints.txt", "LICENSE", "LICENSES.md")
+CODE = ("lib", "notebooks/*.ipynb", "workflow/grids", "data/papers")
+ABOUT = ("pyproject.toml", "constraints.txt", "LICENSE", "LICENSES.md")
 ARCHIVE = "project.tar.gz"
 RECORD = ("params.json", "env.json", "metrics.json", "history.csv")
 WEIGHTS = (".safetensors", ".json", ".txt", ".model", ".jinja")
@@ -77,7 +77,7 @@ exit $status
 
 
 @reporting
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 if a run was refused."""
     parser = argparse.ArgumentParser(prog="python -m tools.offline", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -144,6 +144,7 @@ def pack(out: Path, chosen: Mapping[str, Grid], options: argparse.Namespace) -> 
         with tarfile.open(folder / ARCHIVE, "w:gz", dereference=True) as tar:
             for place, path in sorted(members.items()):
                 tar.add(path, place)
+        (folder / runs.COMMIT).unlink()
         parts = _split(folder / ARCHIVE, options.limit)
         sums = "".join(f"{files.sha256(part)}  {part.name}\n" for part in parts)
         files.write_text(folder / "SHA256", sums)
@@ -162,7 +163,7 @@ def _code(names: list[str]) -> dict[str, Path]:
     """Place in the archive → file here, of the code that git tracks and of one's own grids."""
     if unknown := _git("ls-files", "-z", "--others", "--exclude-standard", "lib"):
         raise ValueError(f"git does not track {unknown[0]}: `git add` it, or move it out of lib/")
-    found = {name: paths.ROOT / name for name in _git("ls-files", "-z", *CODE)}
+    found = {name: paths.ROOT / name for name in _git("ls-files", "-z", *CODE, *ABOUT)}
     own = [Path(name) for name in names if name.endswith(".yaml")]
     return found | {f"workflow/grids/{path.name}": path for path in own}
 
@@ -202,7 +203,7 @@ def _split(path: Path, limit: int | None) -> list[Path]:
     """The file, or its parts `<name>.001` and so on if it is larger than `limit` bytes."""
     if limit is None or path.stat().st_size <= limit:
         return [path]
-    parts = []
+    parts: list[Path] = []
     with path.open("rb") as file:
         while content := file.read(limit):
             parts.append(path.with_name(f"{path.name}.{len(parts) + 1:03d}"))
@@ -272,8 +273,9 @@ def _take_run(run: Path, chosen: list[Grid], data_dir: str | None, known: dict) 
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in numbers):
         raise ValueError("metrics.json: a value is no number")
     told = [ran.pop(name) for name in ("run_id", "results_version", "recipe", "seed", "data")]
-    record = runs.Run(run.parent.name, *told[2:4], ran, told[4])
-    if [run.name, runs.RESULTS_VERSION] != told[:2] or record.id != run.name:
+    run_id, version, recipe, seed, hashes = told
+    record = runs.Run(run.parent.name, recipe, seed, ran, hashes)
+    if version != runs.RESULTS_VERSION or not run.name == run_id == record.id:
         raise ValueError("its id does not follow from its parameters, data and results_version")
     _check_id(record, chosen, data_dir, known)
     with files.locked(record.folder, timeout=0):
@@ -309,7 +311,8 @@ def _check_id(record: runs.Run, chosen: list[Grid], data_dir: str | None, known:
         except (OSError, ValueError) as error:
             lacking = f": {error}"
             continue
-        found = runs.run_id(*known[id(cell), how], record.seed)
+        recipe, made_of = known[id(cell), how]
+        found = runs.run_id(recipe, made_of, record.seed)
         if (grid.notebook, found) == (record.notebook, record.id):
             return
     raise ValueError(f"no row of these grids has its id with the data that is here{lacking}")
@@ -332,4 +335,4 @@ def _made_of(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(None))
