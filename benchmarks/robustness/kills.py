@@ -29,7 +29,7 @@ from benchmarks.robustness.common import (
     sentences,
     small_model,
 )
-from lib import experiment, runs, share
+from lib import experiment, results, runs, share
 from lib.augment.sda import parse
 from lib.commands import augment as command
 
@@ -135,11 +135,11 @@ def collected(folder: Path, material: Path) -> None:
     os.environ["CSE_OUTPUTS"] = str(folder / "outputs")
     collect = runs.collect
 
-    def as_real(source: Path | None = None):  # type: ignore[no-untyped-def]
-        return collect(source).assign(profile="small")
+    def as_real(*arguments):  # type: ignore[no-untyped-def]
+        return collect(*arguments).assign(profile="small")
 
     runs.collect = as_real
-    runs.save_results("kills", material / "finished", folder)
+    results.save("kills", material / "finished", folder)
 
 
 def exported(folder: Path, material: Path, checkpoint: str = "best") -> None:

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from benchmarks.robustness import kills
 from benchmarks.robustness.common import Count, child, ended, picture
-from lib import files, runs
+from lib import files, results, runs
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def one_row(folder: Path, number: int) -> None:
     )
     run.start()
     run.finish({"stsb_dev_spearman": float(number)})
-    runs.save_results("race", folder / f"outputs-{number}", folder)
+    results.save("race", folder / f"outputs-{number}", folder)
 
 
 def all_rows(folder: Path) -> bool:
