@@ -1,6 +1,5 @@
 """Grids for a machine without a network: packed, trained in another folder, and taken back."""
 
-import io
 import json
 import os
 import subprocess
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lib import paths
-from lib.__main__ import main as cli
 from lib.runs import baselines as untrained
+from lib.__main__ import main as cli
 from tools import offline
 
 TINY = """
@@ -89,12 +88,12 @@ def finished(tmp_path, little, monkeypatch) -> Path:
     return tmp_path / "there"
 
 
-def archive_of(folder: Path, member: tarfile.TarInfo | None = None) -> str:
+def archive_of(folder: Path, more: str = "") -> str:
     path = folder.with_name("runs.tar.gz")
     with tarfile.open(path, "w:gz") as tar:
         tar.add(folder, "", filter=lambda one: None if one.name.endswith(".lock") else one)
-        if member is not None:
-            tar.addfile(member, io.BytesIO(b"x" * member.size))
+        if more:
+            tar.addfile(tarfile.TarInfo(more))
     return str(path)
 
 
@@ -144,17 +143,9 @@ def test_a_run_on_other_data_or_of_another_grid_is_refused(finished, grid, capsy
     assert capsys.readouterr().err.count("no row of these grids has its id") == 2
 
 
-def link(name: str) -> tarfile.TarInfo:
-    member = tarfile.TarInfo(name)
-    member.type, member.linkname = tarfile.SYMTYPE, "/etc"
-    return member
-
-
-@pytest.mark.parametrize(
-    "member", [tarfile.TarInfo("../escaped"), tarfile.TarInfo("/x"), link("a")]
-)
-def test_an_archive_that_would_write_elsewhere_is_refused(finished, grid, capsys, member) -> None:
-    assert offline.main(["take", archive_of(finished, member), "--grid", grid]) == 2
+@pytest.mark.parametrize("name", ["../escaped", "/x", "02_simcse/../../y"])
+def test_an_archive_that_would_write_elsewhere_is_refused(finished, grid, capsys, name) -> None:
+    assert offline.main(["take", archive_of(finished, name), "--grid", grid]) == 2
     error = capsys.readouterr().err
     assert "is unsafe, nothing unpacked" in error and error.count("\n") == 1
     assert metrics(finished.with_name("here")) == {}
