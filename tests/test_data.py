@@ -609,26 +609,6 @@ def test_corpus_sample(tmp_path):
         data.corpus(path, n=201)
 
 
-def test_a_drawn_sample_stands_in_for_its_corpus(tmp_path):
-    lines = [f"sentence number {i}" for i in range(200)]
-    whole = write(tmp_path / "whole/corpus/wiki_slice.txt", "\n".join(lines)).parents[1]
-    drawn = data.corpus("wiki_slice", whole, 50)
-    there = tmp_path / "there"
-    sample = write(
-        there / corpora.DRAWN.format("wiki_slice"), lzma.compress("\n".join(drawn).encode())
-    )
-    assert data.corpus_files("wiki_slice", there) == [sample]
-    for n in (50, 7):
-        assert data.corpus("wiki_slice", there, n) == data.corpus("wiki_slice", whole, n)
-    for n, seed in ((None, 0), (51, 0), (7, 1)):
-        with pytest.raises(ValueError, match=r"holds 50 sentences .* needs the whole corpus"):
-            data.corpus("wiki_slice", there, n, seed)
-    with pytest.raises(ValueError, match="lost its lines' numbers"):
-        data.aligned_corpus("wiki_slice", sample, there, 7)
-    write(there / "corpus/wiki_slice.txt", "the corpus itself\n")
-    assert data.corpus("wiki_slice", there) == ["the corpus itself"]
-
-
 @own
 def test_corpus_names_and_paths(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "MINI", tmp_path)

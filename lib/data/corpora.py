@@ -15,7 +15,6 @@ from lib.data.readers import read_aligned, read_lines
 WIKIPEDIA_FILES = ("wikipedia_en_2015.txt.xz", "wikipedia_en_2021.txt.xz")
 MIN_WORDS = 3
 HEAD = 11_548
-DRAWN = "corpus/drawn/{}.txt.xz"
 Folder = str | Path | None
 
 
@@ -84,30 +83,8 @@ _FILES: dict[str, Callable[[Folder], list[Path]]] = {
 CORPORA = tuple(_FILES)
 
 
-def _whole_files(name: str | Path, data_dir: Folder) -> list[Path]:
-    if name in _FILES:
-        return _FILES[str(name)](data_dir)
-    if Path(name).is_file():
-        return [Path(name)]
-    known = ", ".join(CORPORA)
-    raise FileNotFoundError(f"no corpus {str(name)!r}: give one of {known} or the path of a file")
-
-
-def _drawn_file(name: str | Path, data_dir: Folder) -> Path | None:
-    """The sample of a corpus that is not here itself, if there is one."""
-    try:
-        _whole_files(name, data_dir)
-    except FileNotFoundError:
-        places = [base / DRAWN.format(name) for base in paths.data_dirs(data_dir)]
-        return next((place for place in places if name in _FILES and place.is_file()), None)
-    return None
-
-
 def corpus_files(name: str | Path, data_dir: Folder = None) -> list[Path]:
     """The files that `corpus` reads for a name, in order.
-
-    Where a corpus is not here but a sample of it is, as `lib bundle` makes one, that is the file:
-    `corpus/drawn/NAME.txt.xz`.
 
     Raises:
         FileNotFoundError: one is not there, or there is no corpus of that name; the message says
@@ -117,12 +94,16 @@ def corpus_files(name: str | Path, data_dir: Folder = None) -> list[Path]:
         >>> [path.name for path in corpus_files("mini")]
         ['corpus.txt']
     """
-    sample = _drawn_file(name, data_dir)
-    return [sample] if sample else _whole_files(name, data_dir)
+    if name in _FILES:
+        return _FILES[str(name)](data_dir)
+    if Path(name).is_file():
+        return [Path(name)]
+    known = ", ".join(CORPORA)
+    raise FileNotFoundError(f"no corpus {str(name)!r}: give one of {known} or the path of a file")
 
 
 def is_here(name: str, data_dir: Folder = None) -> bool:
-    """Whether a corpus can be read, from its own files or from a sample of it."""
+    """Whether a corpus can be read."""
     try:
         corpus_files(name, data_dir)
     except FileNotFoundError:
@@ -144,7 +125,7 @@ def at_hand(name: str | Path, data_dir: Folder = None) -> str:
 
 def _lines(name: str | Path, data_dir: Folder) -> list[str]:
     """A corpus before any of it is drawn; the blank lines of a text file are still there."""
-    files = _whole_files(name, data_dir)
+    files = corpus_files(name, data_dir)
     if name == "sts_unlabelled":
         return sts_unlabelled(data_dir)
     if name == "stsb_train":
@@ -206,14 +187,6 @@ def corpus(
         FileNotFoundError: the corpus is not there; the message names the command that brings it.
         ValueError: no sentence, fewer than `n` sentences, or a part of a published corpus.
     """
-    if drawn := _drawn_file(name, data_dir):
-        sentences = read_lines(drawn)
-        if seed != 0 or n is None or n > len(sentences):
-            raise ValueError(
-                f"{drawn} holds {len(sentences):,} sentences of {name!r}, drawn by seed 0: n={n},"
-                f" seed={seed} needs the whole corpus"
-            )
-        return sentences[:n]
     sentences = [line for line in _lines(name, data_dir) if line]
     if not sentences:
         raise ValueError(f"{corpus_files(name, data_dir)[0]}: 0 sentences")
@@ -235,16 +208,6 @@ def training_text(
             stacklevel=2,
         )
     return sentences
-
-
-def whole_or_sample(name: str | Path, data_dir: Folder = None) -> list[str]:
-    """Every sentence of a corpus, or of the sample of it that is here in its place.
-
-    Raises:
-        FileNotFoundError, ValueError: as `corpus`.
-    """
-    drawn = _drawn_file(name, data_dir)
-    return read_lines(drawn) if drawn else corpus(name, data_dir)
 
 
 def aligned_corpus(
@@ -274,8 +237,6 @@ def aligned_corpus(
         >>> first == second == corpus("mini", n=3, seed=7)
         True
     """
-    if drawn := _drawn_file(name, data_dir):
-        raise ValueError(f"{drawn} is a sample of {name!r}, which has lost its lines' numbers")
     lines, others = _lines(name, data_dir), read_aligned(positives)
     ends = [max((i for i, x in enumerate(text, 1) if x), default=0) for text in (lines, others)]
     if ends[0] != ends[1]:

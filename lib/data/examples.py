@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from lib import paths
 from lib.data import readers
-from lib.data.corpora import is_here, sample, whole_or_sample
+from lib.data.corpora import corpus, is_here, sample
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +92,7 @@ def searchable(data_dir: str | Path | None = None, n: int = 20_000) -> tuple[lis
     if n < 1:
         raise ValueError(f"n must be at least 1, got {n}")
     name = next((name for name in REAL_TEXT if is_here(name, data_dir)), None)
-    text = whole_or_sample(name, data_dir) if name else handwritten()
+    text = corpus(name, data_dir) if name else handwritten()
     fitting = [s for s in dict.fromkeys(text) if SHORTEST <= len(s.split()) <= LONGEST]
     rows = sample(len(fitting), n if n < len(fitting) else None)
     source = REAL_TEXT[name] if name else "written by hand for this course"

@@ -127,9 +127,21 @@ def corpus_input(profile: Profile, data_dir: str | None = None) -> Input:
     """The training text."""
     return Input(
         "corpus",
-        lambda: data.corpus_files(data.at_hand(profile.corpus, data_dir), data_dir),
+        lambda: _corpus_files(profile.corpus, data_dir),
         lambda: {"corpus": text_hash(sentences_of(profile, data_dir))},
     )
+
+
+def _corpus_files(name: str, data_dir: str | None) -> list[Path]:
+    """The training text's files; where neither Wikipedia text is here, the error is about the one
+    that can be fetched."""
+    there = data.at_hand(name, data_dir)
+    try:
+        return data.corpus_files(there, data_dir)
+    except FileNotFoundError:
+        if there != "wikipedia":
+            raise
+        return data.corpus_files("wiki1m", data_dir)
 
 
 def _positives(recipe: Recipe) -> Input:
