@@ -157,7 +157,6 @@ def curves(
     xlabel: str,
     ylabel: str,
     title: str = "",
-    log: bool = False,
     marks: Mapping[str, float] | None = None,
 ) -> Figure:
     """Named lines over `x`, told apart by colour and dash, with a gap at NaN; `marks` are named
@@ -170,7 +169,7 @@ def curves(
         axis.axvline(place, color="0.5", lw=1, ls=":")
         where: Any = {"transform": axis.get_xaxis_transform(), "ha": "left", "va": "center"}
         axis.text(place, 0.55, f" {name}", color="0.35", **where)
-    axis.set(xlabel=xlabel, ylabel=ylabel, title=title, xscale="log" if log else "linear")
+    axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
     axis.legend()
     return figure
 

@@ -610,7 +610,7 @@ def test_the_sample_of_the_text_is_the_same_for_every_seed(given):
 def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
     asked = []
 
-    def rewrite(sentences, rules, seed, shares, model, *_, workers, nouns):
+    def rewrite(sentences, rules, seed, shares, nouns, model, folder, workers):
         asked.append((sentences, rules, seed, shares, model, nouns))
         return {rule: [f"{rule} {s}" for s in sentences] for rule in rules}
 

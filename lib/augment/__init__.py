@@ -1,7 +1,7 @@
 """Augmentations: text to text, aligned line by line. `AUGMENTATIONS` maps a recipe's name to its
 function."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,8 +17,8 @@ def augment(
     rate: float,
     seed: int = 0,
     synonyms: str = "wordnet",
-    numbers: Iterable[int] | None = None,
-    span: int = 5,
+    first: int = 0,
+    **more: object,
 ) -> list[str]:
     """Apply augmentation `name` to every sentence; line i of the result belongs to sentence i.
 
@@ -28,8 +28,8 @@ def augment(
     Args:
         rate: share of the words concerned, in [0, 1]; of the sentences for `mask_span`.
         synonyms: source of `replace_synonyms` and `insert_synonyms`, as `eda.load_synonyms`.
-        numbers: number of each sentence in its corpus; None: 0, 1, 2 …
-        span: characters of `mask_span`.
+        first: number of the first sentence in its corpus.
+        more: what the augmentation takes beside them: `span`, the characters of `mask_span`.
 
     Raises:
         ValueError: unknown name, a rate outside [0, 1] or a negative seed.
@@ -45,11 +45,9 @@ def augment(
     if seed < 0:
         raise ValueError(f"seed must not be negative, got {seed}")
     change = AUGMENTATIONS[name]
-    more: tuple = (eda.load_synonyms(synonyms),) if name in NEED_SYNONYMS else ()
-    if name == "mask_span":
-        more = (span,)
-    numbered = zip(range(len(sentences)) if numbers is None else numbers, sentences, strict=True)
+    if name in NEED_SYNONYMS:
+        more["synonyms"] = eda.load_synonyms(synonyms)
     return [
-        " ".join(change(s.split(), rate, np.random.default_rng((seed, i)), *more))
-        for i, s in numbered
+        " ".join(change(s.split(), rate, np.random.default_rng((seed, i)), **more))
+        for i, s in enumerate(sentences, first)
     ]

@@ -104,10 +104,9 @@ def change_of(options: argparse.Namespace, lines: list[str]) -> Change:
         eda.load_synonyms(synonyms)
 
     def change(part: list[str], first: int) -> list[str]:
-        numbers = range(first, first + len(part))
         return [
-            augment(names[i % len(names)], [line], options.rate, options.seed, synonyms, [i])[0]
-            for i, line in zip(numbers, part, strict=True)
+            augment(names[i % len(names)], [line], options.rate, options.seed, synonyms, i)[0]
+            for i, line in enumerate(part, first)
         ]
 
     return change

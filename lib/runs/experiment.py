@@ -154,10 +154,10 @@ def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, 
         list(shares),
         seed,
         shares,
-        inputs.model_path(recipe.parser),
-        paths.outputs() / "parses",
-        workers=cores() if len(sentences) >= 100_000 else 1,
         nouns=recipe.dn_nouns,
+        model=inputs.model_path(recipe.parser),
+        folder=paths.outputs() / "parses",
+        workers=cores() if len(sentences) >= 100_000 else 1,
     )
 
 

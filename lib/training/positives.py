@@ -68,9 +68,8 @@ def make_views(text: Text, recipe: Recipe, tokenizer, seed: int = 0) -> list[Tok
                 f" {actual}"
             )
         return [first, rows_of(text.aligned)]
-    changed = augment(
-        name, sentences, recipe.positive_rate, seed, recipe.synonyms, span=recipe.span
-    )
+    more = {"span": recipe.span} if name == "mask_span" else {}
+    changed = augment(name, sentences, recipe.positive_rate, seed, recipe.synonyms, **more)
     if masks:
         changed = [s.replace(MASK_TOKEN, tokenizer.mask_token) for s in changed]
     return [first, rows_of(changed)]

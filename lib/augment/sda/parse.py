@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import spacy
@@ -110,10 +111,10 @@ def _at_least(least: int, **values: int) -> None:
 def _parsed(
     nlp: Language,
     sentences: Sequence[str],
-    folder: str | Path | None,
-    workers: int,
-    chunk: int,
-    progress: bool,
+    folder: str | Path | None = None,
+    workers: int = 1,
+    progress: bool = False,
+    chunk: int = CHUNK,
 ) -> Iterator[Doc]:
     if folder is not None:
         make_folder(Path(folder), "--parses")
@@ -159,12 +160,9 @@ def rewrite(
     rules: str | Sequence[str],
     seed: int = 0,
     share: float | Mapping[str, float] = 1.0,
-    model: str | Path = "",
-    folder: str | Path | None = None,
-    workers: int = 1,
-    progress: bool = False,
     first: int = 0,
     nouns: bool = False,
+    **parsing: Any,
 ) -> dict[str, list[str]]:
     """Every sentence after each rule of SDA, all on one parse; each has its own generator, seeded
     by (seed, number).
@@ -174,10 +172,10 @@ def rewrite(
             `lib.augment.sda.chinese.RULES`.
         share: probability that a rule is tried on a sentence, one for all or one for each; the
             others stay.
-        model, folder, workers, progress: as `parse`.
         first: number of the first sentence in its corpus.
         nouns: the English double negation may put "no" before a noun, as `sda.double_negation` has
             it.
+        parsing: model, folder, workers, progress, as `parse`.
 
     Raises:
         ValueError: no rule or an unknown one, a share outside [0, 1], a pipeline for another
@@ -191,7 +189,7 @@ def rewrite(
     """
     rules = [rules] if isinstance(rules, str) else list(rules)
     _at_least(0, seed=seed, first=first)
-    _at_least(1, workers=workers)
+    _at_least(1, workers=parsing.get("workers", 1))
     if not rules:
         raise ValueError(f"rules names none: choose among {', '.join(ENGLISH)}")
     if unknown := set(rules) - set(ENGLISH):
@@ -199,7 +197,7 @@ def rewrite(
     shares = dict(share) if isinstance(share, Mapping) else dict.fromkeys(rules, share)
     if not all(0 <= value <= 1 for value in shares.values()) or set(shares) != set(rules):
         raise ValueError(f"share must be in [0, 1], one for all rules or one for each, got {share}")
-    nlp = load(model)
+    nlp = load(parsing.pop("model", ""))
     if nlp.lang not in RULES:
         raise ValueError(
             f"there are rules for {' and '.join(RULES)}; {nlp.meta['name']} is a pipeline for"
@@ -211,7 +209,7 @@ def rewrite(
         )
     known = RULES[str(nlp.lang)]
     result: dict[str, list[str]] = {rule: [] for rule in rules}
-    docs = _parsed(nlp, sentences, folder, workers, CHUNK, progress)
+    docs = _parsed(nlp, sentences, **parsing)
     for number, (sentence, doc) in enumerate(zip(sentences, docs, strict=True), first):
         drawn = np.random.default_rng((seed, number, 1)).random() if min(shares.values()) < 1 else 0
         tree = Tree.of(doc) if drawn < max(shares.values()) else None
