@@ -39,6 +39,9 @@ def abridged(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     for cell in shown:
         if cell.cell_type == "markdown":
             cell.source = unfolded(cell.source)
+        for output in cell.get("outputs", []):
+            if "text/markdown" in output.get("data", {}):
+                output.data["text/markdown"] = unfolded(output.data["text/markdown"])
     shown[0].source = NAVIGATION.sub(_cite(), shown[0].source)
     return nbformat.v4.new_notebook(cells=shown, metadata=notebook.metadata)
 
@@ -70,7 +73,7 @@ def _cite() -> str:
     return (
         f"*To cite:* {authors}. *{about['title']}*, notebook 07, version {about['version']},"
         f" commit {str(runs.commit()['commit'])[:7]}.\n\nSections have the numbers of the notebook;"
-        " its setup, run, summary and exercises are left out."
+        " its setup, run and exercises are left out."
     )
 
 
