@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from lib import paths
-from lib.runs import baselines as untrained
 from lib.__main__ import main as cli
+from lib.runs.baselines import Baseline
+from lib.runs.profiles import profile
 from tools import offline
 
 TINY = """
@@ -83,7 +84,7 @@ def test_a_grid_is_packed_trained_elsewhere_and_taken_back(
 def finished(tmp_path, little, monkeypatch) -> Path:
     """An outputs folder of another machine with one finished run."""
     monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path / "there"))
-    untrained.run("02_simcse", "tfidf", "mini")
+    Baseline("02_simcse", "tfidf", profile("mini")).run()
     monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path / "here"))
     return tmp_path / "there"
 

@@ -21,6 +21,7 @@ from lib.runs.grids import Grid
 from lib.runs.profiles import profile
 
 FOLDER = "workflow"
+KNOWN = sorted(path.stem for path in paths.GRIDS.glob("*.yaml"))
 
 
 @dataclass(frozen=True)
@@ -102,11 +103,11 @@ def tables(chosen: Settings) -> dict[str, Grid]:
     return found
 
 
-def no_table(name: str, there: Mapping[str, Grid]) -> str:
+def no_table(name: str) -> str:
     """Why there is no table of this name, in one sentence."""
-    if (paths.GRIDS / f"{name}.yaml").exists():
+    if name in KNOWN:
         return f"{name} is a table of the papers' own size and has no other profile"
-    return f"no table {name}{_meant(name, ['all', *there])}"
+    return f"no table {name}{_meant(name, ['all', *KNOWN])}"
 
 
 @dataclass(frozen=True)

@@ -98,8 +98,8 @@ def _timed(job: Job, text: str) -> Pace:
         encoder = new_encoder(recipe, seed=0)
         same = {"aligned": sentences, "negated": sentences}
         feed = Feed.of(sentences, recipe, encoder.tokenizer, 0, **same)
-        short = {"max_steps": TRIED, "eval_every": TRIED, "device": job.settings.device}
-        result = fit(encoder, feed, **short)
+        device = job.settings.device
+        result = fit(encoder, feed, max_steps=TRIED, eval_every=TRIED, device=device)
         begun = time.perf_counter()
         encoder.encode(sentences[:SCORED_HERE])
     except (OSError, ValueError, ImportError, RuntimeError) as error:

@@ -89,7 +89,7 @@ def job_test_scores(job: Job, encoder: Encoder) -> dict[str, float]:
     have its name at the end of theirs."""
     also = [job.recipe.also_pooling] if job.recipe.also_pooling else []
     length = job.recipe.test_max_length
-    found = {}
+    found: dict[str, float] = {}
     poolings = [None, *also]
     of_each = encodes(encoder, job.recipe, job.scoring, poolings, length)
     for pooling, encode in zip(poolings, of_each, strict=True):
