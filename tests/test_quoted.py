@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from tiny import tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences
 from torch import nn
 
-from lib import plan
 from lib.augment import augment, discrete
 from lib.augment.noise import climb, gaussian_negatives
 from lib.encoder import Encoder
@@ -23,7 +22,6 @@ from lib.encoder.dropout import dropout_of
 from lib.encoder.heads import build_head
 from lib.runs import experiment, grids
 from lib.runs.job import portable_parameters as parameters
-from lib.runs.profiles import profile
 from lib.training import checkpoint
 from lib.training import loop as train
 from lib.training.batches import Batch, Feed
@@ -66,9 +64,8 @@ def folder(tmp_path_factory) -> Path:
 
 
 def load(folder, recipe) -> Encoder:
-    own = recipe.encoder
-    options = {"pooling": own.pooling, "head": recipe.head, "eval_pooling": "mean"}
-    return tiny_encoder(folder, **options, dropout=own.dropout, lora_rank=own.lora_rank)
+    options = {"pooling": recipe.pooling, "head": recipe.head, "eval_pooling": "mean"}
+    return tiny_encoder(folder, **options, dropout=recipe.dropout, lora_rank=recipe.lora_rank)
 
 
 def fit(folder, changes, *, steps=9, seed=42, text=SENTENCES, **options):
@@ -709,14 +706,6 @@ def test_a_run_is_recorded_by_what_its_method_uses_and_others_by_nothing_new():
     for name, found in recipes().items():
         method = name.partition("_")[2].removesuffix("_bert")
         assert NEW & parameters(found).keys() == OWN.get(method, set()), name
-
-
-def test_a_queues_copy_is_counted_in_what_a_run_takes():
-    mini = profile("mini")
-    plain, queued = (plan.cost(mini, recipe("mini_simcse", queue=n), 9) for n in (0, 2.5))
-    assert queued.gib - plain.gib == pytest.approx(4 * plain.parameters / 2**30)
-    training = plan.cost(mini, recipe("mini_simcse"), 18).flops - plain.flops
-    assert queued.flops - plain.flops == pytest.approx(training / 6)  # 2 of 12 passes
 
 
 def test_batch_of_roles():
