@@ -94,7 +94,8 @@ def test_the_bar_says_once_for_each_shape_that_it_compiles(tmp_path, programs):
     feed = Feed.of(tiny_sentences(64), recipe, encoder.tokenizer, 1)
     group = type("One", (), {"size": 1, "rank": 0, "device": torch.device("cpu")})()
     group.prepare, group.gather = lambda model: model, list
-    with Forward(encoder, recipe, group, compiled=True, say=told.append) as forward:
+    with Forward(encoder, recipe, group, compiled=True) as forward:
+        forward.say = told.append
         for step, batch in feed.steps(0, 6, widths=forward.widths):
             forward(batch, step)
     shapes = {tuple(b.ids.shape) for _, b in feed.steps(0, 6, widths=padded_widths(14))}

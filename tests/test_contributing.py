@@ -10,7 +10,6 @@ from lib.encoder.tokens import tokenise
 from lib.training import loop as train
 from lib.training.batches import Feed
 from lib.training.negatives import NEGATIVES
-from lib.training.recipe import FIELDS
 
 SENTENCES = tiny_sentences(32)
 
@@ -20,11 +19,10 @@ def backwards(words: list[str], rate: float, rng: np.random.Generator) -> list[s
     return words[::-1]
 
 
-def next_line(sentences, recipe, tokenizer, seed=0, **_):
+def next_line(text, recipe, tokenizer, seed):
     """The sentence that follows in the text."""
-    table = tokenise(
-        [*sentences[1:], sentences[0]], tokenizer, recipe.max_length, progress=False
-    )
+    following = [*text.sentences[1:], text.sentences[0]]
+    table = tokenise(following, tokenizer, recipe.max_length, progress=False)
     return lambda rows, step: table[rows]
 
 
@@ -35,20 +33,18 @@ def words_of(tokenizer, ids) -> list[str]:
 
 
 @pytest.fixture
-def two_methods(monkeypatch):
-    """A line in each of two tables, and the two names among those that a recipe may hold."""
-    monkeypatch.setitem(AUGMENTATIONS, "backwards", backwards)
-    monkeypatch.setitem(NEGATIVES, "next_line", next_line)
-    for field, name in (("positive", "backwards"), ("negative", "next_line")):
-        declared = FIELDS[field].declared
-        choices = (*declared.metadata["choices"], name)
-        monkeypatch.setattr(declared, "metadata", {**declared.metadata, "choices": choices})
+def two_methods():
+    """A line in each of two registries, taken out again."""
+    AUGMENTATIONS.register("backwards")(backwards)
+    NEGATIVES.register("next_line")(next_line)
+    yield
+    del AUGMENTATIONS["backwards"], NEGATIVES["next_line"]
 
 
 @pytest.mark.parametrize("mode", ["doubled", "extra", "margin"])
 def test_a_new_positive_and_a_new_negative_train_without_another_line(two_methods, tmp_path, mode):
     recipe = tiny_recipe(
-        positive="backwards", negative="next_line", negative_mode=mode, every=1, max_length=32
+        positive="backwards", negative="next_line", negative_mode=mode, every=1, max_length=32, positive_rate=1.0
     )
     encoder = tiny_encoder(tmp_path, pooling=recipe.pooling, head=recipe.head)
     feed = Feed.of(SENTENCES, recipe, encoder.tokenizer, seed=1)

@@ -25,7 +25,7 @@ from lib.training import losses
 from lib.training.distributed import Group
 from lib.encoder import Encoder
 from tiny import encode_views, fit
-from lib.training.positives import make_views
+from lib.training.positives import Text, make_views
 
 torch.set_num_threads(1)
 base, out = Path(sys.argv[1]), Path(sys.argv[2])
@@ -40,7 +40,7 @@ def load(recipe):
 def gradients(name, objective, **changes):
     recipe = tiny_recipe(dropout=0.0, **changes)
     encoder = load(recipe).train()
-    views = make_views(sentences, recipe, encoder.tokenizer)
+    views = make_views(Text(sentences), recipe, encoder.tokenizer)
     group = Group(torch.device("cpu"))
     model = group.prepare(encoder)
     z1, z2 = group.gather(encode_views(model, views, group.share(torch.arange(12).numpy()), group.device))
@@ -66,7 +66,7 @@ recipe = tiny_recipe(dropout=0.0, temperature=0.3, grad_clip=0.5, patience=2, lr
 encoder = load(recipe)
 scores = iter([3.0, 2.0, 1.0, 0.0])
 calls = []
-result = fit(encoder, make_views(sentences, recipe, encoder.tokenizer), recipe, max_steps=20, eval_every=3,
+result = fit(encoder, make_views(Text(sentences), recipe, encoder.tokenizer), recipe, max_steps=20, eval_every=3,
              dev=lambda e: calls.append(0) or next(scores), out=out / "run", device="cpu", precision="fp32")
 tensors |= {f"trained.{k}": v for k, v in encoder.state_dict().items()}
 save_file({k: v.contiguous() for k, v in tensors.items()}, out / f"{rank}.safetensors")
@@ -75,7 +75,7 @@ save_file({k: v.contiguous() for k, v in tensors.items()}, out / f"{rank}.safete
 def refused(**changes):
     recipe = tiny_recipe(**changes)
     try:
-        views = make_views(sentences[:47], recipe, encoder.tokenizer)
+        views = make_views(Text(sentences[:47]), recipe, encoder.tokenizer)
         fit(load(recipe), views, recipe, max_steps=1, device="cpu")
     except ValueError as error:
         return str(error)
@@ -97,7 +97,7 @@ from safetensors.torch import save_file
 from tiny import tiny_recipe, tiny_sentences
 from lib.encoder import Encoder
 from tiny import fit
-from lib.training.positives import make_views
+from lib.training.positives import Text, make_views
 
 torch.set_num_threads(1)
 base, out, killed_at = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
@@ -111,7 +111,7 @@ def dev(encoder):
         os.kill(os.getpid(), 9)
     return float(len(scored))
 
-fit(encoder, make_views(tiny_sentences(48), recipe, encoder.tokenizer), recipe, max_steps=8, eval_every=2,
+fit(encoder, make_views(Text(tiny_sentences(48)), recipe, encoder.tokenizer), recipe, max_steps=8, eval_every=2,
     dev=dev, out=out, device="cpu", precision="fp32")
 weights = {k: v.contiguous() for k, v in encoder.state_dict().items()}
 save_file(weights, out / f"weights-{os.environ['RANK']}.safetensors")

@@ -9,20 +9,16 @@ from transformers import AutoModel
 from lib.encoder import Encoder
 from lib.encoder.adapters import merged_state
 from lib.training.forward import Forward
-from lib.training.positives import make_views
+from lib.training.positives import Text, make_views
 
 SENTENCES = tiny_sentences(24)
 
 
 def trained(folder, recipe, steps=4, **options):
     encoder = tiny_encoder(
-        folder,
-        pooling=recipe.pooling,
-        head=recipe.head,
-        dropout=recipe.dropout,
-        **options,
+        folder, pooling=recipe.pooling, head=recipe.head, dropout=recipe.dropout, **options
     )
-    views = make_views(SENTENCES, recipe, encoder.tokenizer, seed=0)
+    views = make_views(Text(SENTENCES), recipe, encoder.tokenizer, seed=0)
     return encoder, fit(encoder, views, recipe, max_steps=steps, device="cpu", precision="fp32")
 
 
@@ -115,14 +111,10 @@ def test_a_trained_state_of_another_encoder_is_refused(tmp_path) -> None:
 def test_an_interrupted_training_goes_on(tmp_path) -> None:
     recipe = tiny_recipe(dropout=0.1, lora_rank=2, eval_every=2)
     whole, _ = trained(tmp_path / "bert", recipe, 4, lora_rank=2)
-    views = make_views(SENTENCES, recipe, whole.tokenizer, seed=0)
+    views = make_views(Text(SENTENCES), recipe, whole.tokenizer, seed=0)
     options = {"device": "cpu", "precision": "fp32", "out": tmp_path / "run"}
     first = tiny_encoder(
-        tmp_path / "bert",
-        pooling=recipe.pooling,
-        head=recipe.head,
-        dropout=0.1,
-        lora_rank=2,
+        tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2
     )
 
     class Stop(Exception):
@@ -137,11 +129,7 @@ def test_an_interrupted_training_goes_on(tmp_path) -> None:
         patch.setattr(Forward, "__call__", stop)
         fit(first, views, recipe, max_steps=4, **options)
     second = tiny_encoder(
-        tmp_path / "bert",
-        pooling=recipe.pooling,
-        head=recipe.head,
-        dropout=0.1,
-        lora_rank=2,
+        tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2
     )
     fit(second, views, recipe, max_steps=4, **options)
     assert np.array_equal(second.encode(SENTENCES), whole.encode(SENTENCES))
@@ -167,7 +155,7 @@ def test_chunks_draw_their_dropout_once(tmp_path) -> None:
     """The gradient is that of the embeddings that the loss has seen: finite differences of one
     weight agree."""
     encoder = tiny_encoder(tmp_path / "bert", pooling="mean", dropout=0.3).train().double()
-    views = make_views(SENTENCES, tiny_recipe(), encoder.tokenizer, seed=0)
+    views = make_views(Text(SENTENCES), tiny_recipe(), encoder.tokenizer, seed=0)
     weight = encoder.backbone.encoder.layer[0].intermediate.dense.weight
 
     def loss() -> torch.Tensor:

@@ -91,18 +91,14 @@ def step_of(tmp_path, speedups=True, **changes) -> list[str]:
     """What waits in one whole step, from the batch on the host to the clipped gradients."""
     recipe = tiny_recipe(**changes)
     folder = tiny_bert(tmp_path / "bert")
-    encoder = Encoder.load(
-        folder, pooling=recipe.pooling, head=recipe.head, speedups=speedups
-    )
+    encoder = Encoder.load(folder, pooling=recipe.pooling, head=recipe.head, speedups=speedups)
     feed = Feed.of(tiny_sentences(16), recipe, encoder.tokenizer, 1)
     batch = feed.batch(0)
     encoder.train().to(GPU)
     loss_of = Objective(recipe)
     with suppress(RuntimeError), watched() as found:
         there = batch.to(GPU)
-        views = (
-            EmbeddingViews(encoder.backbone, recipe.views) if recipe.has_views else None
-        )
+        views = EmbeddingViews(encoder.backbone, recipe.views) if recipe.has_views else None
         z = encode_batch(encoder, there, 0, views)
         loss = loss_of(z, 0)
         in_batch_accuracy(z["anchor"], z["positive"])

@@ -6,7 +6,7 @@ import torch
 from tiny import fit, tiny_encoder, tiny_recipe, tiny_sentences
 
 from lib.encoder.device import resolve_precision
-from lib.training.positives import make_views
+from lib.training.positives import Text, make_views
 
 OTHER = {"fp32": "bf16", "bf16": "fp32"}
 
@@ -24,7 +24,7 @@ def test_trained_weights_are_those_of_the_precision(tmp_path, auto_precision) ->
 
     def trained(precision: str) -> torch.Tensor:
         encoder = tiny_encoder(tmp_path, head="tanh")
-        views = make_views(sentences, recipe, encoder.tokenizer)
+        views = make_views(Text(sentences), recipe, encoder.tokenizer)
         fit(encoder, views, recipe, max_steps=3, device="cpu", precision=precision)
         return torch.cat([p.detach().flatten() for p in encoder.parameters()])
 

@@ -64,9 +64,8 @@ def folder(tmp_path_factory) -> Path:
 
 
 def load(folder, recipe) -> Encoder:
-    own = recipe.encoder
-    options = {"pooling": own.pooling, "head": recipe.head, "eval_pooling": "mean"}
-    return tiny_encoder(folder, **options, dropout=own.dropout, lora_rank=own.lora_rank)
+    options = {"pooling": recipe.pooling, "head": recipe.head, "eval_pooling": "mean"}
+    return tiny_encoder(folder, **options, dropout=recipe.dropout, lora_rank=recipe.lora_rank)
 
 
 def fit(folder, changes, *, steps=9, seed=42, text=SENTENCES, **options):

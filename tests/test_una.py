@@ -1,7 +1,6 @@
 """TF-IDF and UNA against hand-computed corpora, a slow version and exact distributions."""
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,8 +17,8 @@ from lib.augment import tfidf
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA, uniform
 from lib.commands.augment import main
-from lib.training.negatives import UnaNegatives, make_negatives
-from lib.training.positives import make_views
+from lib.training.negatives import make_negatives
+from lib.training.positives import Text, make_views
 
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]
 WORDS = st.lists(st.sampled_from(list("abcdefgh")), max_size=9)
@@ -364,7 +363,7 @@ def test_negatives_are_what_the_tokenizer_gives_for_their_text(family):
     rows = np.random.default_rng(0).permutation(len(sentences))
     for max_length in (6, 32):
         recipe = tiny_recipe(negative="una", radius=9, max_length=max_length)
-        negatives = make_negatives(sentences, recipe, tokenizer, seed=3)
+        negatives = make_negatives(Text(sentences), recipe, tokenizer, seed=3)
         ids, mask = negatives(rows, 7)
         text = negatives.strings(rows, 7)
         expected = [tokenizer(s, truncation=True, max_length=max_length)["input_ids"] for s in text]
@@ -383,7 +382,7 @@ def recorded(folder, steps: int, **changes) -> dict[int, dict[int, list[int]]]:
     sentences = tiny_sentences(8)
     recipe = tiny_recipe(negative="una", radius=5, every=1, **changes)
     encoder = tiny_encoder(folder)
-    negatives = make_negatives(sentences, recipe, encoder.tokenizer, seed=1)
+    negatives = make_negatives(Text(sentences), recipe, encoder.tokenizer, seed=1)
     received: dict[int, dict[int, list[int]]] = {}
 
     def asked(rows, step):
@@ -393,7 +392,7 @@ def recorded(folder, steps: int, **changes) -> dict[int, dict[int, list[int]]]:
         }
         return ids, mask
 
-    views = make_views(sentences, recipe, encoder.tokenizer)
+    views = make_views(Text(sentences), recipe, encoder.tokenizer)
     fit(encoder, views, recipe, negatives=asked, max_steps=steps, device="cpu", precision="fp32")
     return received
 
@@ -408,7 +407,9 @@ def test_a_training_receives_other_negatives_at_every_step(tmp_path):
 def test_negatives_follow_from_seed_step_and_sentence(tmp_path):
     tokenizer, sentences = tiny_tokenizer(tmp_path), tiny_sentences(40)
     recipe = tiny_recipe(negative="una", radius=5)
-    one, same, other = (make_negatives(sentences, recipe, tokenizer, seed=s) for s in (1, 1, 2))
+    one, same, other = (
+        make_negatives(Text(sentences), recipe, tokenizer, seed=s) for s in (1, 1, 2)
+    )
     rows = np.arange(40)
     (ids, _), (again, _) = one(rows, 5), same(rows, 5)
     assert torch.equal(ids, again)
@@ -425,7 +426,9 @@ def test_the_recipe_reaches_the_draws(tmp_path):
 
     def changed(**changes) -> float:
         """Share of the tokens that a recipe replaces."""
-        negatives = make_negatives(sentences, tiny_recipe(negative="una", **changes), tokenizer)
+        negatives = make_negatives(
+            Text(sentences), tiny_recipe(negative="una", **changes), tokenizer
+        )
         pairs = zip(sentences, negatives.strings(rows, 0), strict=True)
         return float(
             np.mean([x != y for a, b in pairs for x, y in zip(a.split(), b.split(), strict=True)])
@@ -433,13 +436,15 @@ def test_the_recipe_reaches_the_draws(tmp_path):
 
     def kept_periods(**changes) -> float:
         """Share of the sentences that still end in a period, the one term that weighs nothing."""
-        negatives = make_negatives(sentences, tiny_recipe(negative="una", **changes), tokenizer)
+        negatives = make_negatives(
+            Text(sentences), tiny_recipe(negative="una", **changes), tokenizer
+        )
         return float(np.mean([s.endswith(" .") for s in negatives.strings(rows, 0)]))
 
     def farthest(**changes) -> int:
         """How many places, in the order of s, a term and its replacement are apart at most."""
         negatives = make_negatives(
-            sentences, tiny_recipe(negative="una", beta=0.5, **changes), tokenizer
+            Text(sentences), tiny_recipe(negative="una", beta=0.5, **changes), tokenizer
         )
         drawn, place = negatives.una(negatives.terms), negatives.model.rank
         return int(np.abs(place[drawn.ids] - place[negatives.terms.ids]).max())
@@ -459,8 +464,8 @@ def test_paraphrases_are_counted_and_their_words_drawn(tmp_path):
     paraphrases = ["the bird waits behind .", "the horse sleeps near ."]
     recipe = tiny_recipe(negative="una", radius=50, beta=1.0)
     rows, own = np.arange(2), {w for s in sentences for w in s.split()}
-    alone = make_negatives(sentences, recipe, tokenizer)
-    both = make_negatives(sentences, recipe, tokenizer, more=paraphrases)
+    alone = make_negatives(Text(sentences), recipe, tokenizer)
+    both = make_negatives(Text(sentences, aligned=paraphrases), recipe, tokenizer)
     drawn = [
         {w for step in range(40) for s in n.strings(rows, step) for w in s.split()}
         for n in (alone, both)
@@ -491,10 +496,9 @@ def test_the_command_line_draws_as_its_options_say(tmp_path):
     assert (tmp_path / "out.txt").read_text() == "\n".join(expected) + "\n"
 
 
-def test_a_recipe_can_keep_a_term_in_its_own_window():
-    drawn = {"beta": 1.0, "radius": 2, "select": "tfidf", "replace": "window"}
-    batches = SimpleNamespace(max_length=12)
-    for kept in ({}, {"include_self": True}):
-        recipe = SimpleNamespace(negative=SimpleNamespace(**drawn, **kept), batches=batches)
-        made = UnaNegatives(tiny_sentences(50), recipe, None)
-        assert made.una.include_self == bool(kept)
+def test_a_recipe_can_keep_a_term_in_its_own_window(tmp_path):
+    tokenizer = tiny_tokenizer(tmp_path)
+    for kept in (False, True):
+        recipe = tiny_recipe(negative="una", include_self=kept)
+        made = make_negatives(Text(tiny_sentences(50)), recipe, tokenizer)
+        assert made.una.include_self == kept

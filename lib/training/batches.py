@@ -118,6 +118,8 @@ class Feed:
             raise ValueError(
                 f"views must be aligned row by row, got {[len(view) for view in views]} rows"
             )
+        if not isinstance(seed, int | np.integer) or seed < 0:
+            raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
         if recipe.has_hard != (negatives is not None):
             raise ValueError(
                 f"the recipe's negative is {recipe.negative!r}: pass"
