@@ -19,8 +19,8 @@ from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Sample, Side
 from lib import data, evaluate
 from lib.data import sets
-from lib.encoder.device import resolve_precision
 from lib.encoder import Encoder
+from lib.encoder.device import resolve_precision
 
 CPU = torch.device("cpu")
 DEFAULT = f"{THEIRS} fp32 (its default)"

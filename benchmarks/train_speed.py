@@ -1,5 +1,5 @@
-"""Sentences per second of SimCSE training on a CPU: `lib.training.loop.fit` and sentence-transformers'
-trainer.
+"""Sentences per second of SimCSE training on a CPU: `lib.training.loop.fit` and
+sentence-transformers' trainer.
 
 The same encoder (4 layers × 256, 8,192 tokens), sentences, batch of 64, 32 tokens and threads on
 both sides.
@@ -16,8 +16,8 @@ from transformers import AutoConfig, AutoTokenizer, BertConfig
 from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Side, Task
 from lib import paths
-from lib.encoder.device import resolve_precision
 from lib.encoder import Encoder
+from lib.encoder.device import resolve_precision
 
 SHAPE = {
     "hidden_size": 256,

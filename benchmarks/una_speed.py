@@ -30,16 +30,16 @@ from transformers import AutoTokenizer
 from benchmarks import common
 from benchmarks.common import OURS, Sample, Side
 from lib import data, paths
-from lib.training import recipe as recipes
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA
-from lib.training.batches import Feed
-from lib.encoder.device import resolve_precision
 from lib.encoder import Encoder
-from lib.training.positives import make_views
-from lib.training.recipe import Recipe
+from lib.encoder.device import resolve_precision
 from lib.encoder.tokens import tokenise
+from lib.training import recipe as recipes
+from lib.training.batches import Feed
 from lib.training.loop import fit
+from lib.training.positives import Text, make_views
+from lib.training.recipe import Recipe
 
 REFERENCE_BATCH = 1000  # strings that the reference hands to the tokenizer at once
 SAMPLES = {
@@ -294,12 +294,9 @@ def training_sides(
     def side(recipe: Recipe) -> Side:
         def run(i: int) -> Sample:
             encoder = Encoder.load(
-                folder,
-                pooling=recipe.pooling,
-                head=recipe.head,
-                dropout=recipe.dropout,
+                folder, pooling=recipe.pooling, head=recipe.head, dropout=recipe.dropout
             )
-            views = make_views(sentences, recipe, encoder.tokenizer)
+            views = make_views(Text(sentences), recipe, encoder.tokenizer)
             source.seconds = 0.0
             negatives = source if recipe.negative == "una" else None
             result = fit(encoder, Feed(views, recipe, negatives, seed=i), device="cpu")

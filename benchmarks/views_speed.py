@@ -17,10 +17,10 @@ from torch import Tensor
 from benchmarks import common
 from benchmarks.common import Sample, Side
 from lib import paths
-from lib.training import recipe as recipes
 from lib.augment import embeddings
-from lib.training.batches import Feed
 from lib.encoder import Encoder
+from lib.training import recipe as recipes
+from lib.training.batches import Feed
 from lib.training.loop import fit
 
 RATES = {"token_cutoff": 0.15, "feature_cutoff": 0.2, "span_cutoff": 0.05, "dropout": 0.2}

@@ -8,9 +8,9 @@ import pandas as pd
 import torch
 
 from lib.augment.tfidf import terms_of
-from lib.encoder.pooling import POOLINGS
 from lib.data import Pairs
 from lib.encoder import Encoder
+from lib.encoder.pooling import POOLINGS
 from lib.evaluate import Encode, similarities
 
 
