@@ -13,9 +13,8 @@ from pathlib import Path
 import nbformat
 import yaml
 
-from lib import pages, paths
+from lib import pages, paths, runs
 from lib.data.files import write_bytes, write_text
-from lib.runs.folder import commit
 from tools.browser import chromium
 
 NOTEBOOK = paths.NOTEBOOKS / "07_results.ipynb"
@@ -69,7 +68,7 @@ def _cite() -> str:
     authors = ", ".join(author["name"] for author in about["authors"])
     return (
         f"*To cite:* {authors}. *{about['title']}*, notebook 07, version {about['version']},"
-        f" commit {str(commit()['commit'])[:7]}.\n\nSections have the numbers of the notebook;"
+        f" commit {str(runs.folder.commit()['commit'])[:7]}.\n\nSections have the numbers of the notebook;"
         " its setup, run, summary and exercises are left out."
     )
 

@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _check_writable(options.json)
     from functools import partial
 
-    from lib.data import files  # torch is imported only now: --help does not need it
+    from lib import files  # torch is imported only now: --help does not need it
     from lib.encoder import Encoder
     from lib.encoder.device import resolve_device, resolve_precision
 

@@ -12,7 +12,7 @@ from lib.commands import reporting
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 if the notebook failed."""
     options = _options(arguments)
-    from lib.runs import notebooks  # a second or more, which `--help` does not need
+    from lib import notebooks  # a second or more, which `--help` does not need
 
     notebook = notebooks.find(options.name, options.notebooks)
     parameters = notebooks.read_parameters(notebook, list(map(tuple, options.parameter)))
