@@ -66,9 +66,10 @@ def unfolded(text: str) -> str:
 def _cite() -> str:
     about = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     authors = ", ".join(author["name"] for author in about["authors"])
+    commit = str(runs.folder.commit()["commit"])[:7]
     return (
         f"*To cite:* {authors}. *{about['title']}*, notebook 07, version {about['version']},"
-        f" commit {str(runs.folder.commit()['commit'])[:7]}.\n\nSections have the numbers of the notebook;"
+        f" commit {commit}.\n\nSections have the numbers of the notebook;"
         " its setup, run, summary and exercises are left out."
     )
 
