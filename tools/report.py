@@ -38,13 +38,17 @@ def abridged(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     for cell in shown:
         if cell.cell_type == "markdown":
             cell.source = unfolded(cell.source)
+        for data in (output.get("data", {}) for output in cell.get("outputs", [])):
+            if "text/markdown" in data:
+                data["text/markdown"] = unfolded(data["text/markdown"])
     shown[0].source = NAVIGATION.sub(_cite(), shown[0].source)
     return nbformat.v4.new_notebook(cells=shown, metadata=notebook.metadata)
 
 
 def _tells(cell: nbformat.NotebookNode) -> bool:
-    is_lesson = "lesson" in cell.metadata.get("tags", []) and not cell.id.startswith("search")
-    return is_lesson or cell.id in ("title", "references")
+    is_lesson = "lesson" in cell.metadata.get("tags", [])
+    for_the_reader = cell.id.startswith(("search", "learn"))
+    return (is_lesson and not for_the_reader) or cell.id in ("title", "references")
 
 
 def unfolded(text: str) -> str:
@@ -70,7 +74,7 @@ def _cite() -> str:
     return (
         f"*To cite:* {authors}. *{about['title']}*, notebook 07, version {about['version']},"
         f" commit {commit}.\n\nSections have the numbers of the notebook;"
-        " its setup, run, summary and exercises are left out."
+        " its setup, run and exercises are left out."
     )
 
 
