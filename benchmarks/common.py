@@ -23,10 +23,11 @@ import numpy as np
 import torch
 from transformers import AutoTokenizer, BertConfig, BertModel, PreTrainedTokenizerBase
 
-from lib import data, paths, runs
+from lib import data, paths
 from lib.data import files
 from lib.encoder import Encoder
 from lib.encoder.device import resolve_device, resolve_precision
+from lib.runs.folder import environment as environment_of_runs
 from lib.training import recipe as recipes
 from lib.training.batches import Feed
 from lib.training.loop import fit
@@ -274,7 +275,8 @@ def train_ours(
     speedups: bool = True,
     **options,
 ) -> Sample:
-    """`fit` of the loop; the tokenisation of the timed sentences is counted, as the trainer's is.
+    """`lib.training.loop.fit`; the tokenisation of the timed sentences is counted, as the
+    trainer's is.
 
     The callable for dev scores reads the clock and scores nothing; it is called at half the warm-up
     (where `fit` keeps the weights as the best so far, once), at its end, and at the last step.
@@ -432,7 +434,7 @@ def made_up(n: int, tokenizer, seed: int = 0) -> list[str]:
 
 def machine(device: torch.device | None = None) -> dict:
     """The machine, the versions and the commit; the load at the start shows whether it was idle."""
-    environment = dict(runs.environment())
+    environment = dict(environment_of_runs())
     for package in ("sentence-transformers", "datasets"):
         try:
             environment["versions"][package] = version(package)  # type: ignore[index]

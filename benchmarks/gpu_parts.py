@@ -29,6 +29,7 @@ from lib.encoder.device import resolve_precision
 from lib.encoder.tokens import TokenRows, tokenise
 from lib.training.batches import Feed
 from lib.training.distributed import Group
+from lib.training.forward import Forward
 from lib.training.optimizer import make_optimizer
 from lib.training.state import State
 from tools import pretrain
@@ -185,12 +186,13 @@ class Best:
         self.device = device
         encoder = Encoder.load(task.model, pooling="cls", device=str(device))
         feed = Feed.of(task.sample(), task.recipe(), encoder.tokenizer, 0)
+        forward = Forward(encoder, feed.recipe, Group(device))
         optimizer = make_optimizer(encoder.train(), feed.recipe)
         for parameter in encoder.parameters():
             parameter.grad = torch.zeros_like(parameter)
         optimizer.step()
         optimizer.zero_grad()
-        self.state = State(encoder, optimizer, Group(device), feed, folder, {}, math.inf)
+        self.state = State(forward, optimizer, feed, folder, math.inf)
         self.state.result.history.append({"step": 1})
         self.scores = itertools.count()
         for due in (False, True):

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -24,8 +25,7 @@ import torch
 from benchmarks import common
 from benchmarks.common import Sample, Side
 from lib import data, paths
-from lib.runs import baselines as untrained
-from lib.runs import experiment, grids, profiles
+from lib.runs import Job, experiment, grids, profiles
 from lib.runs.grids import Cell, Grid
 
 GRIDS = ("una_small", "sda_small")
@@ -40,11 +40,10 @@ def cells(found: list[Grid], n: int) -> list[Cell]:
     in_turn = chain.from_iterable(zip_longest(*(grid.cells for grid in found)))
     distinct: list[Cell] = []
     for cell in filter(None, in_turn):
-        once = cell.set["method"] in untrained.METHODS or cell.set.get("max_steps") == 0
         values = {name: value for name, value in cell.set.items() if name != "max_steps"}
-        if once or NOT_HERE & values.keys() or values in [other.set for other in distinct]:
-            continue
-        distinct.append(Cell(cell.row, "", values))
+        alone = not cell.has_no_seed and not NOT_HERE & values.keys()
+        if alone and values not in [other.set for other in distinct]:
+            distinct.append(Cell(cell.row, "", values))
     if not distinct:
         raise SystemExit("many_runs: these grids have no rows that are trained on the text alone")
     rows = list(distinct)
@@ -56,8 +55,8 @@ def cells(found: list[Grid], n: int) -> list[Cell]:
 
 def quicker(cell: Cell, profile: str, again: int) -> Cell:
     """The cell at 1 + `again` / 10 times its learning rate."""
-    recipe = experiment.resolve(profile, **cell.set)[1]
-    lr = float(f"{recipe.lr * (1 + again / 10):.6g}")
+    usual = Job.of("", profile_name=profile, **cell.set).recipe.lr
+    lr = float(f"{usual * (1 + again / 10):.6g}")
     return Cell(cell.row, "", {**cell.set, "lr": lr})
 
 
@@ -80,7 +79,8 @@ def choose(options: argparse.Namespace) -> Grid:
         parameters["n_sentences"] = 600
     found = [grids.read(name).at(profile, **parameters) for name in options.grids]
     rows = tuple(cells(found, options.runs))
-    return Grid("the runs of a benchmark", found[0].notebook, profile, found[0].metric, (42,), rows)
+    source = "the runs of a benchmark"
+    return replace(found[0], name="many_runs", source=source, seeds=(42,), cells=rows, table="")
 
 
 def write_grid(grid: Grid, rows: tuple[Cell, ...], path: Path) -> Path:

@@ -1,5 +1,5 @@
-"""Sentences per second of SimCSE training on a CPU: our `fit` and the trainer of
-sentence-transformers.
+"""Sentences per second of SimCSE training on a CPU: `lib.training.loop.fit` and
+sentence-transformers' trainer.
 
 The same encoder (4 layers × 256, 8,192 tokens), sentences, batch of 64, 32 tokens and threads on
 both sides.

@@ -38,7 +38,7 @@ from lib.encoder.tokens import tokenise
 from lib.training import recipe as recipes
 from lib.training.batches import Feed
 from lib.training.loop import fit
-from lib.training.positives import make_views
+from lib.training.positives import Text, make_views
 from lib.training.recipe import Recipe
 
 REFERENCE_BATCH = 1000  # strings that the reference hands to the tokenizer at once
@@ -294,12 +294,9 @@ def training_sides(
     def side(recipe: Recipe) -> Side:
         def run(i: int) -> Sample:
             encoder = Encoder.load(
-                folder,
-                pooling=recipe.pooling,
-                head=recipe.head,
-                dropout=recipe.dropout,
+                folder, pooling=recipe.pooling, head=recipe.head, dropout=recipe.dropout
             )
-            views = make_views(sentences, recipe, encoder.tokenizer)
+            views = make_views(Text(sentences), recipe, encoder.tokenizer)
             source.seconds = 0.0
             negatives = source if recipe.negative == "una" else None
             result = fit(encoder, Feed(views, recipe, negatives, seed=i), device="cpu")

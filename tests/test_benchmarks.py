@@ -24,9 +24,10 @@ from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA
 from lib.data import corpora
 from lib.encoder.tokens import tokenise
-from lib.runs import experiment, grids
+from lib.runs import Job, grids
 from lib.training import recipe as recipes
 from lib.training.negatives import UnaNegatives
+from lib.training.positives import Text
 
 
 @pytest.fixture
@@ -127,10 +128,10 @@ def test_no_two_of_many_runs_are_the_same(module, tmp_path):
     options = many_runs.arguments(["--profile", "mini", "--results", str(tmp_path)])
     grid = many_runs.choose(options)
     grids.check(grid)
-    resolved = [experiment.resolve("mini", **cell.set) for cell in grid.cells]
-    assert len({str(run) for run in resolved}) == len(list(grid.runs())) == 41
-    assert "sda" in {recipe.positive for _, recipe, _ in resolved}
-    assert "una" in {recipe.negative for _, recipe, _ in resolved}
+    jobs = [Job.of("", profile_name="mini", **cell.set) for cell in grid.cells]
+    assert len({str(job) for job in jobs}) == len(list(grid.runs())) == 41
+    assert "sda" in {job.recipe.positive for job in jobs}
+    assert "una" in {job.recipe.negative for job in jobs}
     written = many_runs.write_grid(grid, grid.cells, tmp_path / "grid.yaml")
     assert [cell.set for cell in grids.read(written).cells] == [cell.set for cell in grid.cells]
 
@@ -254,7 +255,7 @@ def test_the_timed_negatives_are_those_of_training(module, tmp_path):
         tiny_tokenizer(tmp_path),
         recipes.recipe("mini_una", max_length=12, radius=7),
     )
-    theirs = UnaNegatives(SMALL, recipe, tokenizer)
+    theirs = UnaNegatives(Text(SMALL), recipe, tokenizer)
     una = UNA(theirs.model, recipe.beta, 7)
     source = module("una_speed").Source(theirs.terms, una, tokenizer, 12)
     rows = np.array([40, 3, 3, 62])

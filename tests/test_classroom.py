@@ -110,7 +110,10 @@ def test_honest_code_is_run(code) -> None:
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("from lib.training.losses import info_nce", "imports lib.training.losses: write it yourself"),
+        (
+            "from lib.training.losses import info_nce",
+            "imports lib.training.losses: write it yourself",
+        ),
         ("import lib", "imports lib: write it yourself"),
         ("import inspect\ninspect.stack()", "imports inspect: not needed here"),
         ("def f():\n    import os\n    os.abort()", "imports os: not needed here"),

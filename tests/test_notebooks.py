@@ -38,8 +38,7 @@ from nbformat.v4 import new_code_cell
 
 from lib import paths
 from lib.commands.course import LONGEST
-from lib.runs import notebooks, pages
-from lib.training.recipe import recipe
+from lib.runs import notebooks
 from tools.density import is_folded, lines
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob(notebooks.PATTERN))
@@ -422,33 +421,3 @@ def taken(package: str, name: str) -> object:
     if not hasattr(module, name) and find_spec(f"{package}.{name}"):
         import_module(f"{package}.{name}")
     return getattr(module, name, None)
-
-
-@each
-def test_what_a_notebook_takes_from_a_recipe_is_there(path: Path) -> None:
-    """Attributes of what `recipe(…)` and `experiment.resolve(…)` give, and of its parts."""
-    nodes = [node for cell in code_cells(path) for node in ast.walk(python(cell))]
-    named = {"wanted"}
-    for node in nodes:
-        if isinstance(node, ast.Assign) and is_recipe(node.value):
-            named |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    example, missing, seen = recipe("mini_simcse"), [], 0
-    for node in (node for node in nodes if isinstance(node, ast.Attribute)):
-        chain, root = [node.attr], node.value
-        if isinstance(root, ast.Attribute):
-            chain, root = [root.attr, *chain], root.value
-        if is_recipe(root) or (isinstance(root, ast.Name) and root.id in named):
-            seen += 1
-            part = getattr(example, chain[0], None)
-            if part is None or not hasattr(part, [*chain, "__class__"][1]):
-                missing.append(".".join(chain))
-    assert missing == [] and seen
-
-
-def is_recipe(node: ast.expr) -> bool:
-    """Whether an expression is `recipe(…)`, or the second of `experiment.resolve(…)`."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return node.func.id == "recipe"
-    return isinstance(node, ast.Subscript) and ast.unparse(node.value).startswith(
-        "experiment.resolve("
-    )

@@ -69,6 +69,7 @@ def test_every_table_is_there_and_listed():
         "claims.csv",
         "columns.csv",
         "errata.csv",
+        "primary.csv",
         "settings.csv",
     }
     assert files == set(ROWS) and INDEX.index.is_unique

@@ -36,10 +36,10 @@ def read(page: str) -> Text:
     return text
 
 
-def test_every_claim_and_its_verdict_are_in_the_report(page):
+def test_every_tested_claim_and_its_verdict_are_in_the_report(page):
     words = " ".join(read(page).words)
-    judged = claims.judged(claims.read())
-    assert len(judged) > 30
+    judged = claims.judged(claims.read()).query("seeds > 0")
+    assert len(judged) > 20
     for claim, verdict in judged[["claim", "verdict"]].itertuples(index=False):
         assert " ".join(claim.split()) in words
         assert verdict in words

@@ -898,9 +898,10 @@ def test_what_a_checkpoint_has_learnt_is_what_the_margins_say(tmp_path):
     assert np.allclose(found["nearer"], 100 * (expected > 0).mean(), atol=1)
 
 
-def test_nothing_learnt_says_how_the_runs_are_made(tmp_path):
+def test_nothing_learnt_says_how_the_runs_are_made(tmp_path, monkeypatch):
+    monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="python -m lib grid sda_light_negation"):
-        sda_learnt.table(tmp_path)
+        sda_learnt.table()
 
 
 def test_what_a_pushed_negation_moves_is_counted_on_the_pairs_with_one_negative_word():
@@ -929,7 +930,7 @@ def test_the_pairs_that_were_moved_stand_for_every_delta_and_seed():
         zip(table["row"], table["seed"], strict=True)
     )
     assert set(table["pairs"]) == {4927} and len(set(table["one_sided"])) == 1
-    scores = results.rows(grid)
+    scores = results.rows(grid.name)
     scores = scores.set_index(["row", "seed"])["SICK-R_test_spearman_last"]
     for row in table.itertuples():
         assert row.pushed_all == pytest.approx(scores[row.row, row.seed], abs=0.02)

@@ -560,9 +560,7 @@ def test_bf16_trains_close_to_fp32(folder):
 )
 def test_numbers_that_count_nothing_are_errors(folder, argument, value, least):
     name = {"steps": "max_steps"}.get(argument, argument)
-    with pytest.raises(
-        ValueError, match=f"{name} must be"
-    ):
+    with pytest.raises(ValueError, match=f"{name} must be"):
         quick(folder, **{"dev": lambda e: 0.0, argument: value})
 
 

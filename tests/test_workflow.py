@@ -168,11 +168,7 @@ def test_a_killed_table_finishes_with_the_numbers_of_one_that_was_not(tmp_path) 
     finished(snakemake(*words, outputs=tmp_path / "whole"))
     first, second = (
         pd.read_csv(
-            tmp_path
-            / n
-            / "workflow"
-            / "tables"
-            / "una_small_seeds-mini-seeds42,0-max_steps3.csv"
+            tmp_path / n / "workflow" / "tables" / "una_small_seeds-mini-seeds42,0-max_steps3.csv"
         )
         for n in ("killed", "whole")
     )
@@ -185,11 +181,7 @@ def test_a_failed_run_is_tried_again_and_reported(tmp_path) -> None:
     words = ("una_small_seeds", "--config", "profile=mini", "max_steps=1", "device=tpu")
     process = snakemake(*words, outputs=tmp_path / "outputs")
     text = process.communicate(timeout=600)[0]
-    assert (
-        process.returncode != 0
-        and "0 runs done, " in text
-        and "Trying to restart job" in text
-    )
+    assert process.returncode != 0 and "0 runs done, " in text and "Trying to restart job" in text
     assert (
         "ValueError: device must be"
         in next((tmp_path / "outputs").glob("workflow/04_una/*.log")).read_text()

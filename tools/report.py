@@ -39,16 +39,17 @@ def abridged(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     for cell in shown:
         if cell.cell_type == "markdown":
             cell.source = unfolded(cell.source)
-        for output in cell.get("outputs", []):
-            if "text/markdown" in output.get("data", {}):
-                output.data["text/markdown"] = unfolded(output.data["text/markdown"])
+        for data in (output.get("data", {}) for output in cell.get("outputs", [])):
+            if "text/markdown" in data:
+                data["text/markdown"] = unfolded(data["text/markdown"])
     shown[0].source = NAVIGATION.sub(_cite(), shown[0].source)
     return nbformat.v4.new_notebook(cells=shown, metadata=notebook.metadata)
 
 
 def _tells(cell: nbformat.NotebookNode) -> bool:
-    is_lesson = "lesson" in cell.metadata.get("tags", []) and not cell.id.startswith("search")
-    return is_lesson or cell.id in ("title", "references")
+    is_lesson = "lesson" in cell.metadata.get("tags", [])
+    for_the_reader = cell.id.startswith(("search", "learn"))
+    return (is_lesson and not for_the_reader) or cell.id in ("title", "references")
 
 
 def unfolded(text: str) -> str:
@@ -70,9 +71,10 @@ def unfolded(text: str) -> str:
 def _cite() -> str:
     about = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     authors = ", ".join(author["name"] for author in about["authors"])
+    commit = str(runs.folder.commit()["commit"])[:7]
     return (
         f"*To cite:* {authors}. *{about['title']}*, notebook 07, version {about['version']},"
-        f" commit {str(runs.commit()['commit'])[:7]}.\n\nSections have the numbers of the notebook;"
+        f" commit {commit}.\n\nSections have the numbers of the notebook;"
         " its setup, run and exercises are left out."
     )
 

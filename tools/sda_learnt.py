@@ -1,9 +1,8 @@
 """What the encoders of the grid `sda_light_negation` tell apart: `data/sda/learnt.csv`, numbers
 measured on the checkpoints that its runs have left.
 
-Command line: `python -m tools.sda_learnt [OUTPUTS]`, after `python -m lib grid sda_light_negation`;
-OUTPUTS is the folder of the runs, `outputs/` if not given. A row whose runs are not there is left
-out.
+Command line: `python -m tools.sda_learnt`, after `python -m lib grid sda_light_negation`. A row
+whose runs are not in the folder of outputs is left out.
 """
 
 import sys
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import data, paths, runs
+from lib import data, paths
 from lib.data import Triplets
 from lib.data.files import write_text
 from lib.encoder import Encoder
@@ -25,26 +24,23 @@ PATH = paths.DATA / "sda" / "learnt.csv"
 CHECKPOINTS = ("best", "last")
 
 
-def table(outputs: Path, grid: str = GRID) -> pd.DataFrame:
+def table(grid: str = GRID) -> pd.DataFrame:
     """Margins of every finished run of a grid: `row`, `seed`, `checkpoint` and the triplets'
     `kind`; `margin`, mean of cos(anchor, paraphrase) − cos(anchor, changed sentence); and `nearer`,
     percent of the anchors whose paraphrase is the nearer of the two.
 
     Raises:
-        FileNotFoundError: no run of the grid is finished under `outputs`.
+        FileNotFoundError: no run of the grid is finished.
     """
-    wanted = grids.read(grid)
-    found = grids.collect(wanted, runs.collect(outputs, wanted.notebook))
+    found = grids.collect(grids.read(grid))
     if found.empty:
-        raise FileNotFoundError(
-            f"no finished run of {grid} under {outputs}: python -m lib grid {grid} trains them"
-        )
+        raise FileNotFoundError(f"no finished run of {grid}: python -m lib grid {grid} trains them")
     triplets = data.mini_triplets()
     lines = [
         {"row": run.row, "seed": run.seed, "checkpoint": checkpoint, **line}
         for run in found.itertuples()
         for checkpoint in CHECKPOINTS
-        for line in _learnt(outputs / wanted.notebook / run.run_id / checkpoint, triplets)
+        for line in _learnt(paths.outputs() / run.notebook / run.run_id / checkpoint, triplets)
     ]
     return pd.DataFrame(lines)
 
@@ -60,11 +56,9 @@ def _learnt(folder: Path, triplets: Triplets) -> Iterator[dict[str, object]]:
         }
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Write the table."""
-    given = sys.argv[1:] if arguments is None else arguments
-    outputs = Path(given[0]) if given else paths.outputs()
-    write_text(PATH, table(outputs).to_csv(index=False))
+    write_text(PATH, table().to_csv(index=False))
     return 0
 
 

@@ -1,18 +1,17 @@
 """Which pairs of SICK-R a pushed negation moves: `data/sda/sick.csv`, numbers without a sentence,
 measured on the last checkpoints of the grid `sda_light_negation`.
 
-Command line: `python -m tools.sda_sick [OUTPUTS]`, after `python -m lib grid sda_light_negation`,
-with the real data at hand; OUTPUTS is the folder of the runs, `outputs/` if not given.
+Command line: `python -m tools.sda_sick`, after `python -m lib grid sda_light_negation`, with the
+real data at hand.
 """
 
 import sys
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from lib import data, paths, runs
+from lib import data, paths
 from lib.data import Pairs
 from lib.data.files import write_text
 from lib.encoder import Encoder
@@ -53,39 +52,34 @@ def moved(plain: Encode, pushed: Encode, pairs: Pairs) -> dict[str, float]:
     return found
 
 
-def table(outputs: Path, data_dir: str | None = None) -> pd.DataFrame:
+def table(data_dir: str | None = None) -> pd.DataFrame:
     """`moved` of every row and seed of the grid with dropout 0.1, against SimCSE of that seed.
 
     Raises:
-        FileNotFoundError: SICK-R is not here, or no run of SimCSE is finished under `outputs`.
+        FileNotFoundError: SICK-R is not here, or no run of SimCSE is finished.
     """
-    grid = grids.read(GRID)
-    found = grids.collect(grid, runs.collect(outputs, grid.notebook))
+    found = grids.collect(grids.read(GRID))
     simcse = found[found["row"] == PLAIN].set_index("seed")["run_id"]
     if simcse.empty:
-        raise FileNotFoundError(
-            f"no finished {PLAIN!r} under {outputs}: python -m lib grid {GRID} trains it"
-        )
+        raise FileNotFoundError(f"no finished {PLAIN!r}: python -m lib grid {GRID} trains it")
     (pairs,) = data.sts_tasks(data_dir)["SICK-R"].values()
-    folder = outputs / grid.notebook
     lines = [
         {"row": run.row, "seed": run.seed}
-        | moved(_encoder(folder / simcse[run.seed]), _encoder(folder / run.run_id), pairs)
+        | moved(_encoder(run.notebook, simcse[run.seed]), _encoder(run.notebook, run.run_id), pairs)
         for run in found.itertuples()
         if run.row.startswith("delta") and run.row.endswith("p = 0.1") and run.seed in simcse.index
     ]
     return pd.DataFrame(lines)
 
 
-def _encoder(run: Path) -> Encode:
-    return partial(Encoder.load(run / "last").encode, precision="fp32")
+def _encoder(notebook: str, run_id: str) -> Encode:
+    folder = paths.outputs() / notebook / run_id / "last"
+    return partial(Encoder.load(folder).encode, precision="fp32")
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main() -> int:
     """Write the table."""
-    given = sys.argv[1:] if arguments is None else arguments
-    outputs = Path(given[0]) if given else paths.outputs()
-    write_text(PATH, table(outputs).to_csv(index=False))
+    write_text(PATH, table().to_csv(index=False))
     return 0
 
 

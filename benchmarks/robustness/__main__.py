@@ -19,8 +19,9 @@ import torch
 
 from benchmarks.robustness import fuzz, kills, races
 from benchmarks.robustness.common import Count
-from lib import paths, runs
+from lib import paths
 from lib.data import files
+from lib.runs import folder
 
 TARGET = paths.BENCHMARKS / "results"
 DEFAULT_TRIES = {"kills": 18, "fuzz": 760, "races": 100}
@@ -93,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
         counts += kills.main(tries["kills"], options.seed)
     if "races" in campaigns:
         counts += races.main(tries["races"])
-    environment = runs.environment()
+    environment = folder.environment()
     today = datetime.now(UTC).date().isoformat()
     made = (
         f"{today}, {environment['cpu']}, commit {str(environment['commit'])[:10]}, seed"

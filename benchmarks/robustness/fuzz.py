@@ -31,7 +31,7 @@ from benchmarks.robustness.common import Count, is_sentence, sentences, small_mo
 from lib import data, paths
 from lib.data import fetch, readers
 from lib.encoder import Encoder
-from lib.runs import experiment, grids, notebooks
+from lib.runs import experiment, grids, job, notebooks
 from lib.training.recipe import FIELDS, recipes
 
 Rng = random.Random
@@ -294,7 +294,7 @@ def fuzz_recipes(tries: int, rng: Rng) -> Count:
     for _ in range(tries):
         changes = {rng.choice(fields): rng.choice(NASTY) for _ in range(rng.randint(1, 2))}
         method = rng.choice(names)
-        error = judged(count, lambda c=changes, m=method: experiment.resolve("mini", m, **c))
+        error = judged(count, lambda c=changes, m=method: job.resolve("mini", m, **c))
         if error is not None:
             print(method, changes, repr(error)[:200])
     return count

@@ -32,8 +32,7 @@ from benchmarks.robustness.common import (
 from lib import runs
 from lib.augment.sda import parse
 from lib.commands import augment as command
-from lib.runs import experiment
-from lib.runs import export as share
+from lib.runs import committing, export
 
 TRAININGS: dict[str, dict] = {
     "SimCSE": {"method": "simcse"},
@@ -110,7 +109,7 @@ def train(folder: Path, material: Path, changes: dict) -> runs.Run:
     if "positive_file" in parameters:
         parameters["positive_file"] = str(material / parameters["positive_file"])
     method = parameters.pop("method")
-    return experiment.run(
+    return runs.run(
         "kills",
         method,
         "mini",
@@ -138,12 +137,8 @@ def collected(folder: Path, material: Path) -> None:
     """The finished run collected into a table; a run on mini counts as one on real data here."""
     os.environ["CSE_OUTPUTS"] = str(folder / "outputs")
     collect = runs.collect
-
-    def as_real(source: Path | None = None):  # type: ignore[no-untyped-def]
-        return collect(source).assign(profile="small")
-
-    runs.collect = as_real
-    runs.save_results("kills", material / "finished", folder)
+    committing.folder.collect = lambda *of: collect(*of).assign(profile="small")
+    committing.save("kills", material / "finished", folder)
 
 
 def exported(folder: Path, material: Path, checkpoint: str = "best") -> None:
@@ -156,7 +151,7 @@ def exported(folder: Path, material: Path, checkpoint: str = "best") -> None:
         shutil.rmtree(copy / "best")
         shutil.copytree(copy / checkpoint, copy / "best")
         run = copy
-    share.export(run, folder / "model")
+    export.export(run, folder / "model")
 
 
 def parsed(folder: Path, material: Path) -> None:

@@ -17,6 +17,7 @@ from benchmarks.robustness import kills
 from benchmarks.robustness.common import Count, child, ended, picture
 from lib import runs
 from lib.data import files
+from lib.runs import committing
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def one_row(folder: Path, number: int) -> None:
     )
     run.start()
     run.finish({"stsb_dev_spearman": float(number)})
-    runs.save_results("race", folder / f"outputs-{number}", folder)
+    committing.save("race", folder / f"outputs-{number}", folder)
 
 
 def all_rows(folder: Path) -> bool:

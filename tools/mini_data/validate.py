@@ -25,10 +25,10 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from lib import data, evaluate, paths
 from lib.encoder import Encoder
 from lib.evaluate import Encode
-from lib.runs import experiment, profiles
-from lib.training import batches
-from lib.training import loop as train
-from lib.training import recipe as recipes
+from lib.runs import Job
+from lib.runs.experiment import new_encoder, text_of
+from lib.training.batches import Feed
+from lib.training.loop import fit
 from tools.markers import fill
 from tools.mini_data import build, triplets
 
@@ -136,13 +136,10 @@ def counts() -> str:
 
 def after_simcse(seed: int = 42) -> Encoder:
     """Mini-BERT after the mini profile's SimCSE: its steps, its batches, scored by its pooling."""
-    profile, recipe = profiles.profile("mini"), recipes.recipe("mini_simcse")
-    names = ("pooling", "head", "eval_pooling", "dropout")
-    settings = {name: recipe.values()[name] for name in names}
-    encoder = Encoder.load(paths.MINI_BERT, seed=seed, **settings)
-    sentences = experiment.sentences_of(profile, None)
-    feed = batches.Feed.of(sentences, recipe, encoder.tokenizer, seed)
-    train.fit(encoder, feed, max_steps=profile.max_steps, device="cpu", precision="fp32")
+    job = Job.of("validate", "simcse", "mini", seed=seed)
+    encoder = new_encoder(job.recipe, seed)
+    feed = Feed.of(text_of(job), job.recipe, encoder.tokenizer, seed)
+    fit(encoder, feed, max_steps=job.steps, device="cpu", precision="fp32")
     return encoder
 
 
