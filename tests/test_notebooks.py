@@ -38,7 +38,7 @@ from nbformat.v4 import new_code_cell
 
 from lib import paths
 from lib.commands.course import LONGEST
-from lib.runs import notebooks
+from lib.runs import notebooks, pages
 from tools.density import is_folded, lines
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob(notebooks.PATTERN))
