@@ -99,7 +99,7 @@ def parse(
         ['PRP', 'VBZ', '.']
     """
     _at_least(1, workers=workers, chunk=chunk)
-    yield from _parsed(load(model), sentences, folder, workers, chunk, progress)
+    yield from _parsed(load(model), sentences, folder, workers, progress, chunk)
 
 
 def _at_least(least: int, **values: int) -> None:
