@@ -25,7 +25,7 @@ import numpy as np
 
 from lib import files, paths, results, runs
 
-GRID, OLD_SEED, NEW_SEED = "una_light", 42, 99
+NOTEBOOK, GRID, OLD_SEED, NEW_SEED = "04_una", "una_small", 42, 99
 OF_THE_MACHINE = ("machine", "device", "threads", "commit", "dirty")
 
 
@@ -73,10 +73,8 @@ class Copy:
         """Run Python on the copy's own modules."""
         own = {"PYTHONPATH": str(self.folder), "HF_HUB_OFFLINE": "1"}
         own["CSE_OUTPUTS"] = str(self.folder / "outputs")
-        command = [sys.executable, *arguments]
-        return subprocess.run(
-            command, cwd=self.folder, env=os.environ | own, capture_output=True, text=True
-        )
+        command, env = [sys.executable, *arguments], os.environ | own
+        return subprocess.run(command, cwd=self.folder, env=env, capture_output=True, text=True)
 
     def replace(self, name: str, old: str, new: str) -> None:
         """Change one place of a file, which must be there once."""
@@ -109,6 +107,8 @@ class Copy:
         """Run the tests, take the change back, and leave out what fails without it too."""
         self.git("add", "-A")
         changed = self.git("diff", "--cached", "--name-only").split("\n")[:-1]
+        if not changed:
+            raise ValueError("the drill has changed nothing")
         ran, failed = self.pytest(self.tests or tests)
         self.git("reset", "-q", "--hard")
         self.git("clean", "-q", "-d", "-x", "--force", "outputs")
@@ -117,13 +117,13 @@ class Copy:
 
 
 def typo(copy: Copy) -> Outcome:
-    """Correct a word in each paragraph of a notebook: no test may repeat prose."""
+    """Change a word in many paragraphs of a notebook: no test may repeat its prose."""
     path = copy.folder / "notebooks/04_una.ipynb"
     notebook = json.loads(path.read_text(encoding="utf-8"))
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = [
-                line if re.search(r"[`$#<|\[]", line) else line.replace(" but ", " yet ")
+                line if re.search(r"[`$#<|\[]", line) else line.replace(" the ", " that ")
                 for line in cell["source"]
             ]
     text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
@@ -140,11 +140,10 @@ def negative(copy: Copy) -> Outcome:
 def seed(copy: Copy) -> Outcome:
     """Add a seed to a grid, simulate its runs, collect them and write the pages anew."""
     grid = f"workflow/grids/{GRID}.yaml"
-    notebook = re.findall(r"(?m)^notebook: (\S+)", (copy.folder / grid).read_text("utf-8"))[0]
     copy.replace(grid, "seeds: [42, ", f"seeds: [{NEW_SEED}, 42, ")
     for command in (
         ("-c", "from tools import drills; drills.simulate()"),
-        ("-m", "lib", "runs", "collect", notebook),
+        ("-m", "lib", "runs", "collect", NOTEBOOK),
         ("-m", "tools.table"),
     ):
         if (done := copy.python(*command)).returncode:
@@ -155,20 +154,19 @@ def seed(copy: Copy) -> Outcome:
 def simulate() -> None:
     """Write a run of the new seed for each condition of the grid, in the folder of outputs."""
     random = np.random.default_rng(NEW_SEED)
-    ids = results.rows(GRID).query(f"seed == {OLD_SEED}")["run_id"]
-    committed = results.every_run()
-    for _, row in committed[committed["run_id"].isin(ids)].iterrows():
+    found, steps = results.rows(GRID).query(f"seed == {OLD_SEED}"), results.steps(GRID)
+    for _, row in found.drop(columns=["row", "column", "notebook"]).iterrows():
         values = json.loads(row.dropna().to_json())
         values |= {"seed": NEW_SEED, "results_version": runs.RESULTS_VERSION}
-        values["run_id"] = f"{values['run_id'].rpartition('-s')[0]}-s{NEW_SEED}"
+        values["run_id"] = f"{row['run_id'].rpartition('-s')[0]}-s{NEW_SEED}"
         machine = {name: values.pop(name) for name in OF_THE_MACHINE if name in values}
         scores = [name for name in values if "spearman" in name or "avg" in name]
         metrics = {name: values.pop(name) + random.normal(0, 0.3) for name in scores}
-        folder = paths.outputs() / values.pop("notebook") / values["run_id"]
+        folder = paths.outputs() / NOTEBOOK / values["run_id"]
+        history = steps[steps["run_id"] == row["run_id"]].drop(columns=["row", "seed", "run_id"])
+        files.write_text(folder / "history.csv", history.to_csv(index=False))
         files.write_json(folder / "params.json", values)
-        files.write_json(
-            folder / "env.json", machine | {"versions": {"torch": values.pop("torch")}}
-        )
+        files.write_json(folder / "env.json", machine)
         files.write_json(folder / "metrics.json", metrics)
 
 
@@ -201,8 +199,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{'drill':<14}{'files':>6}{'tests':>7}{'failures':>10}")
         for name in chosen.drills or DRILLS:
             outcome = DRILLS[name](copy)
-            counts = len(outcome.files), outcome.tests, len(outcome.failures)
-            print(f"{name:<14}{counts[0]:>6}{counts[1]:>7}{counts[2]:>10}", flush=True)
+            print(f"{name:<14}{len(outcome.files):>6}{outcome.tests:>7}", end="")
+            print(f"{len(outcome.failures):>10}", flush=True)
             for line in (*outcome.files, *outcome.failures):
                 print(f"    {line}")
 
