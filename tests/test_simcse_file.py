@@ -31,10 +31,22 @@ def options(tmp_path, *more):
 
 
 def test_the_first_losses_and_the_score_before_training_are_those_of_lib(tmp_path, monkeypatch):
-    chosen = options(tmp_path)
     settings = recipe("mini_simcse", bucket=False, batch_size=32)
+    values = {
+        "--lr": settings.optimiser.lr,
+        "--temperature": settings.objective.temperature,
+        "--dropout": settings.encoder.dropout,
+        "--max-length": settings.batches.max_length,
+    }
+    chosen = options(tmp_path, *(str(part) for pair in values.items() for part in pair))
     theirs = Encoder.load(
-        paths.MINI_BERT, "cls", "tanh", "mean", dropout=0.2, seed=chosen.seed, speedups=()
+        paths.MINI_BERT,
+        pooling=settings.encoder.pooling,
+        head=settings.head.kind,
+        eval_pooling=settings.evaluation.pooling,
+        dropout=settings.encoder.dropout,
+        seed=chosen.seed,
+        speedups=(),  # whose dropout draws other numbers
     )
     feed = Feed.of(data.corpus("mini"), settings, theirs.tokenizer, chosen.seed)
     order = [row for rows in feed.order.epoch(0) for row in rows.tolist()]
