@@ -44,7 +44,12 @@ def two_methods():
 @pytest.mark.parametrize("mode", ["doubled", "extra", "margin"])
 def test_a_new_positive_and_a_new_negative_train_without_another_line(two_methods, tmp_path, mode):
     recipe = tiny_recipe(
-        positive="backwards", negative="next_line", negative_mode=mode, every=1, max_length=32, positive_rate=1.0
+        positive="backwards",
+        negative="next_line",
+        negative_mode=mode,
+        every=1,
+        max_length=32,
+        positive_rate=1.0,
     )
     encoder = tiny_encoder(tmp_path, pooling=recipe.pooling, head=recipe.head)
     feed = Feed.of(SENTENCES, recipe, encoder.tokenizer, seed=1)
