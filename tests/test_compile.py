@@ -8,14 +8,15 @@ from functools import partial
 
 import pytest
 import torch
-from tiny import tiny_bert, tiny_recipe, tiny_sentences
+from tiny import begin, tiny_recipe, tiny_sentences
 from torch._dynamo.testing import CompileCounterWithBackend
 
-from lib.encoder import Encoder
-from lib.training.batches import Feed, prefetched
+from lib.training.batches import prefetched
+from lib.training.distributed import Group
 from lib.training.forward import Forward, compiles, padded_widths
 from lib.training.loop import Monitor, fit
 
+SENTENCES = tiny_sentences(64)
 PLAIN = {"dropout": 0.0, "batch_size": 8, "max_length": 14, "bucket": True}
 KINDS = {
     "SimCSE": {},
@@ -36,51 +37,35 @@ def programs(monkeypatch):
     torch._dynamo.reset()
 
 
-def trained(tmp_path, *, compile: bool, steps: int = 6, **changes):
-    """A training of six steps, and the shapes of its batches."""
+def run(tmp_path, *, compile: bool, **changes):
+    """Losses of six steps, and the shapes of their batches."""
     recipe = tiny_recipe(**{**PLAIN, **changes})
-    encoder = Encoder.load(
-        tiny_bert(tmp_path / "bert"),
-        pooling=recipe.pooling,
-        head=recipe.head,
-        dropout=recipe.dropout,
-    )
-    feed = Feed.of(tiny_sentences(64), recipe, encoder.tokenizer, 1)
-    result = fit(encoder, feed, max_steps=steps, device="cpu", precision="fp32", compile=compile)
+    encoder, feed = begin(tmp_path, recipe, SENTENCES)
+    result = fit(encoder, feed, max_steps=6, device="cpu", precision="fp32", compile=compile)
     widths = padded_widths(14) if compile else ()
-    shapes = {tuple(batch.ids.shape) for _, batch in feed.steps(0, steps, widths=widths)}
+    shapes = {tuple(batch.ids.shape) for _, batch in feed.steps(0, 6, widths=widths)}
     return [row["loss"] for row in result.history], shapes
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_compiled_steps_have_the_losses_of_plain_ones(tmp_path, programs, monkeypatch, kind):
-    compiled, shapes = trained(tmp_path, compile=True, **KINDS[kind])
+    compiled, shapes = run(tmp_path, compile=True, **KINDS[kind])
     monkeypatch.setattr(torch, "compile", lambda model, **_: model)
-    of_the_same_width, _ = trained(tmp_path, compile=True, **KINDS[kind])
-    plain, _ = trained(tmp_path, compile=False, **KINDS[kind])
+    of_the_same_width, _ = run(tmp_path, compile=True, **KINDS[kind])
+    plain, _ = run(tmp_path, compile=False, **KINDS[kind])
     assert compiled == pytest.approx(of_the_same_width, rel=1e-4)
-    if kind == "views":  # drawn for a batch of another width
+    if kind == "views":  # drawn for a batch of another width; the program is cut at them
         assert compiled != pytest.approx(plain, rel=1e-4)
-    else:
-        assert compiled == pytest.approx(plain, rel=1e-4)
-    if kind != "views":  # at which the program is cut
-        assert programs.frame_count == len(shapes) <= 6
-
-
-def test_batches_have_few_widths():
-    assert padded_widths(14) == (8, 14)
-    assert padded_widths(3) == (3,)
-    assert padded_widths(512) == (128, 256, 512)
+        return
+    assert compiled == pytest.approx(plain, rel=1e-4)
+    assert programs.frame_count == len(shapes) <= 6
 
 
 @pytest.mark.parametrize("width", [1, 8, 9, 14])
 def test_padding_to_a_width_adds_nothing_but_padding(tmp_path, width):
-    recipe = tiny_recipe(**PLAIN)
-    encoder = Encoder.load(tiny_bert(tmp_path / "bert"))
-    feed = Feed.of(tiny_sentences(64), recipe, encoder.tokenizer, 1)
-    for (_, narrow), (_, wide) in zip(
-        feed.steps(0, 6), feed.steps(0, 6, widths=(width, 20)), strict=True
-    ):
+    _, feed = begin(tmp_path, tiny_recipe(**PLAIN), SENTENCES)
+    padded = feed.steps(0, 6, widths=(width, 20))
+    for (_, narrow), (_, wide) in zip(feed.steps(0, 6), padded, strict=True):
         t = narrow.ids.shape[1]
         assert wide.ids.shape[1] == (width if t <= width else 20)
         assert torch.equal(wide.ids[:, :t], narrow.ids)
@@ -90,11 +75,9 @@ def test_padding_to_a_width_adds_nothing_but_padding(tmp_path, width):
 
 def test_the_bar_says_once_for_each_shape_that_it_compiles(tmp_path, programs):
     recipe, told = tiny_recipe(**PLAIN), []
-    encoder = Encoder.load(tiny_bert(tmp_path / "bert")).train()
-    feed = Feed.of(tiny_sentences(64), recipe, encoder.tokenizer, 1)
-    group = type("One", (), {"size": 1, "rank": 0, "device": torch.device("cpu")})()
-    group.prepare, group.gather = lambda model: model, list
-    with Forward(encoder, recipe, group, compiled=True) as forward:
+    encoder, feed = begin(tmp_path, recipe, SENTENCES)
+    group = Group(torch.device("cpu"))
+    with Forward(encoder.train(), recipe, group, compiled=True) as forward:
         forward.say = told.append
         for step, batch in feed.steps(0, 6, widths=forward.widths):
             forward(batch, step)
@@ -126,8 +109,8 @@ def test_compilation_is_for_long_trainings_on_a_gpu():
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler")
 def test_an_optimised_program_has_the_losses_of_plain_steps(tmp_path):
-    compiled, _ = trained(tmp_path, compile=True)
-    plain, _ = trained(tmp_path, compile=False)
+    compiled, _ = run(tmp_path, compile=True)
+    plain, _ = run(tmp_path, compile=False)
     assert compiled == pytest.approx(plain, rel=1e-4)
 
 
@@ -135,31 +118,21 @@ def test_an_optimised_program_has_the_losses_of_plain_steps(tmp_path):
 
 
 def test_items_come_in_their_order_and_some_are_made_ahead():
-    made, release = [], threading.Event()
+    """And an error is raised where its item is due."""
+    release = threading.Event()
 
     def items():
         for i in range(10):
-            made.append(i)
             if i == 3:
                 release.set()
             yield i
+        raise ValueError("the eleventh")
 
     found = prefetched(items(), depth=4)
     assert next(found) == 0
     assert release.wait(10)
-    assert list(found) == list(range(1, 10))
-    assert made == list(range(10))
-
-
-def test_an_error_is_raised_where_its_item_is_due():
-    def items():
-        yield 1
-        yield 2
-        raise ValueError("the third")
-
-    found = prefetched(items())
-    assert [next(found), next(found)] == [1, 2]
-    with pytest.raises(ValueError, match="the third"):
+    assert [next(found) for _ in range(9)] == list(range(1, 10))
+    with pytest.raises(ValueError, match="the eleventh"):
         next(found)
 
 

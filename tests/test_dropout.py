@@ -18,14 +18,14 @@ from transformers import (
 from lib.encoder import Encoder
 from lib.encoder.speedups import ATTENTION, CheapDropout, cheap_dropout, speed_up
 
-BERT = BertConfig(
-    vocab_size=50,
-    hidden_size=32,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=48,
-    attn_implementation="sdpa",
-)
+BERT = {
+    "vocab_size": 50,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 48,
+    "attn_implementation": "sdpa",
+}
 IDS = torch.arange(5, 29).view(2, 12)
 MASK = torch.tensor([[1] * 12, [1] * 7 + [0] * 5])
 
@@ -36,9 +36,8 @@ MASK = torch.tensor([[1] * 12, [1] * 7 + [0] * 5])
     st.sampled_from([torch.float32, torch.bfloat16]),
 )
 def test_every_element_is_zero_or_scaled(shape, p, dtype):
-    x = torch.full(shape, 2.0, dtype=dtype)
-    y = cheap_dropout(x, p)
-    assert y.shape == x.shape and y.dtype == dtype
+    y = cheap_dropout(torch.full(shape, 2.0, dtype=dtype), p)
+    assert list(y.shape) == shape and y.dtype == dtype
     kept = y[y != 0].float()
     assert torch.allclose(kept, torch.full_like(kept, 2 / (1 - p)), rtol=1e-2)
 
@@ -70,51 +69,40 @@ def test_a_probability_outside_the_range_is_refused(p):
         cheap_dropout(torch.ones(3), p)
 
 
+def bert(**changes) -> BertModel:
+    torch.manual_seed(0)
+    return BertModel(BertConfig(**{**BERT, **changes}))
+
+
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("mask", [MASK, torch.ones_like(MASK), None])
 def test_without_dropout_the_model_is_the_same(training, mask):
-    torch.manual_seed(0)
-    config = BertConfig(
-        **{**BERT.to_dict(), "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-    )
-    model = BertModel(config).train(training)
+    model = bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0).train(training)
     before = model(IDS, attention_mask=mask).last_hidden_state
     speed_up(model)
     assert model.config._attn_implementation == ATTENTION
     assert torch.equal(model(IDS, attention_mask=mask).last_hidden_state, before)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_attention_with_a_vanishing_dropout_equals_torchs(dtype):
-    """p = 2^-17 drops nothing but takes our own attention's path: padding is masked the same
-    way."""
-    torch.manual_seed(0)
-    config = BertConfig(
-        **{**BERT.to_dict(), "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 2**-18}
-    )
-    model = BertModel(config).train().to(dtype)
-    expected = model.eval()(IDS, attention_mask=MASK).last_hidden_state
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 0.06)])
+def test_attention_with_a_vanishing_dropout_equals_torchs(dtype, tolerance):
+    """It drops nothing but takes our own attention's path: padding is masked the same way."""
+    model = bert(hidden_dropout_prob=0.0, attention_probs_dropout_prob=2**-18).eval().to(dtype)
+    expected = model(IDS, attention_mask=MASK).last_hidden_state[MASK == 1].float()
     speed_up(model).train()
-    found = model(IDS, attention_mask=MASK).last_hidden_state
-    assert torch.allclose(
-        found[MASK == 1].float(),
-        expected[MASK == 1].float(),
-        atol=1e-5 if dtype == torch.float32 else 0.06,
-    )
+    found = model(IDS, attention_mask=MASK).last_hidden_state[MASK == 1].float()
+    assert torch.allclose(found, expected, atol=tolerance)
 
 
 def test_dropout_noise_has_the_size_of_torchs():
     """Mean and standard deviation over many copies of two sentences agree with nn.Dropout and
     torch's attention."""
-    torch.manual_seed(0)
-    model = BertModel(BertConfig(**{**BERT.to_dict(), "initializer_range": 0.3})).train()
+    model = bert(initializer_range=0.3).train()
 
+    @torch.no_grad()
     def statistics():
-        with torch.no_grad():
-            z = model(IDS.repeat(600, 1), attention_mask=MASK.repeat(600, 1)).last_hidden_state[
-                :, 0
-            ]
-        z = z.view(600, 2, -1)
+        ids, mask = IDS.repeat(600, 1), MASK.repeat(600, 1)
+        z = model(ids, attention_mask=mask).last_hidden_state[:, 0].view(600, 2, -1)
         return z.mean(0), z.std(0)
 
     mean, std = statistics()
@@ -153,40 +141,27 @@ def test_the_encoder_uses_it_and_saves_a_plain_model(tmp_path):
     assert ATTENTION not in written
 
 
-def gradients(folder, speedups, precision):
-    """Loss and gradients of a [CLS] forward pass in training, without dropout, with some of the
-    speedups."""
+def gradients(folder, speedups, precision) -> tuple[float, torch.Tensor]:
+    """Loss and gradient of a [CLS] forward pass in training, without dropout."""
     encoder = Encoder.load(folder, pooling="cls", dropout=0.0, speedups=speedups).train()
-    ids, mask = (
-        torch.randint(5, 40, (4, 7), generator=torch.Generator().manual_seed(0)),
-        torch.ones(4, 7).long(),
-    )
+    assert speedups == any(isinstance(m, CheapDropout) for m in encoder.modules())
+    ids = torch.randint(5, 40, (4, 7), generator=torch.Generator().manual_seed(0))
+    mask = torch.ones(4, 7).long()
     mask[2, 4:] = 0
     with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
-        z = encoder(ids, mask)
-    loss = z.float().pow(2).sum()
+        loss = encoder(ids, mask).float().pow(2).sum()
     loss.backward()
     found = {name: p.grad for name, p in encoder.named_parameters() if p.grad is not None}
-    return (
-        z,
-        loss.item(),
-        torch.cat([found[name].flatten() for name in sorted(found) if "pooler" not in name]),
-    )
+    names = sorted(name for name in found if "pooler" not in name)
+    return loss.item(), torch.cat([found[name].flatten() for name in names])
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_what_is_for_speed_changes_no_result(tmp_path, precision):
+@pytest.mark.parametrize(("precision", "tolerance"), [("fp32", 1e-6), ("bf16", 0.03)])
+def test_what_is_for_speed_changes_no_result(tmp_path, precision, tolerance):
     folder = tiny_bert(tmp_path)
-    with_them, without = (gradients(folder, speedups, precision) for speedups in (True, False))
-    tolerance = 1e-6 if precision == "fp32" else 0.03
-    assert with_them[1] == pytest.approx(without[1], rel=tolerance)
-    assert torch.allclose(
-        with_them[2], without[2], atol=tolerance * float(without[2].abs().max()), rtol=tolerance
+    (fast, gradient), (slow, expected) = (
+        gradients(folder, speedups, precision) for speedups in (True, False)
     )
-
-
-def test_what_is_for_speed_may_be_switched_off(tmp_path):
-    encoder = Encoder.load(tiny_bert(tmp_path), speedups=False)
-    assert CheapDropout not in {type(m) for m in encoder.backbone.modules()}
-    assert not encoder.backbone.embeddings._forward_hooks
-    assert not encoder.backbone.encoder.layer[-1].attention.output._forward_pre_hooks
+    assert fast == pytest.approx(slow, rel=tolerance)
+    atol = tolerance * float(expected.abs().max())
+    assert torch.allclose(gradient, expected, atol=atol, rtol=tolerance)

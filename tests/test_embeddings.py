@@ -5,10 +5,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import tiny_bert
 from transformers import (
     AlbertConfig,
     AlbertModel,
+    BertConfig,
     BertModel,
     DistilBertConfig,
     DistilBertModel,
@@ -69,25 +69,22 @@ def test_smallest_is_a_full_sort(seed: int, m: int, n: int, top: int) -> None:
     assert smallest(draws, k, among).equal(rank < k[:, None])
 
 
-def test_subsets_are_uniform() -> None:
+def are_equally_frequent(codes: torch.Tensor, kinds: int) -> bool:
+    """Chi-square at p = 1e-4 of 4 to 6 kinds."""
+    counts = codes.unique(return_counts=True)[1].double()
+    expected = len(codes) / kinds
+    return len(counts) == kinds and ((counts - expected) ** 2 / expected).sum() < 25.7
+
+
+def test_subsets_shuffles_and_spans_are_uniform() -> None:
     n = 30_000
-    chosen = smallest(
-        draw((n, 4), generator()), torch.full((n,), 2), torch.ones(n, 4, dtype=torch.bool)
-    )
-    code = (chosen * torch.tensor([1, 2, 4, 8])).sum(1)
-    counts = torch.stack([(code == c).sum() for c in (3, 5, 6, 9, 10, 12)]).double()
-    expected = n / 6
-    assert counts.sum() == n
-    assert (
-        (counts - expected) ** 2 / expected
-    ).sum() < 25.7  # chi-square, 5 degrees of freedom, p = 1e-4
-
-
-def test_draws_fill_all_bits() -> None:
-    draws = draw((2, 100_001), generator()).double()
-    assert abs(draws.mean()) < 2**31 * 0.01
-    assert draws.min() < -0.999 * 2**31 < 0.999 * 2**31 < draws.max()
-    assert draw((2, 3), generator(1)).equal(draw((2, 3), generator(1)))
+    among = torch.ones(n, 4, dtype=torch.bool)
+    chosen = smallest(draw((n, 4), generator()), torch.full((n,), 2), among)
+    assert are_equally_frequent((chosen * torch.tensor([1, 2, 4, 8])).sum(1), 6)
+    shuffled = embeddings.shuffle(torch.arange(3).repeat(n, 1), torch.ones(n, 3), generator())
+    assert are_equally_frequent((shuffled * torch.tensor([9, 3, 1])).sum(1), 6)
+    cut = embeddings.span_cutoff(torch.ones(n, 6, 1), torch.ones(n, 6), 0.5, generator())
+    assert are_equally_frequent((cut[..., 0] == 0).int().argmax(1), 4)
 
 
 # --- counts
@@ -140,23 +137,6 @@ def test_shuffle_permutes_the_positions_of_real_tokens(batch) -> None:
         assert after[~real].equal(before[~real])
 
 
-def test_shuffles_are_uniform() -> None:
-    n = 12_000
-    shuffled = embeddings.shuffle(torch.arange(3).repeat(n, 1), torch.ones(n, 3), generator())
-    code = (shuffled * torch.tensor([9, 3, 1])).sum(1)
-    counts = torch.stack([(code == c).sum() for c in code.unique()]).double()
-    assert len(counts) == 6
-    assert ((counts - n / 6) ** 2 / (n / 6)).sum() < 25.7
-
-
-def test_spans_start_everywhere_equally_often() -> None:
-    n = 20_000
-    y = embeddings.span_cutoff(torch.ones(n, 6, 1), torch.ones(n, 6), 0.5, generator())
-    starts = torch.bincount((y[..., 0] == 0).int().argmax(1), minlength=4).double()
-    assert len(starts) == 4
-    assert ((starts - n / 4) ** 2 / (n / 4)).sum() < 21.1  # 3 degrees of freedom, p = 1e-4
-
-
 @given(batches)
 def test_keep_span_keeps_one_span_and_pads_the_rest(batch) -> None:
     lengths, rate, left, seed = batch
@@ -170,16 +150,6 @@ def test_keep_span_keeps_one_span_and_pads_the_rest(batch) -> None:
         assert after[real][where].equal(before[real][where])
 
 
-def test_counts_are_those_of_python() -> None:
-    for length in range(1, 65):
-        for percent in range(0, 101, 5):
-            rate = percent / 100
-            y = embeddings.token_cutoff(
-                torch.ones(1, length, 1), torch.ones(1, length), rate, generator()
-            )
-            assert int((y == 0).sum()) == int(rate * length)
-
-
 # --- draws
 # -------------------------------------------------------------------------------------------
 
@@ -189,30 +159,19 @@ def test_a_batch_is_its_sentences_one_by_one(batch) -> None:
     lengths, rate, left, seed = batch
     mask = mask_of(lengths, left)
     n, t = mask.shape
-    x = torch.rand(n, t, WIDTH)
-    shapes = {"feature_cutoff": (n, WIDTH), "dropout": (n, t, WIDTH), "span_cutoff": (n, 1)}
-    for name, view in embeddings.OUTPUT_VIEWS.items():
-        draws = draw(shapes.get(name, (n, t)), generator(seed))
-        together = view(x.clone(), mask, rate, draws)
+    x, positions = torch.rand(n, t, WIDTH), torch.arange(t).repeat(n, 1)
+    of_a_row = {"feature_cutoff": (n, WIDTH), "span_cutoff": (n, 1)}
+    of_a_token = {"dropout": (n, t, WIDTH), "token_cutoff": (n, t), "shuffle": (n, t)}
+    for name, shape in (of_a_row | of_a_token).items():
+        view = embeddings.OUTPUT_VIEWS.get(name, embeddings.shuffle)
+        before, options = (positions, ()) if name == "shuffle" else (x, (rate,))
+        draws = draw(shape, generator(seed))
+        together = view(before.clone(), mask, *options, draws)
         for i in range(n):
-            real = mask[i].bool()
-            own = (
-                draws[i : i + 1][:, real]
-                if name in ("token_cutoff", "dropout")
-                else draws[i : i + 1]
-            )
-            assert view(x[i : i + 1, real], mask[i : i + 1, real], rate, own)[0].equal(
-                together[i, real]
-            )
-    positions = torch.arange(t).repeat(n, 1)
-    draws = draw((n, t), generator(seed))
-    together = embeddings.shuffle(positions, mask, draws)
-    for i in range(n):
-        real = mask[i].bool()
-        one = embeddings.shuffle(
-            positions[i : i + 1, real], mask[i : i + 1, real], draws[i : i + 1, real]
-        )
-        assert one[0].equal(together[i, real])
+            real, row = mask[i].bool(), slice(i, i + 1)
+            own = draws[row][:, real] if name in of_a_token else draws[row]
+            alone = view(before[row, real], mask[row, real], *options, own)
+            assert alone[0].equal(together[i, real])
 
 
 @pytest.mark.parametrize("name", embeddings.OUTPUT_VIEWS)
@@ -249,28 +208,22 @@ SMALL = {
     "max_position_embeddings": 24,
     "hidden_size": 32,
     "num_attention_heads": 2,
+    "num_hidden_layers": 2,
+    "intermediate_size": 48,
 }
-DEEP = {"num_hidden_layers": 2, "intermediate_size": 48}
+DISTIL = {"vocab_size": 40, "max_position_embeddings": 24, "dim": 32, "n_heads": 2, "n_layers": 2}
+BACKBONES = {
+    "bert": lambda: BertModel(BertConfig(**SMALL, initializer_range=0.3)),
+    "roberta": lambda: RobertaModel(RobertaConfig(**SMALL, pad_token_id=1)),
+    "albert": lambda: AlbertModel(AlbertConfig(**SMALL, embedding_size=8)),
+    "mpnet": lambda: MPNetModel(MPNetConfig(**SMALL)),
+    "distilbert": lambda: DistilBertModel(DistilBertConfig(**DISTIL, hidden_dim=48)),
+}
 
 
-def backbone(kind: str, folder) -> torch.nn.Module:
+def backbone(kind: str) -> torch.nn.Module:
     torch.manual_seed(0)
-    if kind == "bert":
-        return BertModel.from_pretrained(tiny_bert(folder), add_pooling_layer=False).eval()
-    if kind == "roberta":
-        return RobertaModel(
-            RobertaConfig(**SMALL, **DEEP, pad_token_id=1), add_pooling_layer=False
-        ).eval()
-    if kind == "albert":
-        return AlbertModel(
-            AlbertConfig(**SMALL, **DEEP, embedding_size=8), add_pooling_layer=False
-        ).eval()
-    if kind == "mpnet":
-        return MPNetModel(MPNetConfig(**SMALL, **DEEP), add_pooling_layer=False).eval()
-    config = DistilBertConfig(
-        vocab_size=40, max_position_embeddings=24, dim=32, n_heads=2, n_layers=2, hidden_dim=48
-    )
-    return DistilBertModel(config).eval()
+    return BACKBONES[kind]().eval()
 
 
 def inputs(pad_id: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -279,22 +232,9 @@ def inputs(pad_id: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     return ids.masked_fill(mask == 0, pad_id), mask
 
 
-KINDS = ("bert", "roberta", "albert", "distilbert", "mpnet")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_none_is_the_plain_forward_bit_for_bit(kind: str, tmp_path) -> None:
-    model = backbone(kind, tmp_path)
-    ids, mask = inputs(model.config.pad_token_id)
-    plain = model(input_ids=ids, attention_mask=mask).last_hidden_state
-    views = EmbeddingViews(model, [("none", 0.0), ("none", 0.0)])
-    with views.drawn(mask, [2, 2], generator()):
-        assert model(input_ids=ids, attention_mask=mask).last_hidden_state.equal(plain)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_views_reach_the_first_layer_and_only_their_part(kind: str, tmp_path) -> None:
-    model = backbone(kind, tmp_path)
+@pytest.mark.parametrize("kind", BACKBONES)
+def test_views_reach_the_first_layer_and_only_their_part(kind: str) -> None:
+    model = backbone(kind)
     ids, mask = inputs(model.config.pad_token_id)
     seen = []
     views = EmbeddingViews(model, [("feature_cutoff", 0.5), ("shuffle", 0.0)])
@@ -318,8 +258,8 @@ def test_views_reach_the_first_layer_and_only_their_part(kind: str, tmp_path) ->
 
 
 @pytest.mark.parametrize("kind", ("bert", "roberta", "albert", "distilbert"))
-def test_shuffling_says_nothing_to_a_model_without_position_embeddings(kind: str, tmp_path) -> None:
-    model = backbone(kind, tmp_path)
+def test_shuffling_says_nothing_to_a_model_without_position_embeddings(kind: str) -> None:
+    model = backbone(kind)
     model.embeddings.position_embeddings.weight.data.zero_()
     ids, mask = inputs(model.config.pad_token_id)
     plain = model(input_ids=ids, attention_mask=mask).last_hidden_state
@@ -328,8 +268,8 @@ def test_shuffling_says_nothing_to_a_model_without_position_embeddings(kind: str
         assert model(input_ids=ids, attention_mask=mask).last_hidden_state.equal(plain)
 
 
-def test_shuffling_positions_is_shuffling_words(tmp_path) -> None:
-    model = backbone("bert", tmp_path)
+def test_shuffling_positions_is_shuffling_words() -> None:
+    model = backbone("bert")
     ids, mask = inputs()
     views = EmbeddingViews(model, [("shuffle", 0.0)])
     with views.drawn(mask, [4], generator(5)):
@@ -344,8 +284,8 @@ def test_shuffling_positions_is_shuffling_words(tmp_path) -> None:
     assert shuffled.sum(1).allclose(plain.sum(1), atol=1e-4)
 
 
-def test_roberta_positions_start_after_its_padding(tmp_path) -> None:
-    model = backbone("roberta", tmp_path)
+def test_roberta_positions_start_after_its_padding() -> None:
+    model = backbone("roberta")
     ids, mask = inputs(1)
     seen = []
     model.embeddings.position_embeddings.register_forward_pre_hook(
@@ -361,8 +301,8 @@ def test_roberta_positions_start_after_its_padding(tmp_path) -> None:
     assert shuffled[mask == 1].min() == 2
 
 
-def test_padded_tokens_of_keep_span_stay_in_attention(tmp_path) -> None:
-    model = backbone("bert", tmp_path)
+def test_padded_tokens_of_keep_span_stay_in_attention() -> None:
+    model = backbone("bert")
     ids, mask = inputs()
     with EmbeddingViews(model, [("keep_span", 0.5)]).drawn(mask, [4], generator(2)):
         seen = model(input_ids=ids, attention_mask=mask).last_hidden_state
@@ -371,8 +311,8 @@ def test_padded_tokens_of_keep_span_stay_in_attention(tmp_path) -> None:
     assert not (expected == ids).all()
 
 
-def test_the_positions_of_a_kept_span_do_not_depend_on_the_other_view(tmp_path) -> None:
-    model = backbone("roberta", tmp_path)
+def test_the_positions_of_a_kept_span_do_not_depend_on_the_other_view() -> None:
+    model = backbone("roberta")
     ids, mask = inputs(1)
     for other in ("none", "shuffle"):
         seen: list[torch.Tensor] = []
@@ -387,11 +327,11 @@ def test_the_positions_of_a_kept_span_do_not_depend_on_the_other_view(tmp_path) 
         assert seen[0][:2].equal((mask.cumsum(1) * mask + 1)[:2])
 
 
-def test_models_that_cannot_take_a_view_say_so(tmp_path) -> None:
-    llama = LlamaModel(LlamaConfig(**SMALL, **DEEP))
+def test_models_that_cannot_take_a_view_say_so() -> None:
+    llama = LlamaModel(LlamaConfig(**SMALL))
     with pytest.raises(ValueError, match="LlamaModel has no embeddings module"):
         EmbeddingViews(llama, [("dropout", 0.1)])
-    model = backbone("bert", tmp_path)
+    model = backbone("bert")
     with pytest.raises(ValueError, match=r"unknown view 'shufle': choose one of none, shuffle"):
         EmbeddingViews(model, [("shufle", 0.0)])
     with pytest.raises(ValueError, match=r"rate must be in \[0, 1\]"):

@@ -3,23 +3,20 @@
 import numpy as np
 import pytest
 import torch
-from tiny import encode_views, fit, tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences
+from tiny import tiny_encoder, tiny_recipe, tiny_sentences, trained
 from transformers import AutoModel
 
 from lib.encoder import Encoder
 from lib.encoder.adapters import merged_state
-from lib.training.forward import Forward
-from lib.training.positives import Text, make_views
+from lib.training.batches import Feed
+from lib.training.forward import encode_batch
 
 SENTENCES = tiny_sentences(24)
 
 
-def trained(folder, recipe, steps=4, **options):
-    encoder = tiny_encoder(
-        folder, pooling=recipe.pooling, head=recipe.head, dropout=recipe.dropout, **options
-    )
-    views = make_views(Text(SENTENCES), recipe, encoder.tokenizer, seed=0)
-    return encoder, fit(encoder, views, recipe, max_steps=steps, device="cpu", precision="fp32")
+def run(folder, recipe):
+    """The encoder after four steps, and the result."""
+    return trained(folder, recipe, SENTENCES, max_steps=4)
 
 
 def test_a_fresh_difference_changes_nothing_and_is_all_that_is_trained(tmp_path) -> None:
@@ -60,7 +57,7 @@ def test_the_random_part_depends_on_the_seed_alone(tmp_path) -> None:
 
 def test_training_moves_the_difference_alone_and_the_sum_is_saved(tmp_path) -> None:
     recipe = tiny_recipe(dropout=0.0, lora_rank=2)
-    encoder, _ = trained(tmp_path / "bert", recipe, lora_rank=2)
+    encoder, _ = run(tmp_path / "bert", recipe)
     before = tiny_encoder(tmp_path / "bert").backbone.state_dict()
     kept = {
         k.replace(".base_layer.", "."): v
@@ -82,7 +79,7 @@ def test_training_moves_the_difference_alone_and_the_sum_is_saved(tmp_path) -> N
 @pytest.mark.parametrize("lora_rank", [0, 2])
 def test_the_trained_state_is_all_that_a_fresh_encoder_needs(tmp_path, lora_rank) -> None:
     recipe = tiny_recipe(dropout=0.0, lora_rank=lora_rank, head="simclr")
-    encoder, _ = trained(tmp_path / "bert", recipe, lora_rank=lora_rank)
+    encoder, _ = run(tmp_path / "bert", recipe)
     state = {name: weight.clone() for name, weight in encoder.trained_state().items()}
     fresh = tiny_encoder(tmp_path / "bert", head="simclr", lora_rank=lora_rank, seed=7)
     weights = dict(fresh.named_parameters())
@@ -108,40 +105,13 @@ def test_a_trained_state_of_another_encoder_is_refused(tmp_path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_an_interrupted_training_goes_on(tmp_path) -> None:
-    recipe = tiny_recipe(dropout=0.1, lora_rank=2, eval_every=2)
-    whole, _ = trained(tmp_path / "bert", recipe, 4, lora_rank=2)
-    views = make_views(Text(SENTENCES), recipe, whole.tokenizer, seed=0)
-    options = {"device": "cpu", "precision": "fp32", "out": tmp_path / "run"}
-    first = tiny_encoder(
-        tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2
-    )
-
-    class Stop(Exception):
-        pass
-
-    def stop(self, batch, step, original=Forward.__call__):
-        if step == 3:
-            raise Stop
-        return original(self, batch, step)
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stop):
-        patch.setattr(Forward, "__call__", stop)
-        fit(first, views, recipe, max_steps=4, **options)
-    second = tiny_encoder(
-        tmp_path / "bert", pooling=recipe.pooling, head=recipe.head, dropout=0.1, lora_rank=2
-    )
-    fit(second, views, recipe, max_steps=4, **options)
-    assert np.array_equal(second.encode(SENTENCES), whole.encode(SENTENCES))
-
-
 @pytest.mark.parametrize("chunk_size", [1, 3, 100])
 def test_chunks_have_the_gradient_of_the_whole_batch(tmp_path, chunk_size) -> None:
-    tiny_bert(tmp_path / "bert")
     weights = []
     for size in (0, chunk_size):
-        recipe = tiny_recipe(dropout=0.0, chunk_size=size, positive="delete", positive_rate=0.3)
-        encoder, result = trained(tmp_path / "bert", recipe)
+        still = {"dropout": 0.0, "temperature": 0.3, "positive": "delete", "positive_rate": 0.3}
+        recipe = tiny_recipe(chunk_size=size, **still)
+        encoder, result = run(tmp_path / "bert", recipe)
         weights.append((encoder.state_dict(), [h["loss"] for h in result.history]))
     assert weights[0][1] == pytest.approx(weights[1][1], abs=1e-5)
     for name, weight in weights[0][0].items():
@@ -155,13 +125,13 @@ def test_chunks_draw_their_dropout_once(tmp_path) -> None:
     """The gradient is that of the embeddings that the loss has seen: finite differences of one
     weight agree."""
     encoder = tiny_encoder(tmp_path / "bert", pooling="mean", dropout=0.3).train().double()
-    views = make_views(Text(SENTENCES), tiny_recipe(), encoder.tokenizer, seed=0)
+    batch = Feed.of(SENTENCES, tiny_recipe(), encoder.tokenizer).batch(0)
     weight = encoder.backbone.encoder.layer[0].intermediate.dense.weight
 
     def loss() -> torch.Tensor:
         torch.manual_seed(0)
-        z1, z2 = encode_views(encoder, views, np.arange(8), torch.device("cpu"), chunk_size=3)
-        return (z1 * z2).sum()
+        z = encode_batch(encoder, batch, chunk_size=3)
+        return (z["anchor"] * z["positive"]).sum()
 
     loss().backward()
     analytic = float(weight.grad[0, 0])
@@ -171,16 +141,3 @@ def test_chunks_draw_their_dropout_once(tmp_path) -> None:
             weight[0, 0] += shift
             values.append(float(loss()))
     assert analytic == pytest.approx((values[0] - values[1]) / 2e-3, rel=2e-2, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"view1": "shuffle"}, "without view1"),
-        ({"head": "bn_mlp"}, "batch norm"),
-        ({"head": "simclr:8:8"}, "batch norm"),
-    ],
-)
-def test_what_chunks_cannot_do_is_an_error(tmp_path, changes, message) -> None:
-    with pytest.raises(ValueError, match=message):
-        trained(tmp_path / "bert", tiny_recipe(chunk_size=2, **changes))

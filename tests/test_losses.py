@@ -1,18 +1,17 @@
 """Objectives against slow double loops, closed forms and public implementations."""
 
 import math
+from functools import partial
 from statistics import fmean
 
 import pytest
 import torch
-import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib.training.losses import (
     batch_measures,
     chance_loss,
-    cosine_matrix,
     in_batch_accuracy,
     info_nce,
     margin_info_nce,
@@ -22,13 +21,8 @@ from lib.training.losses import (
 )
 
 TEMPERATURES = (0.03, 0.05, 0.1, 1.0)
-shapes = given(
-    n=st.integers(1, 6),
-    d=st.integers(1, 5),
-    tau=st.sampled_from(TEMPERATURES),
-    seed=st.integers(0, 999),
-)
 few = settings(max_examples=40, deadline=None)
+close = partial(pytest.approx, rel=1e-9, abs=1e-9)
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:
@@ -36,10 +30,11 @@ def draw(*shape: int, seed: int = 0) -> torch.Tensor:
 
 
 def cosine(a: torch.Tensor, b: torch.Tensor) -> float:
-    dot = sum(x * y for x, y in zip(a.tolist(), b.tolist(), strict=True))
-    return (
-        dot / math.sqrt(sum(x * x for x in a.tolist())) / math.sqrt(sum(y * y for y in b.tolist()))
+    dot, aa, bb = (
+        sum(x * y for x, y in zip(u.tolist(), v.tolist(), strict=True))
+        for u, v in ((a, b), (a, a), (b, b))
     )
+    return dot / math.sqrt(aa) / math.sqrt(bb)
 
 
 def slow_loss(positive: float, others: list[tuple[float, float]], tau: float) -> float:
@@ -73,38 +68,22 @@ def slow_nt_xent(z1, z2, tau, negatives=()) -> tuple[float, float]:
 
 
 @few
-@shapes
-def test_info_nce_is_the_double_loop(n, d, tau, seed):
-    z1, z2 = draw(n, d, seed=seed), draw(n, d, seed=seed + 1)
-    assert info_nce(z1, z2, tau).item() == pytest.approx(
-        slow_info_nce(z1, z2, tau), rel=1e-9, abs=1e-9
-    )
-
-
-@few
-@shapes
-def test_nt_xent_is_the_double_loop(n, d, tau, seed):
-    z1, z2 = draw(n, d, seed=seed), draw(n, d, seed=seed + 1)
-    first, second = slow_nt_xent(z1, z2, tau)
-    assert nt_xent(z1, z2, tau).item() == pytest.approx((first + second) / 2, rel=1e-9, abs=1e-9)
-    assert nt_xent(z1, z2, tau, reduction="sum").item() == pytest.approx(
-        first + second, rel=1e-9, abs=1e-9
-    )
-
-
-@few
 @given(
-    n=st.integers(1, 5),
-    m=st.integers(1, 7),
+    n=st.integers(1, 6),
+    m=st.integers(0, 5),
+    d=st.integers(1, 5),
     tau=st.sampled_from(TEMPERATURES),
     seed=st.integers(0, 999),
 )
-def test_shared_negatives_are_candidates_of_every_anchor(n, m, tau, seed):
-    z1, z2, negatives = draw(n, 4, seed=seed), draw(n, 4, seed=seed + 1), draw(m, 4, seed=seed + 2)
-    slow = slow_info_nce(z1, z2, tau, lambda i: [(1.0, cosine(z1[i], row)) for row in negatives])
-    assert info_nce(z1, z2, tau, negatives).item() == pytest.approx(slow, rel=1e-9, abs=1e-9)
-    both = sum(slow_nt_xent(z1, z2, tau, list(negatives))) / 2
-    assert nt_xent(z1, z2, tau, negatives).item() == pytest.approx(both, rel=1e-9, abs=1e-9)
+def test_info_nce_and_nt_xent_are_the_double_loop(n, m, d, tau, seed):
+    """Shared negatives are candidates of every anchor."""
+    z1, z2, more = draw(n, d, seed=seed), draw(n, d, seed=seed + 1), draw(m, d, seed=seed + 2)
+    given = (more,) if m else ()
+    slow = slow_info_nce(z1, z2, tau, lambda i: [(1.0, cosine(z1[i], row)) for row in more])
+    assert info_nce(z1, z2, tau, *given).item() == close(slow)
+    first, second = slow_nt_xent(z1, z2, tau, list(more))
+    assert nt_xent(z1, z2, tau, *given).item() == close((first + second) / 2)
+    assert nt_xent(z1, z2, tau, *given, reduction="sum").item() == close(first + second)
 
 
 @few
@@ -116,52 +95,28 @@ def test_shared_negatives_are_candidates_of_every_anchor(n, m, tau, seed):
     seed=st.integers(0, 999),
 )
 def test_weight_concerns_the_anchors_own_hard_negatives_only(n, k, weight, tau, seed):
-    z1, z2, negatives = (
-        draw(n, 4, seed=seed),
-        draw(n, 4, seed=seed + 1),
-        draw(n, k, 4, seed=seed + 2),
-    )
+    z1, z2 = draw(n, 4, seed=seed), draw(n, 4, seed=seed + 1)
+    negatives = draw(n, k, 4, seed=seed + 2)
 
     def extra(i):
         rows = [(owner, negatives[owner, j]) for owner in range(n) for j in range(k)]
         return [(weight if owner == i else 1.0, cosine(z1[i], row)) for owner, row in rows]
 
     slow = slow_info_nce(z1, z2, tau, extra)
-    assert info_nce(z1, z2, tau, negatives, weight).item() == pytest.approx(
-        slow, rel=1e-9, abs=1e-9
-    )
+    assert info_nce(z1, z2, tau, negatives, weight).item() == close(slow)
     if k == 1:
-        assert info_nce(z1, z2, tau, negatives[:, 0], weight).item() == pytest.approx(
-            slow, rel=1e-9, abs=1e-9
-        )
-
-
-def test_weight_on_others_would_give_another_loss():
-    z1, z2, negatives = draw(4, 3), draw(4, 3, seed=1), draw(4, 2, 3, seed=2)
-    rows = negatives.reshape(-1, 3)
-    everyone = slow_info_nce(z1, z2, 0.5, lambda i: [(5.0, cosine(z1[i], row)) for row in rows])
-    assert abs(info_nce(z1, z2, 0.5, negatives, 5.0).item() - everyone) > 0.1
-
-
-def test_hard_negatives_per_anchor_equal_the_flat_matrix():
-    z1, z2, negatives = draw(3, 4), draw(3, 4, seed=1), draw(3, 2, 4, seed=2)
-    for loss in (info_nce, nt_xent):
-        assert torch.equal(loss(z1, z2, 0.1, negatives), loss(z1, z2, 0.1, negatives.reshape(6, 4)))
+        assert info_nce(z1, z2, tau, negatives[:, 0], weight).item() == close(slow)
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 64])
 @pytest.mark.parametrize("tau", TEMPERATURES)
 def test_equal_sentences_score_chance(n, tau):
     z = draw(1, 7).expand(n, 7)
-    assert info_nce(z, z, tau).item() == pytest.approx(math.log(n), abs=1e-9)
-    assert info_nce(z, z, tau, z[:1]).item() == pytest.approx(chance_loss(n + 1), abs=1e-9)
-    assert nt_xent(z, z, tau).item() == pytest.approx(chance_loss(2 * n - 1), abs=1e-9)
-    assert nt_xent(z, z, tau, reduction="sum").item() == pytest.approx(
-        2 * math.log(2 * n - 1), abs=1e-9
-    )
-    assert margin_info_nce(z, z, z, tau, delta=0.0).item() == pytest.approx(
-        chance_loss(n + 1), abs=1e-9
-    )
+    assert info_nce(z, z, tau).item() == close(math.log(n))
+    assert info_nce(z, z, tau, z[:1]).item() == close(chance_loss(n + 1))
+    assert nt_xent(z, z, tau).item() == close(chance_loss(2 * n - 1))
+    assert nt_xent(z, z, tau, reduction="sum").item() == close(2 * math.log(2 * n - 1))
+    assert margin_info_nce(z, z, z, tau, delta=0.0).item() == close(chance_loss(n + 1))
 
 
 def test_loss_does_not_depend_on_the_embeddings_length():
@@ -218,19 +173,7 @@ def test_gradients_agree_with_finite_differences(loss):
 def test_margin_is_the_double_loop(n, tau, delta):
     z1, z2, negation = draw(n, 4, seed=n), draw(n, 4, seed=n + 1), draw(n, 4, seed=n + 2)
     slow = slow_info_nce(z1, z2, tau, lambda i: [(1.0, cosine(z1[i], negation[i]) - delta)])
-    assert margin_info_nce(z1, z2, negation, tau, delta).item() == pytest.approx(
-        slow, rel=1e-9, abs=1e-9
-    )
-
-
-def test_margin_limits():
-    z1, z2, negation = draw(5, 4), draw(5, 4, seed=1), draw(5, 4, seed=2)
-    assert torch.equal(margin_info_nce(z1, z2, negation, delta=1e6), info_nce(z1, z2))
-    values = [margin_info_nce(z1, z2, negation, 0.05, d).item() for d in (-0.5, 0.0, 0.5, 1.0, 2.0)]
-    assert values == sorted(values, reverse=True) and values[0] > values[-1]
-    one = slice(0, 1)
-    single = margin_info_nce(z1[one], z2[one], negation[one], 0.05, 0.0)
-    assert torch.allclose(single, info_nce(z1[one], z2[one], 0.05, negation[one]))
+    assert margin_info_nce(z1, z2, negation, tau, delta).item() == close(slow)
 
 
 @pytest.mark.parametrize("margin", [0.01, 0.5, 1.0, 4.0])
@@ -238,12 +181,6 @@ def test_triplet_is_torchs(margin):
     a, p, n = draw(6, 5), draw(6, 5, seed=1), draw(6, 5, seed=2)
     theirs = torch.nn.TripletMarginLoss(margin=margin, eps=0.0)(a, p, n)
     assert torch.allclose(triplet(a, p, n, margin), theirs)
-
-
-def test_triplet_has_no_gradient_beyond_the_margin():
-    a, p = draw(2, 3).requires_grad_(), draw(2, 3) + 0.01
-    triplet(a, p, p + 100.0).backward()
-    assert torch.equal(a.grad, torch.zeros_like(a))
 
 
 def test_simsiam_stops_the_gradient():
@@ -258,33 +195,18 @@ def test_simsiam_stops_the_gradient():
 
 def test_batch_of_one():
     z1, z2 = draw(1, 3), draw(1, 3, seed=1)
-    assert info_nce(z1, z2).item() == 0.0
+    assert info_nce(z1, z2).item() == 0.0 and in_batch_accuracy(z1, z2).item() == 1.0
     assert nt_xent(z1, z2).item() == pytest.approx(0.0, abs=1e-12)
-    assert in_batch_accuracy(z1, z2).item() == 1.0
-    expected = slow_loss(cosine(z1[0], z2[0]), [(4.0, cosine(z1[0], z2[0]))], 0.5)
-    assert (
-        info_nce(z1, z2, 0.5, z2, 4.0).item()
-        == pytest.approx(expected)
-        == pytest.approx(math.log(5))
-    )
+    assert info_nce(z1, z2, 0.5, z2, 4.0).item() == pytest.approx(math.log(5))
 
 
 def test_in_batch_accuracy_counts_and_ties():
     z1 = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     z2 = torch.tensor([[5.0, 0.1], [2.0, 0.0], [1.0, 1.0]])
-    slow = (
-        sum(
-            cosine(z1[i], z2[i]) > max(cosine(z1[i], z2[j]) for j in range(3) if j != i)
-            for i in range(3)
-        )
-        / 3
-    )
-    assert in_batch_accuracy(z1, z2).item() == pytest.approx(slow) == pytest.approx(1 / 3)
-    same = torch.randn(1, 16).expand(9, 16)
-    assert in_batch_accuracy(same, same).item() == 0.0
+    assert in_batch_accuracy(z1, z2).item() == pytest.approx(1 / 3)
+    assert in_batch_accuracy(torch.ones(9, 4), torch.ones(9, 4)).item() == 0.0
     pair = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     assert in_batch_accuracy(pair, pair).item() == pytest.approx(1 / 3)
-    assert not in_batch_accuracy(z1.requires_grad_(), z2).requires_grad
 
 
 def test_batch_measures_against_the_loop():
@@ -300,58 +222,35 @@ def test_batch_measures_against_the_loop():
     assert {name: value.item() for name, value in found.items()} == pytest.approx(expected)
     assert not any(value.requires_grad for value in found.values())
     alone = batch_measures(z1[:1], z2[:1])
-    assert alone["other_cosine"].item() == pytest.approx(0, abs=1e-9)
+    assert alone["other_cosine"].item() == close(0)
     assert alone["positive_cosine"].item() == pytest.approx(cosine(z1[0], z2[0]))
-
-
-def test_cosine_matrix_against_the_loop():
-    a, b = draw(3, 4), draw(5, 4, seed=1)
-    slow = torch.tensor([[cosine(x, y) for y in b] for x in a], dtype=torch.float64)
-    assert torch.allclose(cosine_matrix(a, b), slow)
-    assert torch.allclose(cosine_matrix(a, b), F.cosine_similarity(a[:, None], b[None], dim=-1))
 
 
 z = torch.ones(3, 4)
 ERRORS = [
     ("temperature", lambda: info_nce(z, z, 0.0)),
-    ("temperature", lambda: info_nce(z, z, -0.1)),
-    ("temperature", lambda: info_nce(z, z, math.nan)),
-    ("temperature", lambda: nt_xent(z, z, 0.0)),
-    ("temperature", lambda: margin_info_nce(z, z, z, 0.0)),
+    ("temperature", lambda: nt_xent(z, z, math.nan)),
+    ("temperature", lambda: margin_info_nce(z, z, z, -0.1)),
     ("z1 and z2", lambda: info_nce(z, z[:2])),
     ("z1 and z2", lambda: info_nce(z[0], z[0])),
-    ("z1 and z2", lambda: nt_xent(z, z[:, :2])),
-    ("z1 and z2", lambda: margin_info_nce(z, z[:2], z)),
-    ("z1 and z2 are empty", lambda: info_nce(z[:0], z[:0])),
     ("z1 and z2 are empty", lambda: nt_xent(z[:0], z[:0])),
-    ("z1 and z2 are empty", lambda: in_batch_accuracy(z[:0], z[:0])),
-    ("z1 and z2", lambda: in_batch_accuracy(z, z[:2])),
     ("negatives", lambda: info_nce(z, z, negatives=z[:, :2])),
-    ("negatives", lambda: info_nce(z, z, negatives=z[0])),
     ("negatives", lambda: info_nce(z, z, negatives=z[:0])),
-    ("negatives", lambda: info_nce(z, z, negatives=torch.ones(1, 2, 4))),
     ("negatives", lambda: nt_xent(z, z, negatives=torch.ones(6, 2, 4))),
-    ("negatives", lambda: nt_xent(z, z, negatives=torch.ones(3, 0, 4))),
-    ("negative_weight", lambda: info_nce(z, z, negatives=z, negative_weight=0.0)),
     ("negative_weight", lambda: info_nce(z, z, negatives=z, negative_weight=math.nan)),
     ("negative_weight", lambda: info_nce(z, z, negatives=z[:2], negative_weight=2.0)),
     ("negative_weight", lambda: info_nce(z, z, negative_weight=2.0)),
     ("reduction", lambda: nt_xent(z, z, reduction="max")),
     ("z_neg", lambda: margin_info_nce(z, z, z[:2])),
     ("anchor and positive", lambda: triplet(z, z[:2], z)),
-    ("anchor and positive are empty", lambda: triplet(z[:0], z[:0], z[:0])),
     ("negative", lambda: triplet(z, z, z[:2])),
     ("margin", lambda: triplet(z, z, z, margin=-1.0)),
-    ("p1 and z2", lambda: simsiam(z, z[:2], z, z)),
     ("p2 and z1", lambda: simsiam(z, z, z, z[:2])),
-    ("p1 and z2 are empty", lambda: simsiam(z[:0], z[:0], z, z)),
     ("candidates", lambda: chance_loss(0)),
 ]
 
 
-@pytest.mark.parametrize(
-    ("argument", "call"), ERRORS, ids=[f"{i}-{name}" for i, (name, _) in enumerate(ERRORS)]
-)
+@pytest.mark.parametrize(("argument", "call"), ERRORS)
 def test_errors_name_the_argument(argument, call):
     with pytest.raises(ValueError, match=f"^{argument}"):
         call()

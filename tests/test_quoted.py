@@ -1,10 +1,7 @@
 """The methods that UNA's and SDA's tables quote: their losses, negatives, views, and how a killed
 training goes on."""
 
-import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +9,19 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences
+from tiny import begin, same, tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences, trained, weights
 from torch import nn
 
 from lib.augment import augment, discrete
 from lib.augment.noise import climb, gaussian_negatives
-from lib.encoder import Encoder
 from lib.encoder.dropout import dropout_of
 from lib.encoder.heads import build_head
-from lib.runs import experiment, grids
 from lib.runs.job import portable_parameters as parameters
 from lib.training import checkpoint
-from lib.training import loop as train
-from lib.training.batches import Batch, Feed
+from lib.training.batches import Batch
 from lib.training.distributed import Group
 from lib.training.forward import Forward
-from lib.training.losses import arccon, cosine_matrix, info_nce, scd
+from lib.training.losses import arccon, info_nce, scd
 from lib.training.memory import Memory
 from lib.training.objective import Objective
 from lib.training.optimizer import learning_rate, make_optimizer, set_learning_rate
@@ -40,11 +34,12 @@ QUEUE = {"queue": 2.5, "queue_momentum": 0.9, "positive": "repeat", "positive_ra
 NOISE = {"noise": 1.5, "noise_rate": 0.1}
 SCD = {"loss": "scd", "head": "scd:24:16", "dropout": 0.05, "dropout2": 0.3}
 METHODS = {
-    "esimcse": QUEUE,
-    "esimcse with adapters": {**QUEUE, "lora_rank": 2},
+    "esimcse": {**QUEUE, "lora_rank": 2},
     "arccse": {"loss": "arccon"},
     "dclr": NOISE,
     "scd": SCD,
+    "queue and views": {**QUEUE, "view1": "token_cutoff", "rate1": 0.2, "view2": "shuffle"},
+    "negatives": {"dropout2": 0.2, "negative": "una", "radius": 5, "every": 2},
     "mirror": {"positive": "mask_span", "positive_rate": 1.0, "loss": "nt_xent", "head": "none"},
 }
 NEW = {
@@ -63,21 +58,9 @@ def folder(tmp_path_factory) -> Path:
     return tiny_bert(tmp_path_factory.mktemp("bert"))
 
 
-def load(folder, recipe) -> Encoder:
-    options = {"pooling": recipe.pooling, "head": recipe.head, "eval_pooling": "mean"}
-    return tiny_encoder(folder, **options, dropout=recipe.dropout, lora_rank=recipe.lora_rank)
-
-
-def fit(folder, changes, *, steps=9, seed=42, text=SENTENCES, **options):
+def fit(folder, changes, *, steps=9, text=SENTENCES, **options):
     recipe = tiny_recipe(**changes)
-    encoder = load(folder, recipe)
-    feed = Feed.of(text, recipe, encoder.tokenizer, seed)
-    options = {"device": "cpu", "precision": "fp32", "eval_every": 3, **options}
-    return encoder, train.fit(encoder, feed, max_steps=steps, **options)
-
-
-def same(a: dict, b: dict) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+    return trained(folder, recipe, text, max_steps=steps, eval_every=3, **options)
 
 
 # --- ArcCSE's angular margin ----------------------------------------------------------------------
@@ -116,11 +99,17 @@ def test_arccon_without_a_margin_is_info_nce_and_grows_with_it():
 
 
 def test_arccon_has_finite_gradients_even_between_equal_vectors():
-    inputs = [draw(3, 4).requires_grad_(), draw(3, 4, seed=1).requires_grad_()]
-    assert torch.autograd.gradcheck(lambda a, b: arccon(a, b, 0.2), inputs)
     z = draw(4, 8, dtype=torch.float32).requires_grad_()
     arccon(z, z.detach().clone(), 0.05).backward()
     assert torch.isfinite(z.grad).all() and z.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize(
+    "loss", [lambda a, b: arccon(a, b, 0.2), lambda a, b: scd(a, b, 0.2, 2, 0.7, 0.2)]
+)
+def test_gradients_agree_with_finite_differences(loss):
+    inputs = [draw(4, 5).requires_grad_(), draw(4, 5, seed=1).requires_grad_()]
+    assert torch.autograd.gradcheck(loss, inputs)
 
 
 @pytest.mark.parametrize("margin", [-1.0, 90.1, math.nan])
@@ -171,11 +160,6 @@ def test_scd_in_closed_form():
     assert torch.equal(scd(z[:, :4], z[:, :4]), scd(z[:, :4], z[:, :4], features=2))
 
 
-def test_scd_has_the_gradients_of_both_views():
-    inputs = [draw(4, 5).requires_grad_(), draw(4, 5, seed=1).requires_grad_()]
-    assert torch.autograd.gradcheck(lambda a, b: scd(a, b, 0.2, 2, 0.7, 0.2), inputs)
-
-
 def test_measures_are_of_the_vectors_that_the_loss_compares():
     z = {"anchor": draw(4, 10), "positive": draw(4, 10, seed=1)}
     widths = {"scd:6:4": 6, "scd": 5, "simsiam": 5, "none": 10}  # of ten columns
@@ -184,19 +168,6 @@ def test_measures_are_of_the_vectors_that_the_loss_compares():
         found = Objective(recipe("mini_simcse", head=head, loss=loss)).compared(z)
         assert {role: rows.shape for role, rows in found.items()} == dict.fromkeys(z, (4, width))
         assert all(torch.equal(rows, z[role][:, :width]) for role, rows in found.items())
-
-
-def test_a_trainings_cosines_are_of_the_vectors_without_their_features(folder):
-    changes = {**SCD, "dropout": 1e-5, "dropout2": 0.0}  # the views are alike: cosine 1
-    _, result = fit(folder, changes, steps=1)
-    encoder = load(folder, tiny_recipe(**changes))
-    feed = Feed.of(SENTENCES, tiny_recipe(**changes), encoder.tokenizer, 42)
-    batch = feed.batch(0).of_roles({"anchor"})
-    with torch.no_grad():
-        states = encoder.backbone(batch.ids, attention_mask=batch.mask).last_hidden_state
-    cosines = cosine_matrix(states[:, 0], states[:, 0])
-    others = cosines[~torch.eye(len(cosines), dtype=torch.bool)].mean().item()
-    assert result.history[0]["other_cosine"] == pytest.approx(others, abs=1e-3)
 
 
 def test_scd_says_what_is_wrong():
@@ -212,14 +183,10 @@ def test_the_scd_head_is_the_vector_beside_a_projectors_output():
     head = build_head("scd:24:16", 8, std=0.02).train()
     x = draw(5, 8, dtype=torch.float32)
     layers = [m for m in head.modules() if isinstance(m, nn.Linear)]
-    assert [(m.in_features, m.out_features, m.bias is not None) for m in layers] == [
-        (8, 24, True),
-        (24, 24, False),
-        (24, 16, False),
-    ]
-    assert not layers[0].bias.any() and layers[1].weight.std().item() == pytest.approx(
-        0.02, rel=0.2
-    )
+    shapes = [(m.in_features, m.out_features, m.bias is not None) for m in layers]
+    assert shapes == [(8, 24, True), (24, 24, False), (24, 16, False)]
+    assert not layers[0].bias.any()
+    assert layers[1].weight.std().item() == pytest.approx(0.02, rel=0.2)
     y = x
     for m in layers[:2]:
         y = m(y)
@@ -239,9 +206,7 @@ def test_a_dropout_holds_while_it_is_open_and_whatever_happens(folder):
     assert not torch.equal(encoder(ids, mask), encoder(ids, mask))
     with pytest.raises(ZeroDivisionError), dropout_of(encoder.backbone, 0.5):
         _ = 1 / 0
-    assert [m.p for m in encoder.modules() if isinstance(m, nn.Dropout)] == rates and set(
-        rates
-    ) == {0.3}
+    assert [m.p for m in encoder.modules() if isinstance(m, nn.Dropout)] == rates
     with pytest.raises(ValueError, match="dropout must be in"), dropout_of(encoder.backbone, 1.0):
         pass
 
@@ -264,8 +229,7 @@ def test_a_dropout_reaches_modules_that_hold_a_number():
 def test_each_view_has_its_own_dropout(folder):
     """At rates next to 0 and far from it, the anchors hardly vary and the positives do."""
     recipe = tiny_recipe(dropout=1e-5, dropout2=0.5)
-    encoder = load(folder, recipe)
-    feed = Feed.of(SENTENCES, recipe, encoder.tokenizer)
+    encoder, feed = begin(folder, recipe, SENTENCES)
     with Forward(encoder, recipe, Group(CPU)) as forward:
         encoder.train()
         first, second = forward(feed.batch(0), 0), forward(feed.batch(0), 0)
@@ -273,12 +237,6 @@ def test_each_view_has_its_own_dropout(folder):
     assert torch.allclose(first["anchor"], second["anchor"], atol=1e-2)
     assert (first["positive"] - second["positive"]).abs().mean() > 0.05
     assert {m.p for m in encoder.backbone.modules() if isinstance(m, nn.Dropout)} == {1e-5}
-
-
-def test_hard_negatives_are_encoded_with_the_anchors(folder):
-    changes = {"dropout": 0.1, "dropout2": 0.2, "negative": "una", "radius": 5, "every": 1}
-    _, result = fit(folder, changes, steps=2)
-    assert all(np.isfinite(row["loss"]) for row in result.history)
 
 
 # --- DCLR's noise ---------------------------------------------------------------------------------
@@ -305,28 +263,19 @@ def test_noise_goes_up_the_gradient_step_by_step():
     assert info_nce(z1, z2, 0.2, found) > info_nce(z1, z2, 0.2, noise)
 
 
-def test_noise_without_steps_or_gradient_stays():
-    noise = draw(2, 3)
+def test_each_step_has_its_length_if_there_is_a_gradient():
+    noise = draw(3, 4)
     assert torch.equal(climb(noise, lambda x: x.sum(), steps=0), noise)
     assert torch.equal(climb(noise, lambda x: 0 * x.sum(), steps=2), noise)
-
-
-def test_each_step_has_its_length_even_where_the_gradient_is_tiny():
-    noise = draw(3, 4, dtype=torch.float32)
     moved = climb(noise, lambda x: 1e-20 * (x**2).sum(), steps=1, rate=0.5) - noise
     assert moved.norm(dim=1).tolist() == pytest.approx([0.5] * 3, rel=1e-5)
 
 
-def test_there_are_k_n_vectors_of_a_normal_distribution():
-    sizes = [
-        len(gaussian_negatives(torch.zeros(n, 2), k))
-        for n, k in ((4, 1), (4, 2.5), (5, 0.5), (2, 0.1))
-    ]
-    assert sizes == [4, 10, 2, 1]
+@pytest.mark.parametrize(("n", "k", "rows"), [(4, 1, 4), (4, 2.5, 10), (5, 0.5, 2), (2, 0.1, 1)])
+def test_there_are_k_n_vectors_of_a_normal_distribution(n, k, rows):
+    assert len(gaussian_negatives(torch.zeros(n, 2), k)) == rows
     x = gaussian_negatives(torch.zeros(200, 50), 2, torch.Generator().manual_seed(1))
-    assert x.mean().item() == pytest.approx(0, abs=0.03) and x.std().item() == pytest.approx(
-        1, abs=0.03
-    )
+    assert abs(x.mean().item()) < 0.03 and abs(x.std().item() - 1) < 0.03
 
 
 def test_noise_is_a_negative_of_every_anchor_and_drawn_by_seed_and_step():
@@ -336,9 +285,6 @@ def test_noise_is_a_negative_of_every_anchor_and_drawn_by_seed_and_step():
         values.setdefault((seed, step), []).append(Objective(recipe("mini_dclr"), seed)(z, step))
     assert torch.equal(*values[1, 0]) and len({v[0].item() for v in values.values()}) == 3
     assert values[1, 0][0] > Objective(recipe("mini_simcse"), 1)(z, 0)
-    still = Objective(recipe("mini_dclr", noise_steps=0), 1)
-    by_hand = gaussian_negatives(z["anchor"], 1.0, still._generator(0, CPU))
-    assert torch.equal(still(z, 0), info_nce(z["anchor"], z["positive"], 0.05, by_hand))
 
 
 def test_noise_climbs_the_loss_that_is_trained():
@@ -350,12 +296,6 @@ def test_noise_climbs_the_loss_that_is_trained():
     noise = climb(noise, lambda x: info_nce(z["anchor"], z["positive"], 0.3, x), 3, 0.5)
     expected = info_nce(z["anchor"], z["positive"], 0.3, noise)
     assert torch.allclose(objective(z, 0), expected) and expected > still + 0.1
-
-
-def test_noise_has_no_gradient_and_leaves_the_others_theirs():
-    z = draw(4, 5).requires_grad_()
-    Objective(recipe("mini_dclr"), 1)({"anchor": z, "positive": draw(4, 5, seed=1)}).backward()
-    assert torch.isfinite(z.grad).all() and z.grad.abs().sum() > 0
 
 
 # --- ESimCSE's queue ------------------------------------------------------------------------------
@@ -386,22 +326,6 @@ def test_the_copy_follows_in_closed_form(folder):
     assert memory.slow.head is encoder.head and all(p.requires_grad for p in encoder.parameters())
 
 
-def test_the_queue_is_the_slow_reference(folder):
-    """First in, first out; without dropout; the batch joins after it has been answered."""
-    encoder = tiny_encoder(folder, head="tanh", pooling="mean", eval_pooling="cls", dropout=0.3)
-    memory, kept = Memory(encoder.train(), 5, momentum=0.0), []
-    for start in range(0, 16, 4):
-        scale(encoder, 1.01)
-        batch = ids_of(encoder, SENTENCES[start : start + 4])
-        found = memory(*batch)
-        assert found.shape == (min(len(kept), 5), 32) and not found.requires_grad
-        if kept:
-            assert torch.allclose(found, torch.stack(kept[-5:]), atol=1e-5)
-        encoder.backbone.eval()
-        kept += list(encoder(*batch).detach())
-        encoder.train()
-
-
 def test_the_queue_draws_no_random_number(folder):
     encoder = tiny_encoder(folder, head="tanh", dropout=0.3).train()
     memory, state = Memory(encoder, 5), torch.get_rng_state()
@@ -412,17 +336,17 @@ def test_the_queue_draws_no_random_number(folder):
 @pytest.mark.parametrize("momentum", [0.0, 0.7])
 def test_a_training_with_a_queue_by_hand(folder, momentum):
     changes = {"queue": 1.5, "queue_momentum": momentum, "dropout": 0.0, "temperature": 0.3}
-    trained, result = fit(folder, changes, steps=4)
+    mine, result = fit(folder, changes, steps=4)
     recipe = tiny_recipe(**changes)
-    encoder, slow = load(folder, recipe).train(), load(folder, recipe)
-    feed = Feed.of(SENTENCES, recipe, encoder.tokenizer, 42)
-    optimizer, queue = make_optimizer(encoder, recipe), torch.zeros(0, 32)
-    for step in range(4):
+    encoder, feed = begin(folder, recipe, SENTENCES)
+    slow, _ = begin(folder, recipe, SENTENCES)
+    optimizer, queue = make_optimizer(encoder.train(), recipe), torch.zeros(0, 32)
+    for step, row in enumerate(result.history):
         batch = feed.batch(step)
         set_learning_rate(optimizer, learning_rate(recipe, step, 4))
         z1, z2 = encoder(batch.ids, batch.mask).split(8)
         loss = info_nce(z1, z2, 0.3, queue if len(queue) else None)
-        assert result.history[step]["loss"] == pytest.approx(loss.item(), abs=1e-5), step
+        assert row["loss"] == pytest.approx(loss.item(), abs=1e-5), step
         with torch.no_grad():
             for p, q in zip(slow.backbone.parameters(), encoder.backbone.parameters(), strict=True):
                 p.copy_(momentum * p + (1 - momentum) * q)
@@ -434,7 +358,7 @@ def test_a_training_with_a_queue_by_hand(folder, momentum):
         optimizer.zero_grad()
     for name, weight in encoder.state_dict().items():  # a key's bias has no gradient but rounding
         if not name.endswith("key.bias"):
-            assert torch.allclose(trained.state_dict()[name], weight, atol=1e-4), name
+            assert torch.allclose(mine.state_dict()[name], weight, atol=1e-4), name
 
 
 @pytest.mark.parametrize(
@@ -443,12 +367,6 @@ def test_a_training_with_a_queue_by_hand(folder, momentum):
 def test_a_memory_refuses_what_makes_no_sense(folder, rows, momentum):
     with pytest.raises(ValueError, match="must be"):
         Memory(tiny_encoder(folder), rows, momentum)
-
-
-def test_a_queue_under_bf16_and_views(folder):
-    changes = {"queue": 1, "view1": "token_cutoff", "rate1": 0.2, "view2": "shuffle"}
-    _, result = fit(folder, changes, steps=3, precision="bf16")
-    assert all(np.isfinite(row["loss"]) for row in result.history)
 
 
 def test_hard_negatives_and_the_queue_are_both_candidates():
@@ -472,17 +390,10 @@ def test_several_processes_are_refused(folder, name, monkeypatch):
 
 @given(span=st.integers(1, 12), seed=st.integers(0, 200))
 def test_one_span_of_characters_becomes_a_mask(span, seed):
-    left, right = (
-        part.strip()
-        for part in " ".join(
-            discrete.mask_span(LONG.split(), 1.0, np.random.default_rng(seed), span)
-        ).split("[MASK]")
-    )
-    cut = len(LONG) - span
-    places = [
-        s for s in range(cut) if (LONG[:s].strip(), LONG[s + span :].strip()) == (left, right)
-    ]
-    assert places
+    masked = discrete.mask_span(LONG.split(), 1.0, np.random.default_rng(seed), span)
+    left, right = (part.strip() for part in " ".join(masked).split("[MASK]"))
+    starts = range(len(LONG) - span)
+    assert any((LONG[:s].strip(), LONG[s + span :].strip()) == (left, right) for s in starts)
 
 
 def test_a_mask_begins_everywhere_but_where_the_last_characters_are_a_span():
@@ -493,16 +404,11 @@ def test_a_mask_begins_everywhere_but_where_the_last_characters_are_a_span():
     assert found == every
 
 
-@pytest.mark.parametrize("text", ["", "a", "of less than thirty signs"])
-def test_short_sentences_have_no_mask(text):
-    assert augment("mask_span", [text], 1.0) == [text]
-
-
-def test_a_span_as_long_as_the_sentence_leaves_it():
-    assert augment("mask_span", [LONG], 1.0, span=len(LONG)) == [LONG]
-    assert "[MASK]" in augment("mask_span", [LONG], 1.0, span=len(LONG) - 1)[0]
-    with pytest.raises(ValueError, match="span must be at least 1"):
-        augment("mask_span", [LONG], 1.0, span=0)
+@pytest.mark.parametrize(
+    ("text", "span"), [("", 5), ("a", 5), ("of less than thirty signs", 5), (LONG, len(LONG))]
+)
+def test_short_sentences_have_no_mask(text, span):
+    assert augment("mask_span", [text], 1.0, span=span) == [text]
 
 
 def test_the_rate_of_a_span_is_a_share_of_the_sentences():
@@ -513,134 +419,68 @@ def test_the_rate_of_a_span_is_a_share_of_the_sentences():
 @pytest.mark.parametrize("kind", ["mask_span", "repeat"])
 def test_one_side_alone_is_changed(folder, kind):
     recipe = tiny_recipe(positive=kind, positive_rate=1.0, max_length=32)
-    text = [" ".join(["house", "garden", "river"] * 4)] * 16
-    tokenizer = tiny_encoder(folder).tokenizer
-    anchors, positives = Feed.of(text, recipe, tokenizer).views
-    whole = tokenizer(text[0], truncation=True, max_length=32)["input_ids"]
+    encoder, feed = begin(folder, recipe, [" ".join(["house", "garden", "river"] * 4)] * 16)
+    anchors, positives = feed.views
+    whole = encoder.tokenizer(" ".join(["house", "garden", "river"] * 4))["input_ids"]
     assert anchors[range(16)][0].tolist() == [whole] * 16
     assert positives.lengths.tolist() != anchors.lengths.tolist()
 
 
 def test_the_span_reaches_the_tokens(folder):
-    tokens = {}
+    tokens = []
     for span in (3, 20):
         recipe = tiny_recipe(positive="mask_span", positive_rate=1.0, span=span, max_length=32)
-        text = [" ".join(["house"] * 12)] * 16
-        feed = Feed.of(text, recipe, tiny_encoder(folder).tokenizer)
-        ids = feed.views[1].ids
-        assert (ids == 4).sum() == 16  # [MASK]
-        tokens[span] = len(ids)
-    assert tokens[3] > tokens[20]
+        _, feed = begin(folder, recipe, [" ".join(["house"] * 12)] * 16)
+        tokens.append(feed.views[1].ids)
+    assert all((ids == 4).sum() == 16 for ids in tokens)  # [MASK]
+    assert len(tokens[0]) > len(tokens[1])
 
 
-# --- trained, interrupted, killed -----------------------------------------------------------------
-
-
-@each_method
-def test_the_seed_decides_everything(folder, changes):
-    (one, first), (two, second), (three, _) = (fit(folder, changes, seed=s) for s in (3, 3, 4))
-    assert first.history == second.history and same(one.state_dict(), two.state_dict())
-    assert not same(one.state_dict(), three.state_dict())
+# --- trained and interrupted ----------------------------------------------------------------------
 
 
 class Unplugged(Exception):
     pass
 
 
-@each_method
-@pytest.mark.parametrize("after", [1, 2])
-def test_an_interrupted_training_goes_on_bit_for_bit(folder, tmp_path, changes, after):
-    def dev(encoder, calls=None):
-        if calls is not None and len(calls) == after:
-            raise Unplugged
-        if calls is not None:
-            calls.append(0)
-        return float(encoder.encode(SENTENCES[:6]).std())
-
-    whole, expected = fit(folder, changes, dev=dev, out=tmp_path / "whole")
-    calls: list[int] = []
-    with pytest.raises(Unplugged):
-        fit(folder, changes, dev=lambda e: dev(e, calls), out=tmp_path / "cut")
-    assert (tmp_path / "cut" / "checkpoint.safetensors").exists()
-    again, result = fit(folder, changes, dev=dev, out=tmp_path / "cut")
-    assert result.history == expected.history and len(result.history) == 9
-    assert same(again.state_dict(), whole.state_dict()) and same(
-        result.best_state, expected.best_state
-    )
+def spread(encoder) -> float:
+    """A dev score."""
+    return float(encoder.encode(SENTENCES[:6]).std())
 
 
-KILLED = """
-import json, os, signal, sys
-from pathlib import Path
-import torch
-from lib.training import loop as train
-from lib.training.batches import Feed
-from tiny import tiny_encoder, tiny_recipe, tiny_sentences
+def once_there_is(path):
+    """A dev score that fails as soon as a file is there."""
 
-torch.set_num_threads(1)
-base, changes = Path(sys.argv[1]), json.loads(sys.argv[2])
-recipe, sentences = tiny_recipe(**changes), tiny_sentences(64)
-
-def run(out, last=99):
-    calls = []
     def dev(encoder):
-        if len(calls) == last:
-            os.kill(os.getpid(), signal.SIGKILL)
-        calls.append(0)
-        return float(encoder.encode(sentences[:6], precision="fp32").std())
-    encoder = tiny_encoder(base / "bert", head=recipe.head, dropout=recipe.dropout)
-    feed = Feed.of(sentences, recipe, encoder.tokenizer)
-    result = train.fit(encoder, feed, max_steps=9, dev=dev, out=out, device="cpu", precision="fp32")
-    return json.dumps(result.history), {k: v.clone() for k, v in encoder.state_dict().items()}
+        if path.exists():
+            raise Unplugged
+        return spread(encoder)
 
-expected = run(base / "whole")
-pid = os.fork()
-if pid == 0:
-    run(base / "cut", last=2)
-assert os.WIFSIGNALED(os.waitpid(pid, 0)[1])
-history, weights = run(base / "cut")
-assert history == expected[0]
-assert all(torch.equal(weights[k], v) for k, v in expected[1].items())
-print("same bits")
-"""
+    return dev
 
 
-@pytest.mark.parametrize("name", ["esimcse", "scd"])
-def test_a_killed_training_goes_on_bit_for_bit(tmp_path, name):
-    tiny_bert(tmp_path / "bert")
-    here = Path(__file__).parent
-    script = f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n" + KILLED
-    command = [sys.executable, "-c", script, str(tmp_path), json.dumps(METHODS[name])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "same bits" in done.stdout
-
-
-def test_a_queue_of_another_momentum_is_another_training(folder, tmp_path):
-    fit(folder, QUEUE, steps=3, out=tmp_path)
-    with pytest.raises(ValueError, match=r"queue_momentum: 0\.9 there, 0\.5 here"):
-        fit(folder, {**QUEUE, "queue_momentum": 0.5}, steps=3, out=tmp_path)
+@each_method
+def test_an_interrupted_training_goes_on_bit_for_bit(folder, tmp_path, changes):
+    whole, expected = fit(folder, changes, dev=spread)
+    with pytest.raises(Unplugged):
+        fit(folder, changes, dev=once_there_is(tmp_path / checkpoint.NAME), out=tmp_path)
+    again, result = fit(folder, changes, dev=spread, out=tmp_path)
+    assert result.history == expected.history and len(result.history) == 9
+    assert same(weights(again), weights(whole)) and same(result.best_state, expected.best_state)
 
 
 def test_a_checkpoint_from_before_a_field_was_there_is_continued(folder, tmp_path):
     """What it does not name is taken to have had its default."""
-    options = {"steps": 6, "dev": lambda e: float(e.encode(SENTENCES[:6]).std())}
-    _, expected = fit(folder, {}, **options)
-
-    def dev(encoder):
-        if (tmp_path / checkpoint.NAME).exists():
-            raise Unplugged
-        return options["dev"](encoder)
-
+    _, expected = fit(folder, {}, steps=6, dev=spread)
     with pytest.raises(Unplugged):
-        fit(folder, {}, steps=6, dev=dev, out=tmp_path)
+        fit(folder, {}, steps=6, dev=once_there_is(tmp_path / checkpoint.NAME), out=tmp_path)
     tensors, state = checkpoint.load(tmp_path)
     for name in NEW:
         del state["identity"][name]
     checkpoint.save(tmp_path, tensors, state)
     with pytest.raises(ValueError, match=r"queue: 0\.0 there, 2\.0 here"):
-        fit(folder, {"queue": 2}, **options, out=tmp_path)
-    assert fit(folder, {}, **options, out=tmp_path)[1].history == expected.history
+        fit(folder, {"queue": 2}, steps=6, dev=spread, out=tmp_path)
+    assert fit(folder, {}, steps=6, dev=spread, out=tmp_path)[1].history == expected.history
 
 
 @each_method
@@ -652,12 +492,12 @@ def test_short_sentences_and_empty_ones_train(folder, changes):
 
 def test_chunks_and_a_queue_are_the_whole_batch(folder):
     plain = {**QUEUE, "dropout": 0.0}
-    whole, parts = (fit(folder, {**plain, "chunk_size": n}, steps=4)[1] for n in (0, 3))
-    losses = [[row["loss"] for row in result.history] for result in (whole, parts)]
-    assert losses[0] == pytest.approx(losses[1], abs=1e-4)
+    whole, parts = (fit(folder, {**plain, "chunk_size": n}, steps=4)[1].history for n in (0, 3))
+    losses = [row["loss"] for row in whole]
+    assert losses == pytest.approx([row["loss"] for row in parts], abs=1e-4)
 
 
-# --- recipes and the grid -------------------------------------------------------------------------
+# --- recipes --------------------------------------------------------------------------------------
 
 CONTRADICTIONS = [
     ({"head": "scd"}, "need each other"),
@@ -665,30 +505,13 @@ CONTRADICTIONS = [
     ({**SCD, "queue": 1}, "has no negatives"),
     ({**SCD, "noise": 1}, "has no negatives"),
     ({**SCD, "negative": "una"}, "has no negatives"),
-    ({"negative": "sda", "negative_mode": "margin", "queue": 1}, "no further negatives"),
-    ({"negative": "sda", "negative_mode": "margin", "noise": 1}, "no further negatives"),
-    ({"dropout2": 0.2, "positive": "identical"}, "encodes once"),
-    ({"dropout2": 0.2, "view1": "shuffle"}, "dropout2 works without"),
-    ({"dropout2": 0.2, "chunk_size": 4}, "dropout2 works without"),
-    ({"queue": 1, "head": "bn_mlp"}, "would see the queue"),
-    ({"queue": -1}, "queue must be"),
-    ({"queue_momentum": 1.1}, "queue_momentum must be"),
-    ({"noise": -0.1}, "noise must be"),
-    ({"noise_steps": -1}, "noise_steps must be"),
-    ({"noise_rate": -1}, "noise_rate must be"),
-    ({"angular_margin": 91}, "angular_margin must be"),
-    ({"dropout2": 1.0}, "dropout2 must be"),
-    ({"decorrelation": -1}, "decorrelation must be"),
-    ({"off_diagonal": -1}, "off_diagonal must be"),
-    ({"span": 0}, "span must be"),
-    ({"positive": "mask_span"}, "positive_rate=0 changes nothing"),
 ]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"), CONTRADICTIONS, ids=[str(c) for c, _ in CONTRADICTIONS]
 )
-def test_wrong_values_and_contradictions_are_refused(changes, message):
+def test_contradictions_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         recipe("mini_simcse", **changes)
 
@@ -712,28 +535,3 @@ def test_batch_of_roles():
     parts = {name: (torch.full((2, 3), i), torch.ones(2, 3)) for i, name in enumerate("abc")}
     batch = Batch.of(parts, pad_id=0).of_roles({"c", "a"})
     assert batch.ids[:, 0].tolist() == [0, 0, 2, 2] and batch.sizes == {"a": 2, "c": 2}
-
-
-GRID = grids.read("quoted_small")
-
-
-@pytest.mark.parametrize("cell", GRID.cells, ids=lambda cell: cell.row)
-def test_every_row_of_the_grid_runs_at_mini(little, cell):
-    options = {"max_steps": 3, "eval_every": 2, "batch_size": 16, "output_dir": str(little)}
-    record = experiment.run(GRID.notebook, profile_name="mini", seed=7, **{**cell.set, **options})
-    score = record.metrics["mini_test_spearman_last"]
-    assert record.metrics["steps"] == 3 and -100 <= score <= 100 and math.isfinite(score)
-    assert math.isfinite(record.metrics["loss_last"])
-
-
-def test_the_grid_has_every_quoted_method_and_all_train_on_as_much():
-    methods = {cell.set["method"] for cell in GRID.cells}
-    assert methods == {"simcse", "esimcse", "arccse", "dclr", "scd", "mirror"}
-    assert not any("max_steps" in cell.set for cell in GRID.cells) and len(GRID.seeds) == 5
-    assert len({tuple(sorted(cell.set.items())) for cell in GRID.cells}) == len(GRID.cells)
-
-
-def test_cosines_of_noise_and_sentences_are_small_in_many_dimensions():
-    """Why k·n random vectors are negatives that cost nothing to tell apart at first."""
-    z = draw(32, 256)
-    assert cosine_matrix(z, draw(32, 256, seed=1)).abs().mean() < 0.1

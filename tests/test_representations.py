@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -40,10 +41,8 @@ def test_interpolation_goes_towards_the_nearest_other_sample():
 
 
 def test_extrapolation_stretches_about_the_centre():
-    moved = representations.extrapolate(Z, 0.5)
-    assert torch.allclose(moved.mean(0), Z.mean(0)) and torch.allclose(
-        moved - Z.mean(0), 1.5 * (Z - Z.mean(0))
-    )
+    moved, centre = representations.extrapolate(Z, 0.5), Z.mean(0)
+    assert torch.allclose(moved - centre, 1.5 * (Z - centre))
 
 
 def test_linear_sampling_adds_a_difference_of_two_samples():
@@ -52,28 +51,20 @@ def test_linear_sampling_adds_a_difference_of_two_samples():
     differences = Z[:, None] - Z[None]
     assert all((differences - s).abs().amax(-1).min() < 1e-9 for s in shift)
     assert torch.allclose(representations.sample_linearly(Z, 0.25, seeded()) - Z, 0.25 * shift)
-    many = Z.repeat(500, 1)
-    shifts, variance = (
-        representations.sample_linearly(many, 1.0, seeded()) - many,
-        Z.var(0, correction=0),
-    )
-    assert torch.allclose(
-        shifts.square().mean(0), 2 * variance, rtol=0.05
-    )  # two samples, drawn apart
-    assert (
-        ((many - Z.mean(0)) * shifts).mean(0).abs() < 0.05 * variance
-    ).all()  # and apart from the sample itself
+    many, variance = Z.repeat(500, 1), Z.var(0, correction=0)
+    shifts = representations.sample_linearly(many, 1.0, seeded()) - many
+    # Two samples, drawn apart from each other and from the sample itself.
+    assert torch.allclose(shifts.square().mean(0), 2 * variance, rtol=0.05)
+    assert (((many - Z.mean(0)) * shifts).mean(0).abs() < 0.05 * variance).all()
 
 
 def test_gaussian_noise_has_each_features_size():
     noise = torch.randn(Z.shape, generator=torch.Generator().manual_seed(5), dtype=Z.dtype)
     moved = representations.add_gaussian(Z, 0.2, torch.Generator().manual_seed(5))
-    for j in range(Z.shape[1]):
+    for i, j in np.ndindex(*Z.shape):
         sigma = math.sqrt(sum((v - Z[:, j].mean()).item() ** 2 for v in Z[:, j]) / len(Z))
-        for i in range(len(Z)):
-            assert moved[i, j].item() == pytest.approx(
-                Z[i, j].item() + 0.2 * noise[i, j].item() * sigma
-            )
+        expected = Z[i, j].item() + 0.2 * noise[i, j].item() * sigma
+        assert moved[i, j].item() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("name", ["add_gaussian", "jitter_pca"])
@@ -82,14 +73,6 @@ def test_noise_is_a_constant_of_the_step(name):
     z = Z.clone().requires_grad_()
     (REPRESENTATIONS[name](z, 0.3, torch.Generator().manual_seed(0)) * Z).sum().backward()
     assert torch.allclose(z.grad, Z)
-
-
-def test_pca_jitter_has_the_batchs_covariance():
-    z = (Z + torch.tensor([9.0, 0, 0, 0, 0, -5])).repeat(500, 1)
-    shift = representations.jitter_pca(z, 0.5, torch.Generator().manual_seed(0)) - z
-    expected = 0.25 * torch.cov(Z.T, correction=0)
-    assert (torch.cov(shift.T) - expected).abs().max() < 0.05 * expected.abs().max()
-    assert (shift.mean(0).abs() < 5 * (expected.diagonal() / len(z)).sqrt()).all()
 
 
 def test_noise_of_sentences_is_distributed_as_noise_along_the_axes():

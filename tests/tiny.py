@@ -2,6 +2,9 @@
 milliseconds."""
 
 import signal
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +14,8 @@ from transformers import BertConfig, BertModel, BertTokenizerFast, PreTrainedTok
 
 from lib.encoder import Encoder
 from lib.training import loop as train
-from lib.training.batches import Batch, Feed
-from lib.training.forward import encode_batch
+from lib.training.batches import Feed
+from lib.training.positives import Text
 from lib.training.recipe import Recipe, recipe
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -104,16 +107,56 @@ def tiny_recipe(**changes) -> Recipe:
     return recipe("mini_simcse", **settings)
 
 
-def fit(encoder, views, recipe, negatives=None, seed=42, **options):
-    """`train.fit` on token rows that are made already."""
-    return train.fit(encoder, Feed(views, recipe, negatives, seed), **options)
+def begin(
+    folder: Path, recipe: Recipe, text: Sequence[str] | Text, seed: int = 42, head_seed: int = 0
+) -> tuple[Encoder, Feed]:
+    """The encoder and the feed that a training of `recipe` starts with."""
+    encoder = tiny_encoder(
+        folder,
+        pooling=recipe.pooling,
+        head=recipe.head,
+        eval_pooling=recipe.eval_pooling,
+        dropout=recipe.dropout,
+        lora_rank=recipe.lora_rank,
+        seed=head_seed,
+    )
+    return encoder, Feed.of(text, recipe, encoder.tokenizer, seed)
 
 
-def encode_views(model, views, rows, _device=None, chunk_size=0):
-    """Embeddings of each view of some rows; one view counts twice."""
-    batch = Batch.of({str(i): view[rows] for i, view in enumerate(views)}, views[0].pad_id)
-    z = list(encode_batch(model, batch, chunk_size).values())
-    return z if len(z) > 1 else [*z, *z]
+def trained(
+    folder: Path, recipe: Recipe, text: Sequence[str] | Text, *, seed: int = 42, **options
+) -> tuple[Encoder, train.Result]:
+    """The encoder after a training on the CPU in fp32, and the result; `options` as `fit`."""
+    encoder, feed = begin(folder, recipe, text, seed, options.pop("head_seed", 0))
+    options = {"device": "cpu", "precision": "fp32", **options}
+    return encoder, train.fit(encoder, feed, **options)
+
+
+def embedded(encoder: Encoder, feed: Feed, step: int = 0) -> list[torch.Tensor]:
+    """Embeddings of each view of a step's batch, view by view, without the padding of the other."""
+    _, rows = next(feed.order.from_step(step))
+    return [encoder(*view[rows]) for view in feed.views]
+
+
+def weights(encoder: Encoder) -> dict[str, torch.Tensor]:
+    """A copy of all weights."""
+    return {name: weight.clone() for name, weight in encoder.state_dict().items()}
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    """Whether two sets of weights agree bit for bit."""
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def run_script(text: str, *arguments: object) -> str:
+    """What a Python script prints that is run in a process of its own, with this folder on its
+    path."""
+    here = Path(__file__).parent
+    start = f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n"
+    command = [sys.executable, "-c", start + text, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
 def hear_interrupts() -> None:

@@ -159,7 +159,6 @@ def simulate() -> None:
     """Write a run of the new seed for each row of the grid, as if the grid had been trained."""
     random = np.random.default_rng(NEW_SEED)
     found, steps = results.rows(GRID).query(f"seed == {OLD_SEED}"), results.steps(GRID)
-<<<<<<< HEAD
     for _, row in found.drop(columns="notebook").iterrows():
         values = json.loads(row.dropna().to_json())
         values |= {"seed": NEW_SEED, "results_version": RESULTS_VERSION}
@@ -167,29 +166,16 @@ def simulate() -> None:
         values["run_id"] = f"{row['run_id'].rpartition('-s')[0]}-s{NEW_SEED}"
         place = values.pop("row"), values.pop("column", "")
         grids.enter(GRID, [(GRID, *place, values["run_id"])])
-=======
-    for _, row in found.drop(columns=["row", "column", "notebook"]).iterrows():
-        values = json.loads(row.dropna().to_json())
-        values |= {"seed": NEW_SEED, "results_version": runs.RESULTS_VERSION}
-        values["run_id"] = f"{row['run_id'].rpartition('-s')[0]}-s{NEW_SEED}"
->>>>>>> w-single
         machine = {name: values.pop(name) for name in OF_THE_MACHINE if name in values}
         scores = [name for name in values if "spearman" in name or "avg" in name]
         metrics = {name: values.pop(name) + random.normal(0, 0.3) for name in scores}
         folder = paths.outputs() / NOTEBOOK / values["run_id"]
-<<<<<<< HEAD
         history = steps[steps["run_id"] == row["run_id"]].drop_duplicates("step")
         history = history.drop(columns=["row", "seed", "run_id"])
         files.write_text(folder / "history.csv", history.to_csv(index=False))
         versions = {"torch": values.pop("torch", None)}
         files.write_json(folder / "params.json", values)
         files.write_json(folder / "env.json", machine | {"versions": versions})
-=======
-        history = steps[steps["run_id"] == row["run_id"]].drop(columns=["row", "seed", "run_id"])
-        files.write_text(folder / "history.csv", history.to_csv(index=False))
-        files.write_json(folder / "params.json", values)
-        files.write_json(folder / "env.json", machine)
->>>>>>> w-single
         files.write_json(folder / "metrics.json", metrics)
 
 
