@@ -1,4 +1,4 @@
-"""What is only true on a GPU, where there is one: types, random numbers, graphs, waiting, memory."""
+"""What is only true on a GPU: types, random numbers, graphs, waiting, memory."""
 
 from itertools import pairwise
 

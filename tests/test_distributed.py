@@ -71,13 +71,19 @@ def refused(size, **changes):
     except ValueError as error:
         return str(error)
 
-recipe = tiny_recipe(dropout=0.0, temperature=0.3, grad_clip=0.5, patience=2, lr=1e-4, **OBJECTIVES["info_nce"])
+still = {"dropout": 0.0, "temperature": 0.3, **OBJECTIVES["info_nce"]}
+recipe = tiny_recipe(grad_clip=0.5, patience=2, lr=1e-4, **still)
 scores, calls = iter([3.0, 2.0, 1.0, 0.0]), []
 encoder, result = trained(base, recipe, sentences, max_steps=20, eval_every=3, out=out / "run",
                           dev=lambda e: calls.append(0) or next(scores))
 save(encoder.state_dict(), "trained")
-notes = {"history": result.history, "end": [result.steps, result.stopped_early, len(calls)], "seed": torch.initial_seed(),
-         "batch": refused(7), "last": refused(6, drop_last=False)}
+notes = {
+    "history": result.history,
+    "end": [result.steps, result.stopped_early, len(calls)],
+    "seed": torch.initial_seed(),
+    "batch": refused(7),
+    "last": refused(6, drop_last=False),
+}
 if dist.is_initialized():
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     notes["hours"] = backend.options._timeout.total_seconds() / 3600
@@ -94,7 +100,8 @@ def dev(encoder):
         os.kill(os.getpid(), 9)
     return float(len(scored))
 
-encoder, _ = trained(base, tiny_recipe(dropout=0.1), sentences, max_steps=8, eval_every=2, dev=dev, out=out)
+options = {"max_steps": 8, "eval_every": 2, "dev": dev, "out": out}
+encoder, _ = trained(base, tiny_recipe(dropout=0.1), sentences, **options)
 save(encoder.state_dict(), "weights")
 """
 TWO_PROCESSES = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]

@@ -1,5 +1,5 @@
-"""The methods that UNA's and SDA's tables quote: their losses, negatives, views, and how a killed
-training goes on."""
+"""The methods that UNA's and SDA's tables quote: their losses, negatives, views, and how an
+interrupted training goes on."""
 
 import math
 from pathlib import Path

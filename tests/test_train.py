@@ -239,12 +239,14 @@ def test_lines_of_another_text_are_refused(tokenizer, lines):
 
 def test_a_feed_takes_what_its_recipe_asks_for(tokenizer):
     views = make_views(Text(SENTENCES), tiny_recipe(), tokenizer)
+    short = make_views(Text(SENTENCES[:9]), tiny_recipe(), tokenizer)
     with pytest.raises(ValueError, match="pass negatives="):
         Feed(views, tiny_recipe(negative="una", radius=5))
     with pytest.raises(ValueError, match="aligned row by row"):
-        Feed(
-            [views[0], make_views(Text(SENTENCES[:9]), tiny_recipe(), tokenizer)[0]], tiny_recipe()
-        )
+        Feed([views[0], short[0]], tiny_recipe())
+    for seed in (-1, 1.5, None):
+        with pytest.raises(ValueError, match=f"seed must be a whole number .* got {seed}"):
+            Feed(views, tiny_recipe(), seed=seed)
 
 
 @pytest.mark.parametrize("loss", ["info_nce", "nt_xent"])
@@ -311,7 +313,7 @@ def given_views(encoder, ids, mask, views, generator):
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [((token_cutoff, 0.2), (feature_cutoff, 0.6)), ((token_cutoff, 0.3), (token_cutoff, 0.6))],
+    [((token_cutoff, 0.2), (feature_cutoff, 0.6)), ((shuffle, 0.0), (feature_cutoff, 0.3))],
 )
 def test_the_first_step_with_views_by_hand(folder, trained, first, second):
     changes = {"view1": first[0].__name__, "rate1": first[1]}
@@ -724,7 +726,8 @@ from tqdm import tqdm
 from tiny import tiny_recipe, tiny_sentences, trained
 
 torch.set_num_threads(1)
-tqdm.set_lock(threading.RLock())  # its own is shared by forked processes: a killed one would keep it
+# Its own lock is shared by forked processes: a killed one would keep it.
+tqdm.set_lock(threading.RLock())
 tqdm.monitor_interval = 0  # no thread that could hold the lock at a fork
 base, every, sentences = Path(sys.argv[1]), int(sys.argv[2]), tiny_sentences(48)
 WRITES = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "shutil.rmtree")
@@ -743,7 +746,8 @@ def run(out, kill_at=0):
 
     sys.addaudithook(hook)
     dev = lambda encoder: float(encoder.encode(sentences[:6], precision="fp32").std())
-    encoder, result = trained(base / "bert", tiny_recipe(lr=3e-3), sentences, max_steps=6, dev=dev, out=out / "run")
+    options = {"max_steps": 6, "dev": dev, "out": out / "run"}
+    encoder, result = trained(base / "bert", tiny_recipe(lr=3e-3), sentences, **options)
     found = {"last." + k: v for k, v in encoder.state_dict().items()}
     save_file(found | {"best." + k: v for k, v in result.best_state.items()}, out / "weights")
     (out / "result").write_text(json.dumps([result.history, result.best_step, result.best_score]))
