@@ -1,7 +1,7 @@
 """Values that are checked when an object is made, each error one sentence with the nearest name."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -98,7 +98,7 @@ def made(kind: type[T], values: dict[str, Any], called: str) -> T:
         raise ValueError(_sentence(kind, error.errors()[0], called)) from None
 
 
-def _sentence(kind: type[BaseModel], error: Mapping[str, Any], called: str) -> str:
+def _sentence(kind: type[BaseModel], error: Any, called: str) -> str:
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
     name = str(error["loc"][0])
