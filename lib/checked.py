@@ -7,7 +7,6 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
-from pydantic_core import ErrorDetails
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -104,7 +103,7 @@ def made(kind: type[T], values: dict[str, Any], called: str) -> T:
         raise ValueError(_sentence(kind, error.errors()[0], called)) from None
 
 
-def _sentence(kind: type[BaseModel], error: ErrorDetails, called: str) -> str:
+def _sentence(kind: type[BaseModel], error: Any, called: str) -> str:
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
     name = str(error["loc"][0])

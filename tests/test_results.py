@@ -60,12 +60,12 @@ def test_a_grid_without_runs_is_told_what_there_is() -> None:
 
 def test_a_row_has_the_runs_of_every_notebook() -> None:
     simcse = results.rows("simcse_small").query("row == 'SimCSE'")
-    assert simcse["seed"].nunique() == 5
+    assert simcse["seed"].nunique() >= 5
     for name in ("consert_small", "una_small", "sda_small"):
         rows = results.rows(name).query("row == 'SimCSE'")
-        assert set(rows["run_id"]) == set(simcse["run_id"]), name
+        assert set(rows["run_id"]) >= set(simcse["run_id"]), name
         taken = results.steps(name).query("row == 'SimCSE'")
-        assert set(taken["seed"]) == set(simcse["seed"]) and taken["loss"].notna().all()
+        assert set(taken["seed"]) == set(rows["seed"]) and taken["loss"].notna().all()
 
 
 def test_histories_are_kept_once_each(tmp_path) -> None:

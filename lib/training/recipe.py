@@ -437,6 +437,9 @@ def _contradictions(r: Recipe) -> list[tuple[str, object]]:
         idle = f"{rate}={share} means nothing with {name}={value!r}: set {rate}=0"
         needed = f"{name}={value!r} at {rate}=0 changes nothing: give {rate}, a share in (0, 1]"
         found += [(idle, share and not takes), (needed, takes and not share)]
+    for name in both:
+        needed = f"head and loss {name!r} need each other, got head {r.head!r} and loss {r.loss!r}"
+        found.append((needed, (r.head_kind == name) != (r.loss == name)))
     margin = r.has_hard and r.negative_mode == "margin"
     normalises = f"the batch norm of head {r.head!r} would see "
     return [
@@ -444,13 +447,6 @@ def _contradictions(r: Recipe) -> list[tuple[str, object]]:
         (
             f"radius must be a whole number of terms, or a share of them below 1, got {r.radius}",
             r.radius > 1 and not r.radius.is_integer(),
-        ),
-        *(
-            (
-                f"head and loss {name!r} need each other, got head {r.head!r} and loss {r.loss!r}",
-                (r.head_kind == name) != (r.loss == name),
-            )
-            for name in both
         ),
         (
             f"the loss {r.loss!r} has no negatives: set negative='none', queue=0 and noise=0",
