@@ -83,7 +83,6 @@ def test_own_sentences_are_searched_where_no_real_text_is(tmp_path):
     ("file", "what"),
     [
         (data.WIKI1M, "30 of the 33 sentences of wiki1m (English Wikipedia)"),
-        ("corpus/drawn/wiki1m.txt.xz", "30 of the 33 sentences of wiki1m (English Wikipedia)"),
         (
             "corpus/wiki_slice.txt",
             "30 of the 33 sentences at the beginning of wiki1m (English Wikipedia)",

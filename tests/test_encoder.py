@@ -107,7 +107,7 @@ def test_unknown_names_are_errors(folder, encoder):
     ):
         with pytest.raises(ValueError, match="unknown pooling 'max': choose one of cls"):
             call()
-    with pytest.raises(ValueError, match="unknown head 'mlp': choose one of none, linear, tanh"):
+    with pytest.raises(ValueError, match="head must be one of none, linear, tanh"):
         Encoder.load(folder, head="mlp")
 
 

@@ -45,7 +45,7 @@ def killed_while_writing(path, kill_at: str) -> None:
     """A process that is killed at the first call of `kill_at` while it writes a folder of that
     name."""
     code = (
-        "import os, pathlib, signal, sys\nfrom lib import files\n"
+        "import os, pathlib, signal, sys\nfrom lib.data import files\n"
         f"def kill(*_): os.kill(os.getpid(), signal.SIGKILL)\n{kill_at} = kill\n"
         "with files.written(sys.argv[1]) as t:\n    t.mkdir()\n    (t / 'new').touch()\n"
     )
@@ -74,7 +74,7 @@ def test_a_folder_that_was_moved_aside_gets_its_name_back(tmp_path) -> None:
         temporary.mkdir()
         (temporary / "old").touch()
     code = (
-        "import os, pathlib, signal, sys\nfrom lib import files\nrename = pathlib.Path.rename\ndef"
+        "import os, pathlib, signal, sys\nfrom lib.data import files\nrename = pathlib.Path.rename\ndef"
         " once(self, target):\n    rename(self, target)\n    os.kill(os.getpid(),"
         " signal.SIGKILL)\npathlib.Path.rename = once\nwith files.written(sys.argv[1]) as t:\n   "
         " t.mkdir()\n"
@@ -110,7 +110,9 @@ def test_a_folder_that_takes_no_files_is_an_error_and_no_endless_wait() -> None:
 
 def test_a_lock_lets_one_in_and_goes(tmp_path) -> None:
     path = tmp_path / "table.csv"
-    code = "import sys\nfrom lib import files\nwith files.locked(sys.argv[1], 0.1): print('in')\n"
+    code = (
+        "import sys\nfrom lib.data import files\nwith files.locked(sys.argv[1], 0.1): print('in')\n"
+    )
     ask = [sys.executable, "-c", code, str(path)]
     with files.locked(path):
         outside = subprocess.run(ask, cwd=paths.ROOT, capture_output=True, text=True, check=False)
@@ -121,7 +123,7 @@ def test_a_lock_lets_one_in_and_goes(tmp_path) -> None:
 
 def test_no_count_is_lost_although_the_lock_is_removed_each_time(tmp_path) -> None:
     code = (
-        "import sys, pathlib\nfrom lib import files\npath = pathlib.Path(sys.argv[1])\n"
+        "import sys, pathlib\nfrom lib.data import files\npath = pathlib.Path(sys.argv[1])\n"
         "for _ in range(100):\n"
         "    with files.locked(path):\n"
         "        path.write_text(str(int(path.read_text()) + 1))\n"

@@ -96,4 +96,4 @@ def test_a_number_of_jobs_below_one_is_refused(grid, tmp_path):
     process = start(grid, tmp_path / "none", "--jobs", "0")
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 2
-    assert "--jobs must be a whole number of at least 1 and at most 1,000, got 0" in errors
+    assert "--jobs must be from 1 to 1000, got 0" in errors

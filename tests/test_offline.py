@@ -137,7 +137,7 @@ def test_a_run_that_does_not_fit_is_refused(finished, grid, capsys, damage, mess
 
 def test_a_run_on_other_data_or_of_another_grid_is_refused(finished, grid, capsys) -> None:
     archive = archive_of(finished)
-    assert offline.main(["take", archive, "--grid", "una_table_2", "--profile", "mini"]) == 1
+    assert offline.main(["take", archive, "--grid", "una_light", "--profile", "mini"]) == 1
     with (paths.MINI / "corpus.txt").open("a") as file:
         file.write("One more sentence.\n")
     assert offline.main(["take", archive, "--grid", grid]) == 1

@@ -33,18 +33,18 @@ def options(tmp_path, *more):
 def test_the_first_losses_and_the_score_before_training_are_those_of_lib(tmp_path, monkeypatch):
     settings = recipe("mini_simcse", bucket=False, batch_size=32)
     values = {
-        "--lr": settings.optimiser.lr,
-        "--temperature": settings.objective.temperature,
-        "--dropout": settings.encoder.dropout,
-        "--max-length": settings.batches.max_length,
+        "--lr": settings.lr,
+        "--temperature": settings.temperature,
+        "--dropout": settings.dropout,
+        "--max-length": settings.max_length,
     }
     chosen = options(tmp_path, *(str(part) for pair in values.items() for part in pair))
     theirs = Encoder.load(
         paths.MINI_BERT,
-        pooling=settings.encoder.pooling,
-        head=settings.head.kind,
-        eval_pooling=settings.evaluation.pooling,
-        dropout=settings.encoder.dropout,
+        pooling=settings.pooling,
+        head=settings.head,
+        eval_pooling=settings.eval_pooling,
+        dropout=settings.dropout,
         seed=chosen.seed,
         speedups=(),  # whose dropout draws other numbers
     )

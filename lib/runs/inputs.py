@@ -222,7 +222,9 @@ def sentences_of(profile: Profile, data_dir: str | None = None) -> list[str]:
     It is kept until another one is asked for or one of its files changes.
     """
     stamps = tuple(
-        (str(path), *path.stat()[1:10]) for path in data.corpus_files(profile.corpus, data_dir)
+        (str(path), of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns)
+        for path in data.corpus_files(profile.corpus, data_dir)
+        for of in [path.stat()]
     )
     return list(_corpus(profile.corpus, data_dir, profile.n_sentences, stamps))
 

@@ -28,7 +28,7 @@ from lib.registry import Names
 from lib.training.losses import LOSSES
 from lib.training.negatives import NEGATIVES
 
-SHARES = ("positive_rate", "rate1", "rate2")
+LOSSES_WITH_A_HEAD = ("simsiam", "scd")  # the head has the name of the loss
 
 
 class EncoderPart(Checked):
@@ -427,9 +427,8 @@ def takes_rate(name: str, value: str) -> bool:
     return value in AUGMENTATIONS if name == "positive" else value not in ("none", "shuffle")
 
 
-def _contradictions(r: Recipe) -> list[tuple[str, object]]:
-    """Sentences about two fields that do not go together, each with whether it is so."""
-    both = ("simsiam", "scd")  # losses that come with a head of the same name
+def _of_pairs(r: Recipe) -> list[tuple[str, object]]:
+    """As `_contradictions`, of methods with their rates and losses with their heads."""
     found: list[tuple[str, object]] = []
     for name, rate in (("positive", "positive_rate"), ("view1", "rate1"), ("view2", "rate2")):
         value, share = getattr(r, name), getattr(r, rate)
@@ -437,20 +436,25 @@ def _contradictions(r: Recipe) -> list[tuple[str, object]]:
         idle = f"{rate}={share} means nothing with {name}={value!r}: set {rate}=0"
         needed = f"{name}={value!r} at {rate}=0 changes nothing: give {rate}, a share in (0, 1]"
         found += [(idle, share and not takes), (needed, takes and not share)]
-    for name in both:
+    for name in LOSSES_WITH_A_HEAD:
         needed = f"head and loss {name!r} need each other, got head {r.head!r} and loss {r.loss!r}"
         found.append((needed, (r.head_kind == name) != (r.loss == name)))
+    return found
+
+
+def _contradictions(r: Recipe) -> list[tuple[str, object]]:
+    """Sentences about two fields that do not go together, each with whether it is so."""
     margin = r.has_hard and r.negative_mode == "margin"
     normalises = f"the batch norm of head {r.head!r} would see "
     return [
-        *found,
+        *_of_pairs(r),
         (
             f"radius must be a whole number of terms, or a share of them below 1, got {r.radius}",
             r.radius > 1 and not r.radius.is_integer(),
         ),
         (
             f"the loss {r.loss!r} has no negatives: set negative='none', queue=0 and noise=0",
-            r.loss in both and (r.has_hard or r.has_further),
+            r.loss in LOSSES_WITH_A_HEAD and (r.has_hard or r.has_further),
         ),
         (
             "positive='identical' encodes once: views in embedding space and dropout2 need"
