@@ -101,9 +101,11 @@ def test_a_killed_process_loses_no_finished_chunk(tmp_path):
 
 
 def test_two_processes_do_not_write_one_file(tmp_path):
-    out = tmp_path / "out.txt"
+    out, begun = tmp_path / "out.txt", tmp_path / "out.txt.k.partial"
+    begun.touch()
     with files.locked(out), pytest.raises(OSError, match="another process is writing"):
         write_aligned(LINES, out, lambda: upper, "k")
+    assert begun.exists(), "it belongs to the process that writes"
 
 
 @pytest.mark.parametrize("name", ["in.txt", "./sub/../in.txt", "link.txt", "hard.txt"])

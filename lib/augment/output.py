@@ -1,8 +1,10 @@
 """Text files augmented line by line, resumable and there only when complete."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from filelock import Timeout
 from tqdm import tqdm
@@ -36,7 +38,7 @@ def write_aligned(
     """
     partial = out.with_name(f"{out.name}.{key}.partial")
     try:
-        with locked(out, 0), open(partial, "a+b") as file:
+        with locked(out, 0), _begun(partial) as file:
             done = _whole_chunks(file, chunk)
             change = prepare()
             bar = tqdm(total=len(lines), initial=done, unit="line", disable=not progress)
@@ -54,6 +56,14 @@ def write_aligned(
             os.replace(partial, out)
     except Timeout as error:
         raise OSError(f"another process is writing {out}: wait, or name another output") from error
+
+
+@contextmanager
+def _begun(partial: Path) -> Iterator[BinaryIO]:
+    """The partial file, to read and to append to; it is removed if nothing has been written."""
+    try:
+        with open(partial, "a+b") as file:
+            yield file
     finally:
         if partial.is_file() and not partial.stat().st_size:
             partial.unlink()
