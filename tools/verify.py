@@ -149,9 +149,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m tools.verify", description="Train committed rows again."
     )
-    parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today())
-    parser.add_argument("--rows", type=int, default=2)
-    parser.add_argument("--data-dir")
+    add = parser.add_argument
+    day, today = datetime.date.fromisoformat, datetime.date.today()
+    add("--date", type=day, default=today, help="by which the rows are drawn (default: today)")
+    add("--rows", type=int, default=2, help="how many (default: 2)")
+    add("--data-dir", help="where the real data is")
     options = parser.parse_args(arguments)
     try:
         table = rerun(options.date, options.rows, options.data_dir)

@@ -23,7 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     grid = _grid(options)
     if options.list:
         for cell, seed in grid.runs():
-            print(f"{cell.row} · {cell.column} · seed {seed} · {dict(cell.set)}")
+            column = f" · {cell.column}" if cell.column else ""
+            print(f"{cell.row}{column} · seed {seed} · {dict(cell.set)}")
         return 0
     machine = {"data_dir": options.data_dir, "device": options.device}
     if options.plan:

@@ -18,7 +18,7 @@ from lib.evaluate.sts import unit
 from lib.runs import inputs
 from lib.runs.cores import available_cores
 from lib.runs.folder import Run, peak_rss_gib
-from lib.runs.job import Job, is_causal, portable_parameters
+from lib.runs.job import Job, bring, is_causal, portable_parameters
 from lib.runs.scoring import DevScore, encodes, job_test_scores
 from lib.training import checkpoint
 from lib.training.batches import Feed
@@ -54,6 +54,8 @@ def run(
             ranked.
         FileNotFoundError: data, encoder or another file is not there.
     """
+    if parameters.get("model"):
+        bring(parameters["model"])
     return run_job(Job.of(notebook, method, profile_name, **parameters).with_text_at_hand(), force)
 
 

@@ -23,7 +23,7 @@ from lib.runs.baselines import METHODS, OF_AN_ENCODER, Baseline
 from lib.runs.committing import Member
 from lib.runs.experiment import record_of, rewritten, run_job
 from lib.runs.folder import Run
-from lib.runs.job import Job
+from lib.runs.job import Job, bring
 from lib.runs.profiles import profile
 from lib.runs.scoring import names_of_scores
 from lib.runs.workers import at_once
@@ -305,6 +305,8 @@ def _outcome(work: tuple[Grid, Cell, int, Mapping[str, Any]]) -> tuple[str | Non
     grid, cell, seed, machine = work
     name = f"{cell.row}, seed {seed}"
     try:
+        if cell.set.get("model"):
+            bring(cell.set["model"])
         record = _finished(job_of(grid, cell, seed, machine))
         score = (record.metrics or {}).get(grid.metric)
     except Exception as error:

@@ -151,11 +151,15 @@ def _positives(recipe: Recipe) -> Input:
     return Input("positive_file", lambda: [path()], lambda: {"positive_file": files.sha256(path())})
 
 
-def _model_files(name: str) -> list[Path]:
-    """The files of an encoder: a folder, an installed package, or a model in the Hub's cache."""
-    folder = Path(name)
+def folder_of(name: str) -> Path:
+    """The folder of an encoder here: its own, an installed package's, or in the Hub's cache.
+
+    Raises:
+        FileNotFoundError: there is none; nothing is fetched.
+    """
+    folder = Path(model_path(name))
     if folder.is_dir():
-        return _folder_files(folder)
+        return folder
     try:
         config = try_to_load_from_cache(name, "config.json")
     except ValueError:  # a path, which is no id of the Hub
@@ -165,8 +169,14 @@ def _model_files(name: str) -> list[Path]:
             f"the encoder {name!r} is no folder and not in the Hub's cache: where there is a"
             f" network, `python -m lib evaluate {name}` brings it"
         )
-    branch = Path(config).parents[2] / "refs" / "main"
-    return [*_folder_files(Path(config).parent), *([branch] if branch.is_file() else [])]
+    return Path(config).parent
+
+
+def _model_files(name: str) -> list[Path]:
+    """The files of an encoder, and of one in the Hub's cache the name of its commit."""
+    folder = folder_of(name)
+    branch = folder.parents[1] / "refs" / "main"
+    return [*_folder_files(folder), *([branch] if branch.is_file() else [])]
 
 
 def _folder_files(folder: Path) -> list[Path]:

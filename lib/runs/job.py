@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -190,11 +191,18 @@ def resolve(
 
 def is_causal(model: str) -> bool:
     """Whether a model's first token sees itself alone, so that [CLS] is no place to read a sentence
-    from; not of a model that cannot be read now, which whoever loads it is told."""
+    from; not of a model that is not on this machine, as nothing is fetched here (`bring`)."""
     try:
-        return fitting_pooling(inputs.model_path(model)) == "last_token"
+        return fitting_pooling(inputs.folder_of(model)) == "last_token"
     except (OSError, ValueError, ImportError):
         return False
+
+
+def bring(model: object) -> None:
+    """Fetch the configuration of a Hub model that a run is about to load, so that `is_causal` knows
+    it; whoever loads a model that cannot be had is told."""
+    with suppress(OSError, ValueError, ImportError):
+        fitting_pooling(inputs.model_path(str(model)))
 
 
 def of_profile(used: Profile, sentences: int) -> dict[str, object]:

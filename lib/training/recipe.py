@@ -39,7 +39,7 @@ class EncoderPart(Checked):
         pooling: from token states to a vector, in training (`lib.encoder.pooling`).
         dropout: probability inside the backbone, in [0, 1).
         dropout2: that of the positives' encoding (0: the same).
-        lora_rank: r of LoRA (`lib.encoder.lora`); 0 trains all weights.
+        lora_rank: r of LoRA (`lib.encoder.adapters`); 0 trains all weights.
     """
 
     backbone: str = setting("bert-base-uncased")
@@ -93,7 +93,7 @@ class NegativePart(Checked):
     """Hard negatives, and further ones that are not text.
 
     Attributes:
-        negative: `none`, `una` or `sda` (the sentence negated).
+        negative: `none`, `una`, `sda` (the sentence negated) or another registered name.
         negative_mode: `doubled` makes each negative an anchor with itself as positive, `extra` a
             candidate of all, `margin` one of its own sentence only, relaxed by `delta` (δ).
         every: on every α-th step, from step 0.
