@@ -21,6 +21,7 @@ SIBLINGS = {
 }
 MINI_SPACY = DATA / "mini-spacy"
 PAPERS = DATA / "papers"
+PUBLIC = DATA / "public"
 RESULTS = ROOT / "results"
 BENCHMARKS = ROOT / "benchmarks"
 GRIDS = ROOT / "workflow" / "grids"
