@@ -5,6 +5,7 @@ request that cannot be met, with one sentence on stderr that says why and what t
 interrupted.
 """
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -28,6 +29,9 @@ def reporting(main: Main) -> Main:
             with warnings.catch_warnings():
                 warnings.showwarning = _say
                 return main(arguments)
+        except BrokenPipeError:  # `… | head`
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what is left to flush has nobody to read it
+            return 0
         except EXPECTED as error:
             print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
             return 2
