@@ -28,6 +28,7 @@ def refresh(notebook: Path, stream: TextIO | None = None) -> notebooks.Outcome:
         outcome = notebooks.execute(notebook, Path(folder) / notebook.name, stream=stream)
         if not outcome.error:
             node = committable(nbformat.read(outcome.path, as_version=4))
+            with_links_of(node, nbformat.read(notebook, as_version=4))
             files.write_text(notebook, nbformat.writes(node) + "\n")
     return replace(outcome, path=notebook)
 
@@ -47,6 +48,13 @@ def committable(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
             kept = (out for out in cell.outputs if out.get("name") != "stderr")
             cell.outputs = [still for out in kept if (still := pages.without_widget(out))]
     return node
+
+
+def with_links_of(node: nbformat.NotebookNode, original: nbformat.NotebookNode) -> None:
+    """Give the text cells their own links again: an executed copy has those of its folder."""
+    sources = {cell.id: cell.source for cell in original.cells if cell.cell_type == "markdown"}
+    for cell in node.cells:
+        cell.source = sources.get(cell.id, cell.source)
 
 
 @contextmanager
