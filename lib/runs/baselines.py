@@ -123,10 +123,9 @@ class Baseline:
             if self.method == "sif":
                 counts = evaluate.token_counts(self.sentences, encoder.tokenizer)
             return evaluate.word_vectors_encode(matrix, encoder.tokenizer, counts)
-        vectorizer = TfidfVectorizer() if self.method == "tfidf" else CountVectorizer()
-        return evaluate.bag_of_words_encode(
-            vectorizer.fit(self.sentences) if self.method == "tfidf" else vectorizer
-        )
+        if self.method == "tfidf":
+            return evaluate.bag_of_words_encode(TfidfVectorizer().fit(self.sentences))
+        return evaluate.bag_of_words_encode(CountVectorizer())
 
 
 def _same_for_all(name: str) -> str:

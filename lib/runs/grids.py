@@ -287,8 +287,9 @@ def train(
         if run_id is None:
             failed.append(line)
         else:
-            members += _members(grid, cell, seed, run_id)
-            enter(grid.name, members)
+            found = _members(grid, cell, seed, run_id)
+            enter(grid.name, found)
+            members += found
         if run_id is None or is_main_process():
             say(line)
     return members, failed

@@ -7,7 +7,7 @@ import numpy as np
 
 from lib import data, evaluate
 from lib.encoder import Encoder
-from lib.runs.inputs import checked, dev_pairs
+from lib.runs.inputs import checked, dev_pairs, test_pairs
 from lib.runs.job import Job
 from lib.runs.profiles import Profile
 from lib.training.loop import is_better
@@ -103,10 +103,9 @@ def test_scores(
     encode: evaluate.Encode, profile: Profile, data_dir: str | None = None
 ) -> dict[str, float]:
     """The profile's test scores of any `encode`, Spearman × 100."""
-    if profile.test == "mini":
-        return {"mini_test_spearman": evaluate.pairs_spearman(encode, data.mini_pairs("test"))}
-    if profile.test == "cnsd":
-        return {"cnsd_test_spearman": evaluate.pairs_spearman(encode, data.cnsd("test", data_dir))}
+    if profile.test != "sts7":
+        pairs = test_pairs(profile, data_dir)["test"]
+        return {f"{profile.test}_test_spearman": evaluate.pairs_spearman(encode, pairs)}
     scores = {
         f"{task}_test_spearman": value for task, value in evaluate.sts7(encode, data_dir).items()
     }
