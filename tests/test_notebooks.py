@@ -37,11 +37,12 @@ from IPython.core.inputtransformer2 import TransformerManager
 from nbformat.v4 import new_code_cell
 
 from lib import paths
-from lib.commands.course import LONGEST
-from lib.runs import notebooks, pages
+from lib.runs import notebooks
+from tools import pages
+from tools.course import LONGEST
 from tools.density import is_folded, lines
 
-NOTEBOOKS = sorted(paths.NOTEBOOKS.glob(notebooks.PATTERN))
+NOTEBOOKS = notebooks.find_all()
 REQUIRED = ("profile", "seed", "n_seeds", "model", "max_steps", "device", "data_dir", "output_dir")
 MACHINE_PATH = re.compile(
     r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]|[A-Z]:\\\\Users"
