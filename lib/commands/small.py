@@ -20,17 +20,17 @@ def run(words: Sequence[str] | None = None) -> int:
     """Execute one notebook; exit status 1 if it failed."""
     example = "example: python -m lib run 04_una -p beta 0.3 -p seed 1 --no-lesson"
     parser = _parser("run", "Execute a notebook with parameters; it stays as it is.", example)
-    add, pair = parser.add_argument, {"nargs": 2, "metavar": ("NAME", "VALUE"), "default": []}
+    add = parser.add_argument
     add("name", help="02_simcse, 02, or the path of a notebook")
     what = "a parameter of the notebook, as its parameters cell lists them; once for each"
-    add("-p", "--parameter", action="append", help=what, **pair)
+    add("-p", "--parameter", nargs=2, action="append", metavar=("NAME", "VALUE"), help=what)
     add("--no-lesson", action="store_true", help="leave out the lesson: only the run is executed")
     add("--out", type=Path, help="the executed notebook (default: chosen under outputs/)")
     options = parser.parse_args(words)
     from lib.runs import notebooks
 
     notebook = notebooks.find(options.name)
-    parameters = notebooks.read_parameters(notebook, options.parameter)
+    parameters = notebooks.read_parameters(notebook, options.parameter or [])
     lesson, out = not options.no_lesson, options.out
     if out and (out.suffix != ".ipynb" or out.is_dir() or out.resolve() == notebook.resolve()):
         raise ValueError(f"--out {out} must be another file that ends in .ipynb")

@@ -77,7 +77,8 @@ def read(path: Path) -> nbformat.NotebookNode:
 
 
 def parameter_kinds(notebook: Path) -> dict[str, str]:
-    """The parameters of a notebook with their types as its cell tagged `parameters` has them."""
+    """The parameters of a notebook with their types, as papermill reads its cell tagged
+    `parameters`: it knows `Optional[float]`, not `float | None`."""
     found = papermill.inspect_notebook(read(notebook))
     return {name: one["inferred_type_name"] for name, one in found.items()}
 
