@@ -122,9 +122,10 @@ def search(words: Sequence[str] | None = None) -> int:
     from lib.evaluate import nearest
 
     sentences = list(dict.fromkeys(read_lines(options.file)))
+    if not sentences:
+        raise ValueError(f"{options.file} holds no sentence")
     encode = Encoder.load(options.model, pooling=options.pooling).encode
-    k = min(options.n, len(sentences))
-    found = nearest(encode, options.query, sentences, k, own=True)
+    found = nearest(encode, options.query, sentences, min(options.n, len(sentences)), own=True)
     for query, lines in found.groupby("query", sort=False):
         print(query)
         for line in lines.itertuples():
