@@ -33,9 +33,7 @@ STYLE: Any = dict(mpl.rc_params_from_file(Path(__file__).with_name("plots.mplsty
 STYLE["axes.prop_cycle"] = plt.cycler(color=COLOURS)
 
 
-def new_figure(
-    columns: int = 1, width: float = 7.0, height: float = 2.8, **options
-) -> tuple[Figure, list[Axes]]:
+def new_figure(columns=1, width=7.0, height=2.8, **options: Any) -> tuple[Figure, list[Axes]]:
     """An empty figure in the common style with `columns` axes side by side; `options` as
     `plt.subplots`.
 
@@ -112,19 +110,15 @@ def chance_line(axis: Axes, chance: float, line: str, ink: str, **style: Any) ->
     axis.text(0.98, chance, "chance", color=ink, ha="right", va="bottom", transform=place)
 
 
-def legend_below(figure: Figure, axis: Axes, columns: int = 3) -> None:
+def legend_below(figure: Figure, axis: Axes) -> None:
     """The legend of `axis` under the figure, so that the panel has its whole width."""
     handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
 
 
 @mpl.rc_context(STYLE)
 def curves(
-    x: Sequence[float],
-    lines: Mapping[str, Sequence[float]],
-    xlabel: str,
-    ylabel: str,
-    title: str = "",
+    x: Sequence[float], lines: Mapping[str, Sequence], xlabel: str, ylabel: str, title: str = ""
 ) -> Figure:
     """Named lines over `x`, told apart by colour and dash, with a gap at NaN."""
     figure, (axis,) = new_figure(width=WIDTH)
@@ -199,10 +193,7 @@ def margins(
 
 @mpl.rc_context(STYLE)
 def forest(
-    differences: pd.DataFrame,
-    xlabel: str,
-    title: str = "",
-    papers: Mapping[str, float] | None = None,
+    differences: pd.DataFrame, xlabel: str, title: str = "", papers: Mapping | None = None
 ) -> Figure:
     """Differences from a baseline: a dot and its interval a row, the zero line where row and
     baseline are equal, and open diamonds for what a paper printed.
