@@ -18,7 +18,6 @@ import builtins
 import json
 import os
 import re
-import statistics
 import subprocess
 import symtable
 import sys
@@ -40,7 +39,7 @@ from lib import paths
 from lib.runs import notebooks
 from tools import pages
 from tools.course import LONGEST
-from tools.density import is_folded, lines
+from tools.density import is_folded
 
 NOTEBOOKS = notebooks.find_all()
 REQUIRED = ("profile", "seed", "n_seeds", "model", "max_steps", "device", "data_dir", "output_dir")
@@ -159,13 +158,6 @@ def test_prose_between_cells_of_the_lesson_is_of_the_lesson(path: Path) -> None:
         if "lesson" not in tags(cell)
     }
     assert lost == set()
-
-
-@each
-def test_cells_are_short(path: Path) -> None:
-    assert max(lines(cell.source) for cell in code_cells(path)) <= 40
-    seen = [lines(cell.source) for cell in code_cells(path) if not is_folded(cell)]
-    assert statistics.median(seen) <= 10
 
 
 @each

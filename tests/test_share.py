@@ -166,15 +166,3 @@ def test_the_command_line(exported, tmp_path, capsys) -> None:
     cosine = float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
     printed = float(capsys.readouterr().out.splitlines()[-1].split()[0])
     assert printed == pytest.approx(cosine, abs=0.01), "searched with the pooling that was exported"
-    (tmp_path / "thesis").mkdir()
-    (tmp_path / "thesis" / "chapter.txt").write_text("mine")
-    assert (
-        cli(["export", str(run.folder), str(tmp_path / "thesis")]) == 2
-        and "is no exported encoder" in capsys.readouterr().err
-    )
-    assert (tmp_path / "thesis" / "chapter.txt").read_text() == "mine"
-    cli(["export", str(run.folder), str(tmp_path / "again")])
-    assert cli(["export", str(tmp_path), str(tmp_path / "x")]) == 2
-    assert "no finished run" in capsys.readouterr().err
-    assert cli(["search", str(folder), str(tmp_path / "none.txt"), "x"]) == 2
-    assert "error" in capsys.readouterr().err

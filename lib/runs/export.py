@@ -66,6 +66,9 @@ def export(run_folder: Path, target: Path) -> Path:
     params, metrics = (read_json(run_folder / f"{stem}.json") for stem in ("params", "metrics"))
     encoder = Encoder.load(run_folder / "best")
     dimension = int(encoder.encode(["."]).shape[1])
-    card = model_card(params, metrics, target.name, dimension)
+    try:
+        card = model_card(params, metrics, target.name, dimension)
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{run_folder} lacks a value ({error}): run it again") from error
     encoder.export_sentence_transformers(target, card)
     return target
