@@ -244,7 +244,7 @@ def test_help_lists_the_methods_loads_little_and_fits_any_encoding():
         check=False,
     )
     assert done.returncode == 0 and "\\u03b2: mean share" in done.stdout  # redirected on Windows
-    code = "import sys; from lib.commands import augment, data; print(*sys.modules)"
+    code = "import sys; from lib.commands import augment, small; print(*sys.modules)"
     command = [sys.executable, "-c", code]
     loaded = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True)
     slow = {"torch", "spacy", "nltk", "transformers", "pandas", "sklearn"}
