@@ -27,7 +27,6 @@ VERBS = {
         "lib.commands.evaluate",
         "score any model on the STS tasks: evaluate data/mini-bert",
     ),
-    "runs": ("lib.commands.runs", "append finished runs to results/: runs collect 04_una"),
     "recipes": (
         "lib.commands.recipes",
         "the hyper-parameters of the papers: recipes show paper_una_bert",

@@ -88,7 +88,7 @@ def extra(kind: type[BaseModel], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def made(kind: type[T], values: dict[str, Any], called: str) -> T:
+def made(kind: type[T], values: Any, called: str) -> T:
     """An object of these values.
 
     Args:
@@ -98,7 +98,7 @@ def made(kind: type[T], values: dict[str, Any], called: str) -> T:
         ValueError: an unknown name, or a value that is not allowed; one sentence.
     """
     try:
-        return kind(**values)
+        return kind.model_validate(values)
     except ValidationError as error:
         raise ValueError(_sentence(kind, error.errors()[0], called)) from None
 
@@ -106,10 +106,12 @@ def made(kind: type[T], values: dict[str, Any], called: str) -> T:
 def _sentence(kind: type[BaseModel], error: Any, called: str) -> str:
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
-    name = str(error["loc"][0])
+    name = str(error["loc"][0]) if error["loc"] else called
+    if error["type"] == "missing":
+        return f"{called} needs {name!r}"
     if error["type"] == "extra_forbidden":
         return f"{called} has no field {name!r}{closest(name, kind.model_fields)}"
     wanted = error["msg"].removeprefix("Input should be ").replace("a valid ", "a ")
-    wanted = wanted.replace("integer", "whole number").replace("string", "text")
+    wanted = wanted.replace("integer", "whole number").replace("a string", "text")
     wanted = wanted.replace("a boolean", "True or False")
     return f"{name} must be {wanted}, got {reprlib.repr(error['input'])}"

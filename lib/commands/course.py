@@ -110,7 +110,7 @@ def affordable_jobs(jobs: int, cores: int | None = None, gib: float | None = Non
     """
     import psutil
 
-    from lib.runs.cores import available_cores
+    from lib.runs.workers import available_cores
 
     cores = cores or len(available_cores())
     gib = psutil.virtual_memory().available / 2**30 if gib is None else gib
