@@ -11,20 +11,19 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from filelock import FileLock
 from sklearn.metrics.pairwise import cosine_similarity
 from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences
 
 from lib import data, evaluate, paths, runs
 from lib.augment import sda
 from lib.augment.sda import parse
-from lib.data import Pairs, files
+from lib.data import Pairs
 from lib.encoder import Encoder
 from lib.runs import Job, experiment, inputs, scoring
 from lib.runs.experiment import run
 from lib.runs.folder import cpu_name
 from lib.runs.inputs import model_hash, model_path, text_hash
-from lib.runs.profiles import PROFILES, Profile
+from lib.runs.job import PROFILES, Profile
 from lib.training.forward import Forward
 from lib.training.recipe import recipe, recipes
 
@@ -161,7 +160,7 @@ def test_a_later_tie_is_not_taken_for_the_best_of_before_an_interruption(tiny, m
     scripted_scores(monkeypatch, 3.0)
     dev(after)
     for which, encoder in (("best", before), ("last", after)):
-        alone = evaluate.geometry(scoring.encodes(encoder, dev.recipe)[0], dev.pairs)
+        alone = evaluate.geometry(scoring.encode_of(encoder, dev.recipe), dev.pairs)
         assert dev.geometry(before, which, 3.0) == pytest.approx(alone)
 
 
@@ -278,7 +277,7 @@ def test_whitened_scores_are_those_of_vectors_whitened_by_hand(tiny):
         np.einsum("ni,ij,nj->n", a, inverse, b) for a, b in ((one, two), (one, one), (two, two))
     ]
     cosines = products[0] / np.sqrt(products[1] * products[2])
-    (encode,) = scoring.encodes(encoder, whitened, "fp32")
+    encode = scoring.encode_of(encoder, whitened, "fp32")
     assert evaluate.similarities(encode, pairs) == pytest.approx(cosines, abs=1e-6)
     record = run(
         "06_backbones", "simcse", "tiny", max_steps=0, whiten=True, device="cpu", precision="fp32"
@@ -913,25 +912,6 @@ def test_a_forced_run_that_is_killed_is_unfinished(tiny, monkeypatch):
     assert again.metrics["mini_dev_spearman_best"] == max(again.history()["dev_score"].dropna())
 
 
-def test_what_a_kill_after_the_end_left_goes_at_the_next_start(tiny, trained):
-    record = run("nb", "simcse", "tiny", max_steps=2, device="cpu")
-    kept = {path.name for path in record.folder.iterdir()}
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
-    mark = f"tmp-{files._HOST}-{dead.pid}-0123abcd"
-    for name in ("params.json", "env.json", "metrics.json", "checkpoint.safetensors"):
-        (record.folder / f".{name}.{mark}").write_text("x")
-    (record.folder / f".best.{mark}").mkdir()
-    (record.folder / "checkpoint.safetensors").write_bytes(b"x")
-    with FileLock(record.folder.with_name(f".{record.id}.lock")):
-        assert run("nb", "simcse", "tiny", max_steps=2, device="cpu").metrics == record.metrics
-    assert {path.name for path in record.folder.iterdir()} > kept, (
-        "another process is at work there"
-    )
-    assert run("nb", "simcse", "tiny", max_steps=2, device="cpu").metrics == record.metrics
-    assert {path.name for path in record.folder.iterdir()} == kept and trained == [0, 1]
-
-
 def test_damaged_metrics_are_named(tiny):
     record = run("nb", "simcse", "tiny", max_steps=1, device="cpu")
     (record.folder / "metrics.json").write_text('{"a": ')
@@ -989,7 +969,6 @@ def test_processes_share_the_cores(monkeypatch):
     ("parameters", "message"),
     [
         ({"max_steps": 1e300}, "max_steps must be a number, got 1e"),
-        ({"max_steps": 2**70}, "max_steps must be"),
         ({"max_steps": -3}, "max_steps must be"),
         ({"max_steps": "abc"}, "max_steps must be .* got 'abc'"),
         ({"max_steps": True}, "max_steps must be"),
@@ -999,14 +978,12 @@ def test_processes_share_the_cores(monkeypatch):
         ({"seed": -1}, "seed must be"),
         ({"seed": 2**32}, "seed must be"),
         ({"seed": "1"}, "seed must be"),
-        ({"profile_name": ["tiny"]}, r"profile must be a name, got \['tiny'\]"),
         ({"profile_name": "large"}, "unknown profile 'large'"),
-        ({"method": None}, "method must be"),
         ({"model": 7}, "model must be"),
         ({"corpus": 7}, "corpus must be"),
         ({"corpus": "nowhere.txt"}, "no corpus 'nowhere.txt'"),
         ({"model": "no/such-model"}, "cannot load the model 'no/such-model'"),
-        ({"backbone": "x"}, "backbone is no parameter of a run: .* model"),
+        ({"backbone": "x"}, "backbone is no parameter: .* model"),
         ({"name": "x"}, "name is no parameter"),
         ({"precision": "fp16"}, "precision must be"),
         ({"scoring": "fp16"}, "precision must be"),
