@@ -25,6 +25,7 @@ from lib.training.loop import Result, fit
 from lib.training.positives import Text
 from lib.training.recipe import Recipe
 
+OF_THE_END = ("loss", "in_batch_accuracy")  # means of the last ten steps
 SHARED = 5_000  # sentences from which on a text's tokens and counts are kept for other runs
 
 
@@ -103,12 +104,18 @@ def _train_and_score(job: Job, record: Run) -> None:
 
 
 def text_of(job: Job) -> Text:
-    """The training text with the positives and negations that the recipe asks for."""
+    """The training text with the positives and negations that the recipe asks for.
+
+    Raises:
+        ValueError: `positive_file` does not belong to the training text line by line.
+        FileNotFoundError: it is not there.
+    """
     recipe, sentences = job.recipe, job.sentences
     texts = rewritten(recipe, sentences, job.settings.seed)
     aligned = texts[recipe.rule] if recipe.positive == "sda" else None
     if recipe.positive == "file":
-        aligned = positives_of(job)
+        path, used, data_dir = inputs.positives_path(recipe), job.profile, job.settings.data_dir
+        _, aligned = data.aligned_corpus(used.corpus, path, data_dir, used.n_sentences, seed=0)
     negated = texts["negation"] if recipe.negative == "sda" else None
     cache = paths.outputs() / "cache" if len(sentences) >= SHARED else None
     return Text(sentences, aligned, negated, cache, job.settings.progress)
@@ -132,17 +139,6 @@ def cores() -> int:
     """Processor cores that this process may use, shared among the processes of one training on this
     machine."""
     return max(1, len(available_cores()) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
-
-
-def positives_of(job: Job) -> list[str]:
-    """The lines of `positive_file` that belong to the training sentences, one each, in their order.
-
-    Raises:
-        ValueError: no file is named, or it does not belong to the training text line by line.
-        FileNotFoundError: the file is not there.
-    """
-    path, used, data_dir = inputs.positives_path(job.recipe), job.profile, job.settings.data_dir
-    return data.aligned_corpus(used.corpus, path, data_dir, used.n_sentences, seed=0)[1]
 
 
 def new_encoder(recipe: Recipe, seed: int) -> Encoder:
@@ -181,8 +177,7 @@ def negation_cosines(
 
 def _metrics(job: Job, encoder: Encoder, result: Result, dev: DevScore) -> dict[str, object]:
     """Metrics of a training, whose last weights `encoder` has; it is left with the best ones."""
-    last = _scores(job, encoder, dev, "last", result.history[-1]["dev_score"])
-    best = last
+    best = last = _scores(job, encoder, dev, "last", result.history[-1]["dev_score"])
     if result.best_state is not None and result.best_step != result.steps:
         encoder.load_trained_state(result.best_state)
         best = _scores(job, encoder, dev, "best", result.best_score)
@@ -192,17 +187,12 @@ def _metrics(job: Job, encoder: Encoder, result: Result, dev: DevScore) -> dict[
     if job.recipe.transfer_pooling:
         metrics |= _transfer_scores(job, encoder)
     if result.best_state is not None:
-        tail = result.history[-min(10, len(result.history)) :]
-        metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))
-        metrics["in_batch_accuracy_last"] = float(np.mean([h["in_batch_accuracy"] for h in tail]))
+        for name in OF_THE_END:
+            metrics[f"{name}_last"] = float(np.mean([h[name] for h in result.history[-10:]]))
         metrics["sentences_per_second"] = result.sentences_per_second
-    return metrics | {
-        "best_step": result.best_step,
-        "steps": result.steps,
-        "train_seconds": result.seconds,
-        "dev_seconds": result.dev_seconds,
-        "peak_rss_gib": peak_rss_gib(),
-    }
+    metrics |= {"best_step": result.best_step, "steps": result.steps}
+    metrics |= {"train_seconds": result.seconds, "dev_seconds": result.dev_seconds}
+    return metrics | {"peak_rss_gib": peak_rss_gib()}
 
 
 def _scores(

@@ -263,24 +263,17 @@ def _outcome(work: tuple[Grid, Cell, int, Mapping[str, Any]]) -> tuple[str | Non
         record = job.run() if isinstance(job, Baseline) else run_job(job)
         score = (record.metrics or {}).get(grid.metric)
     except Exception as error:
-        expected = isinstance(error, ValueError | OSError | ImportError)
-        kind = "" if expected and str(error) else f"{type(error).__name__}: "
-        return None, f"FAILED {name}: {kind}{' '.join(str(error).split())}"
+        return None, f"FAILED {name}: {type(error).__name__}: {' '.join(str(error).split())}"
     return record.id, f"{name}: {grid.metric} {'–' if score is None else f'{score:.2f}'}"
 
 
 def parse_texts(grid: Grid, machine: Mapping[str, Any]) -> None:
     """Parse, with all cores and once, what several runs of SDA are about to need."""
-    parsed = []
+    parsed: list[object] = []
     for cell in grid.cells:
-        job = job_of(grid, cell, grid.seeds[0], machine)
-        if isinstance(job, Baseline) or job.steps == 0:
-            continue
-        if "sda" in (job.recipe.positive, job.recipe.negative):
-            job = job.with_text_at_hand()
-            if (text := (job.profile, job.recipe.parser)) not in parsed:
-                rewritten(job.recipe, job.sentences)
-                parsed.append(text)
+        job = job_of(grid, cell, grid.seeds[0], machine).with_text_at_hand()
+        if isinstance(job, Job) and (text := (job.profile, job.recipe.parser)) not in parsed:
+            parsed += [text] if rewritten(job.recipe, job.sentences) else []
 
 
 # --- before a training
@@ -338,14 +331,10 @@ def _pace(job: Job) -> tuple[float, float]:
 def _cost(job: Job, step: float, score: float) -> dict[str, float]:
     """Steps and minutes of a run: training, dev scores, test scores of the best and of the last."""
     steps = job.recipe.steps(len(job.sentences)) if job.steps is None else job.steps
-    dev, test = (_pairs(job, split) for split in ("dev", "test"))
-    scored = 2 * (steps // job.recipe.eval_every + 1) * dev + 4 * test
+    sets = (inputs.graded(job.profile, split, job.settings.data_dir) for split in ("dev", "test"))
+    dev, test = (2 * sum(map(len, of.values())) for of in sets)
+    scored = (steps // job.recipe.eval_every + 1) * dev + 2 * test
     return {"steps": steps, "minutes": (steps * step + scored * score) / 60}
-
-
-def _pairs(job: Job, split: str) -> int:
-    sets = inputs.graded(job.profile, split, job.settings.data_dir)
-    return sum(map(len, sets.values()))
 
 
 # --- tables of runs that are not committed

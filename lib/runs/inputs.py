@@ -123,14 +123,12 @@ def folder_of(name: str) -> Path:
 
     Raises:
         FileNotFoundError: there is none; nothing is fetched.
+        ValueError: it is no id of the Hub either.
     """
     folder = Path(model_path(name))
     if folder.is_dir():
         return folder
-    try:
-        config = try_to_load_from_cache(name, "config.json")
-    except ValueError:  # a path, which is no id of the Hub
-        config = None
+    config = try_to_load_from_cache(name, "config.json")
     if not isinstance(config, str):
         message = f"no folder {name!r}, nor in the Hub's cache: `python -m lib evaluate` fetches it"
         raise FileNotFoundError(message)
@@ -244,16 +242,13 @@ def positives_path(recipe: Recipe) -> Path:
     """The file of the recipe's positives.
 
     Raises:
-        ValueError: the recipe names none.
-        FileNotFoundError: it is not there.
+        FileNotFoundError: it is not there, or the recipe names none.
     """
     name = recipe.positive_file
-    if not name:
-        raise ValueError("positive='file' needs positive_file, one line a training sentence")
     path = Path(model_path(name))
     if not path.is_file():
         raise FileNotFoundError(
-            f"positive_file: no file {name}: `python -m lib augment` writes one"
+            f"positive_file: no file {name!r}: `python -m lib augment` writes one"
         )
     return path
 
