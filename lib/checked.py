@@ -2,7 +2,7 @@
 
 import os
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -22,14 +22,7 @@ def closest(name: object, known: Iterable[str]) -> str:
     return f": did you mean {close[0]!r}?" if close else ""
 
 
-def setting(
-    default: Any,
-    *,
-    among: Iterable[str] | None = None,
-    when: Callable[[Any], object] | None = None,
-    later: bool = False,
-    **bounds: float,
-) -> Any:
+def setting(default: Any, *, among=None, when=None, later=False, **bounds: float) -> Any:
     """A field of a `Checked` class.
 
     Args:

@@ -14,12 +14,7 @@ from lib.runs import folder
 Member = tuple[str, str, str, str]  # grid, row, column, run id
 
 
-def save(
-    notebook: str,
-    outputs: Path | None = None,
-    results: Path = paths.RESULTS,
-    only: Collection[str] | None = None,
-) -> Path:
+def save(notebook: str, outputs=None, results: Path = paths.RESULTS, only=None) -> Path:
     """Merge the finished runs of `notebook` on real data into `results/<notebook>.csv`, one row a
     run, and their histories into `results/histories/<notebook>.csv.xz`.
 
@@ -27,6 +22,9 @@ def save(
     the file of another notebook has: grids share runs, and each is committed once. A row whose run
     id is there already is replaced; the others stay. Processes that do so at once wait for each
     other.
+
+    Args:
+        outputs: folder of the runs (default `paths.outputs()`); results: folder to write to.
 
     Raises:
         ValueError: as `folder.collect`.

@@ -1,7 +1,6 @@
 """One run from its job to its metrics: data, encoder, training and evaluation."""
 
 import os
-from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -96,7 +95,7 @@ def _train_and_score(job: Job, record: Run) -> None:
         options |= {"max_steps": job.steps, "precision": job.precision, "compile": job.compiled}
         result = fit(encoder, feed, dev=dev, out=record.folder, **options)
         if text.negated is not None and is_main_process():
-            metrics |= negation_cosines(encoder, text.sentences, text.negated, job.scoring)
+            metrics |= negation_cosines(encoder, text, job.scoring)
     if is_main_process():
         metrics |= _metrics(job, encoder, result, dev)
         record.finish(metrics, result.history)
@@ -149,24 +148,20 @@ def new_encoder(recipe: Recipe, seed: int) -> Encoder:
 
 
 def negation_cosines(
-    encoder: Encoder,
-    sentences: Sequence[str],
-    negated: Sequence[str],
-    precision: str = "fp32",
-    n: int = 1000,
+    encoder: Encoder, text: Text, precision: str = "fp32", n: int = 1000
 ) -> dict[str, float]:
     """Where a negation stands in the space of the loss, without dropout: mean cosines of a training
     sentence with its own negation and with other sentences.
 
     Args:
-        sentences, negated: the training text and the hard negatives; the first `n` are taken.
+        text: the first `n` of its sentences and hard negatives are taken.
 
     Returns:
         `own_negation_cosine_last` and `other_sentence_cosine_last`, in [-1, 1].
     """
+    both = (text.sentences, text.negated or [])
     with encoder.as_trained():
-        z = unit(encoder.encode(list(sentences[:n]), precision=precision))
-        z_negated = unit(encoder.encode(list(negated[:n]), precision=precision))
+        z, z_negated = (unit(encoder.encode(list(s[:n]), precision=precision)) for s in both)
     own, others = np.sum(z * z_negated), z.sum(axis=0)
     total = len(z)
     return {

@@ -138,12 +138,7 @@ class Run:
         path = self.folder / "metrics.json"
         return _with_nan(_read(path)) if path.exists() else None
 
-    def start(
-        self,
-        device: str | torch.device = "cpu",
-        resolved: Mapping[str, object] | None = None,
-        **ran: object,
-    ) -> None:
+    def start(self, device="cpu", resolved: Mapping | None = None, **ran: object) -> None:
         """Write `params.json` and `env.json`; a run that was finished is so no longer.
 
         Args:

@@ -87,9 +87,13 @@ def inputs(
         own = partial(_thesaurus_files, words), partial(synonyms_hash, words)
         found.append(Input("synonyms", *own))
     if "sda" in (recipe.positive, recipe.negative):
-        parser = partial(_pipeline_files, recipe.parser), partial(_pipeline_hash, recipe.parser)
-        found += [Input("parser", *parser), Input("rules", list, lambda: str(sda.VERSION))]
-        found.append(Input("english", _word_lists, lambda: text_hash(_digests(_word_lists()))))
+        pipeline = partial(parse.load, model_path(recipe.parser))
+        of_parser = partial(_pipeline_files, recipe.parser)
+        found.append(Input("parser", of_parser, lambda: parse.pipeline_digest(pipeline())))
+        found.append(Input("rules", list, lambda: str(sda.VERSION)))
+        found.append(
+            Input("english", _word_lists, lambda: text_hash(map(files.sha256, _word_lists())))
+        )
     return found
 
 
@@ -261,10 +265,6 @@ def text_hash(sentences: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def _digests(found: Iterable[Path]) -> list[str]:
-    return [files.sha256(path) for path in found]
-
-
 def pairs_hash(sets: Mapping[str, Pairs]) -> str:
     """sha256 of the names, sentences and scores of graded sets, in their order.
 
@@ -321,9 +321,5 @@ def synonyms_hash(source: str) -> str:
     """
     found = {path.name: path for path in _thesaurus_files(source)}
     if source != "wordnet":
-        return _digests(found.values())[0]
+        return files.sha256(*found.values())
     return text_hash(f"{n} {files.sha256(found[n])}" for n in _OF_WORDNET if n in found)
-
-
-def _pipeline_hash(name: str) -> str:
-    return parse.pipeline_digest(parse.load(model_path(name)))

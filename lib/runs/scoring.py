@@ -22,11 +22,7 @@ METHODS = ("bag_of_words", "tfidf", *OF_AN_ENCODER)
 
 
 def encode_of(
-    encoder: Encoder,
-    recipe: Recipe,
-    precision: str = "fp32",
-    pooling: str | None = None,
-    max_length: int = 0,
+    encoder: Encoder, recipe: Recipe, precision: str = "fp32", pooling=None, max_length: int = 0
 ) -> evaluate.Encode:
     """How the recipe's sentences become vectors at evaluation.
 
