@@ -314,14 +314,6 @@ def test_a_parameter_given_explicitly_wins(tiny, trained, tmp_path):
     )
 
 
-def test_output_dir_is_honoured(tiny, tmp_path):
-    record = run(
-        "nb", "simcse", "tiny", max_steps=1, output_dir=str(tmp_path / "mine"), device="cpu"
-    )
-    assert record.folder.parent == tmp_path / "mine" / "nb" and record.metrics["steps"] == 1
-    assert not tiny.exists()
-
-
 def of(profile_name, method, model=None, **changes):
     """Profile, recipe and steps of a job."""
     job = Job.of("nb", method, profile_name, model=model, **changes)
@@ -369,14 +361,6 @@ def test_model_path_finds_the_projects_folders_from_anywhere(tmp_path, monkeypat
     assert model_path("mine") == "mine"
 
 
-def test_hashes_follow_the_content(tmp_path):
-    assert text_hash(["a", "b"]) == text_hash(["a", "b"]) != text_hash(["ab", ""])
-    assert text_hash(["a", "b"]) != text_hash(["b", "a"])
-    first, copy = tiny_bert(tmp_path / "a"), tiny_bert(tmp_path / "b")
-    other = tiny_bert(tmp_path / "c", seed=1)
-    assert model_hash(str(first)) == model_hash(str(copy)) != model_hash(str(other))
-
-
 def test_the_training_text_is_a_parameter(tiny, tmp_path):
     other = tmp_path / "other.txt"
     other.write_text("\n".join(tiny_sentences(48, seed=5)))
@@ -418,17 +402,6 @@ def test_the_text_that_takes_anothers_place_is_named(tiny, tmp_path, monkeypatch
         run(
             "nb", "simcse", "tiny", max_steps=1, corpus="wikipedia", data_dir=str(tmp_path / "bert")
         )
-
-
-def test_a_second_pooling_is_tested_too(tiny):
-    record = run("03_consert", "simcse", "tiny", also_pooling="last2_mean", precision="fp32")
-    for which in ("best", "last"):
-        encoder = Encoder.load(record.folder / which, eval_pooling="last2_mean")
-        encode = partial(encoder.encode, precision="fp32")
-        expected = evaluate.pairs_spearman(encode, data.mini_pairs("test"))
-        assert record.metrics[f"mini_test_spearman_last2_mean_{which}"] == pytest.approx(expected)
-    plain = run("03_consert", "simcse", "tiny", precision="fp32").metrics
-    assert not [name for name in plain if "last2" in name]
 
 
 def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
@@ -490,20 +463,6 @@ def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, mon
 
 def _values(tasks):
     return [(task, tuple(parts.values())) for task, parts in tasks.items()]
-
-
-def test_fields_of_later_methods_leave_old_runs_alone():
-    assert (
-        not {"view1", "rate2", "loss_weight", "also_pooling", "eval_at_epoch_ends"}
-        & recipe("mini_simcse").parameters().keys()
-    )
-    used = recipe("mini_consert", view1="none").parameters()
-    assert (used["view2"], used["loss_weight"], used["also_pooling"]) == (
-        "shuffle",
-        0.15,
-        "last2_mean",
-    )
-    assert "view1" not in used
 
 
 @pytest.mark.slow
@@ -598,12 +557,6 @@ def test_the_seed_reaches_batches_head_and_every_draw(given, monkeypatch):
         assert (found[0][2] != found[1][2]) == ("positive" in changes)
         assert (found[0][3] != found[1][3]) == ("method" in changes)
         assert found[0][4] != found[1][4]
-
-
-def test_the_sample_of_the_text_is_the_same_for_every_seed(given):
-    expected = [s.replace(" .", ".") for s in data.corpus("mini", n=20, seed=0)]
-    for seed in (0, 1):
-        assert given(n_sentences=20, seed=seed).text(0) == expected
 
 
 def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
@@ -885,19 +838,6 @@ def test_auto_is_recorded_as_what_it_was(tiny, auto_precision):
     assert (env["precision"], env["device"], env["machine"]) == (auto_precision, "cpu", cpu_name())
 
 
-def test_scores_are_of_the_scoring_precision(tiny):
-    encoder = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean")
-    for name in ("fp32", "bf16"):
-        found = run(
-            "nb", "simcse", "tiny", max_steps=0, device="cpu", precision="bf16", scoring=name
-        ).metrics
-        for split in ("dev", "test"):
-            expected = evaluate.pairs_spearman(
-                partial(encoder.encode, precision=name), data.mini_pairs(split)
-            )
-            assert found[f"mini_{split}_spearman_last"] == expected
-
-
 # --- interrupted, repeated, damaged
 # --------------------------------------------------------------------------
 
@@ -969,24 +909,16 @@ def test_processes_share_the_cores(monkeypatch):
     ("parameters", "message"),
     [
         ({"max_steps": 1e300}, "max_steps must be a number, got 1e"),
-        ({"max_steps": -3}, "max_steps must be"),
         ({"max_steps": "abc"}, "max_steps must be .* got 'abc'"),
-        ({"max_steps": True}, "max_steps must be"),
         ({"n_sentences": 0}, "n_sentences must be greater than or equal to 1, got 0"),
-        ({"n_sentences": 10.5}, "n_sentences must be"),
         ({"n_sentences": 65}, "65 sentences asked for, .* 64"),
         ({"seed": -1}, "seed must be"),
-        ({"seed": 2**32}, "seed must be"),
-        ({"seed": "1"}, "seed must be"),
         ({"profile_name": "large"}, "unknown profile 'large'"),
         ({"model": 7}, "model must be"),
-        ({"corpus": 7}, "corpus must be"),
         ({"corpus": "nowhere.txt"}, "no corpus 'nowhere.txt'"),
         ({"model": "no/such-model"}, "cannot load the model 'no/such-model'"),
         ({"backbone": "x"}, "backbone is no parameter: .* model"),
-        ({"name": "x"}, "name is no parameter"),
         ({"precision": "fp16"}, "precision must be"),
-        ({"scoring": "fp16"}, "precision must be"),
         ({"positive": "file"}, "positive_file: no file"),
         ({"positive": "file", "positive_file": "nowhere.txt"}, "no file 'nowhere.txt'"),
         ({"temprature": 1.0}, "did you mean 'temperature'"),

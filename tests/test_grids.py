@@ -85,11 +85,6 @@ def test_a_bad_file_is_one_clear_sentence(tmp_path, changes: dict, message: str)
     assert "\n" not in str(caught.value)
 
 
-def test_an_unknown_grid_is_told_the_nearest() -> None:
-    with pytest.raises(FileNotFoundError, match="no grid 'una_smal': did you mean 'una_small'"):
-        read("una_smal")
-
-
 def test_what_a_cell_names_is_used_or_refused(tmp_path) -> None:
     own = tmp_path / "mine.txt"
     write_text(own, "\n".join(data.corpus("mini")[:200]))
@@ -109,13 +104,6 @@ def test_seeds_are_outermost_and_shared_runs_are_done_once(tmp_path) -> None:
     cells = [{"row": "a", "set": {"method": "una"}}, {"row": "b", "set": {"method": "una"}}]
     grid = read(tiny_grid(tmp_path, seeds=[3, 4], cells=[*cells, {"row": "c", "set": once}]))
     assert [(cell.row, seed) for cell, seed in grid.runs()] == [("a", 3), ("c", 3), ("a", 4)]
-
-
-def test_list_prints_the_runs_and_trains_nothing(capsys, tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path))
-    cli(["grid", "una_table_c6", "--list"])
-    assert len(capsys.readouterr().out.splitlines()) == 12 and not list(tmp_path.iterdir())
-    assert cli(["grid", "una_table_c7"]) == 2 and "no grid" in capsys.readouterr().err
 
 
 def test_a_grid_trains_what_is_missing_and_its_table_counts_each_run_once(
@@ -191,12 +179,6 @@ def test_beside_paper_is_the_mean_over_seeds_and_the_printed_figure() -> None:
     assert first["paper"] == pytest.approx(80.61, abs=3)
     lost = beside_paper(grid, runs_of).iloc[0]
     assert lost["n"] == 3 and lost["collapsed"] == 1 and math.isnan(lost["mean"])
-
-
-def test_table_d7_puts_each_seed_in_its_row() -> None:
-    grid = read("una_table_d7")
-    rows = {cell.row.format(seed=seed) for cell in grid.cells for seed in grid.seeds}
-    assert len(rows) == len(grid.seeds) == 10
 
 
 def test_a_summary_counts_a_collapsed_seed_and_not_a_metric_that_a_run_has_not() -> None:

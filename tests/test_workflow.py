@@ -127,11 +127,6 @@ def test_snakemake_says_what_is_wrong_with_a_request(tmp_path, words, message) -
     assert process.returncode != 0 and message in text and "Traceback" not in text
 
 
-def test_a_table_that_there_is_not_is_told() -> None:
-    assert "of the papers' own size" in jobs.no_table("sda_table_7")
-    assert jobs.no_table("sda_tabel_7").endswith("did you mean 'sda_table_7'?")
-
-
 def test_every_table_is_a_target(tmp_path) -> None:
     text = finished(
         snakemake(
