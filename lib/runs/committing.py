@@ -52,8 +52,9 @@ def save_grid(found: Collection[Member]) -> list[Path]:
     """Commit the runs behind a grid's rows, whichever notebooks' folders they lie in."""
     only = {run_id for *_, run_id in found}
     table = folder.collect().query("run_id in @only")
+    written = [save(notebook, only=only) for notebook in sorted(set(table["notebook"]))]
     add_members(found)
-    return [save(notebook, only=only) for notebook in sorted(set(table["notebook"]))]
+    return written
 
 
 def add_members(found: Iterable[Member], results: Path = paths.RESULTS) -> None:

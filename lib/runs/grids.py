@@ -272,8 +272,10 @@ def parse_texts(grid: Grid, machine: Mapping[str, Any]) -> None:
     parsed: list[object] = []
     for cell in grid.cells:
         job = job_of(grid, cell, grid.seeds[0], machine).with_text_at_hand()
-        if isinstance(job, Job) and (text := (job.profile, job.recipe.parser)) not in parsed:
-            parsed += [text] if rewritten(job.recipe, job.sentences) else []
+        if isinstance(job, Job) and job.steps != 0:
+            text = (job.profile, job.recipe.parser)
+            if text not in parsed and rewritten(job.recipe, job.sentences):
+                parsed.append(text)
 
 
 # --- before a training
