@@ -1,7 +1,6 @@
 """One run from parameters to metrics, on data and an encoder of the test's own."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -124,34 +123,6 @@ def scripted_scores(monkeypatch, *values):
     monkeypatch.setattr(evaluate, "pairs_spearman", lambda known, pairs: next(left))
 
 
-def test_a_dev_score_keeps_the_embeddings_of_the_best_and_the_last(
-    tiny, monkeypatch, auto_precision
-):
-    dev = scoring.DevScore(Job.of("nb", "simcse", "tiny", scoring=auto_precision))
-    encoder = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean")
-    weight = encoder.backbone.get_input_embeddings().weight
-    scripted_scores(monkeypatch, 1.0, 3.0, 3.0, 2.0)
-    geometries = []
-    for _ in range(4):
-        with torch.no_grad():
-            weight.add_(
-                torch.randn(weight.shape, generator=torch.Generator().manual_seed(len(geometries)))
-            )
-        dev(encoder)
-        geometries.append(evaluate.geometry(encoder.encode, dev.pairs))
-    encoded = []
-    monkeypatch.setattr(
-        encoder,
-        "encode_with",
-        lambda *a, **k: encoded.append(1) or Encoder.encode_with(encoder, *a, **k),
-    )
-    assert dev.geometry(encoder, "best", 3.0) == pytest.approx(
-        geometries[1]
-    )  # the first of two equal scores
-    assert dev.geometry(encoder, "last", 2.0) == pytest.approx(geometries[3]) and not encoded
-    assert dev.geometry(encoder, "best", 5.0) == pytest.approx(geometries[3]) and encoded == [1]
-
-
 def test_a_later_tie_is_not_taken_for_the_best_of_before_an_interruption(tiny, monkeypatch):
     dev = scoring.DevScore(Job.of("nb", "simcse", "tiny"), resumed=True)
     before, after = (
@@ -243,18 +214,6 @@ def test_a_set_that_ranks_nothing_is_told_before_the_first_step(
     assert trained == []
 
 
-def test_a_dev_set_graded_from_0_to_1_gives_scores_without_alignment(tiny, monkeypatch):
-    usual = data.mini_pairs
-
-    def small(name):
-        found = usual(name)
-        return Pairs(name, found.sentence1, found.sentence2, found.scores / 5)
-
-    monkeypatch.setattr(data, "mini_pairs", small)
-    metrics = run("nb", "simcse", "tiny", max_steps=1, device="cpu").metrics
-    assert "dev_alignment_best" not in metrics and metrics["dev_uniformity_best"] < 0
-
-
 def test_no_steps_is_an_evaluation(tiny, trained):
     record = run("nb", "simcse", "tiny", max_steps=0, device="cpu", precision="fp32")
     encoder = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean")
@@ -285,33 +244,6 @@ def test_whitened_scores_are_those_of_vectors_whitened_by_hand(tiny):
     assert record.metrics["mini_test_spearman_last"] == evaluate.pairs_spearman(encode, pairs)
     plain = run("06_backbones", "simcse", "tiny", max_steps=0, device="cpu", precision="fp32")
     assert plain.id != record.id
-
-
-def test_a_parameter_given_explicitly_wins(tiny, trained, tmp_path):
-    tiny_bert(tmp_path / "other", seed=9)
-    changes = {
-        "lr": 2e-3,
-        "eval_every": 2,
-        "batch_size": 4,
-        "eval_pooling": "cls",
-        "temperature": None,
-    }
-    record = run(
-        "nb", "simcse", "tiny", max_steps=4, model=str(tmp_path / "other"), device="cpu", **changes
-    )
-    assert trained == [0, 1, 2, 3]
-    history = record.history()
-    assert history["lr"].tolist() == [2e-3, 1.5e-3, 1e-3, 5e-4]
-    assert history["dev_score"].notna().tolist() == [False, True, False, True]
-    params = json.loads((record.folder / "params.json").read_text())
-    assert (
-        params["backbone"] == str(tmp_path / "other")
-        and params["temperature"] == recipe("mini_simcse").temperature
-    )
-    assert (
-        params["batch_size"] == 4
-        and Encoder.load(record.folder / "last").settings["eval_pooling"] == "cls"
-    )
 
 
 def of(profile_name, method, model=None, **changes):
@@ -496,19 +428,6 @@ def test_a_run_that_another_notebook_has_finished_is_taken(tiny, trained):
     assert again.history().equals(first.history()) and len(runs.collect()) == 1
 
 
-def test_what_is_not_taken_from_another_notebook(tiny, trained):
-    first = run("02_simcse", "simcse", "tiny", device="cpu", precision="fp32")
-    trained.clear()
-    run("03_consert", "simcse", "tiny", device="cpu", precision="fp32", seed=1)
-    assert len(trained) == 6, "another seed is another run"
-    run("04_una", "simcse", "tiny", device="cpu", precision="fp32", force=True)
-    assert len(trained) == 12, "force trains"
-    (tiny / "04_una" / first.id / "metrics.json").unlink()
-    (first.folder / "metrics.json").unlink()
-    run("05_sda", "simcse", "tiny", device="cpu", precision="fp32")
-    assert len(trained) == 18, "an unfinished run is none"
-
-
 # --- what reaches the training
 # -------------------------------------------------------------------------------
 
@@ -660,20 +579,6 @@ def test_each_sentence_has_its_own_positive(given, tmp_path, n_sentences):
     first, second = new.text(0), new.text(1)
     assert len(first) == (n_sentences or 56)
     assert [s.replace("red", "blue", 1) for s in first] == second
-
-
-def test_blank_lines_at_different_places_are_told(tiny, tmp_path):
-    numbered(tmp_path / "corpus.txt", 60, "red", blank=(7,))
-    numbered(tmp_path / "p.txt", 60, "blue", blank=(9,))
-    with pytest.raises(ValueError, match=r"p\.txt, line 8"):
-        run(
-            "nb",
-            "simcse",
-            "tiny",
-            positive="file",
-            positive_file=str(tmp_path / "p.txt"),
-            max_steps=1,
-        )
 
 
 def test_dev_and_test_sentences_are_cut_as_the_recipe_says(tiny):
@@ -894,15 +799,6 @@ def test_a_collapsed_encoder_is_recorded_as_one(tiny, monkeypatch):
     assert "mini_test_spearman_last" in row["collapsed"].split() and np.isnan(
         row["mini_test_spearman_last"]
     )
-
-
-def test_processes_share_the_cores(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
-    assert experiment.cores() == 8
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
-    assert experiment.cores() == 2
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "16")
-    assert experiment.cores() == 1
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,6 @@ def test_only_seeds_are_cut_at_a_comma() -> None:
     ("config", "message"),
     [
         ({"seeds": "42;0"}, "--config seeds=42;0: whole numbers"),
-        ({"seeds": ""}, "--config seeds=: whole numbers"),
-        ({"max_steps": "many"}, "--config max_steps=many: whole numbers"),
         ({"max_steps": -1}, "--config max_steps=-1: whole numbers"),
         ({"profile": "tiny"}, "unknown profile 'tiny'"),
         ({"sedes": 1}, "--config sedes: no such key: did you mean 'seeds'?"),
