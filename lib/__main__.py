@@ -11,7 +11,6 @@ VERBS = {  # verb → its function, and what it does
     "data": ("small:data", "fetch the real data from the Hugging Face Hub, or count what is there"),
     "augment": ("augment:main", "rewrite a text file line by line: augment una IN.txt OUT.txt"),
     "evaluate": ("evaluate:main", "score any model on the STS tasks: evaluate data/mini-bert"),
-    "runs": ("runs:main", "append finished runs to results/: runs collect 04_una"),
     "recipes": ("small:recipes", "the papers' hyper-parameters: recipes show paper_una_bert"),
     "export": ("small:export", "a run as a sentence-transformers folder: export RUN my-model"),
     "search": ("small:search", "the lines of a file nearest to a query: search my-model FILE 'it'"),

