@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from lib.encoder import Encoder
-from lib.encoder.speedups import ATTENTION, CheapDropout, cheap_dropout, speed_up
+from lib.encoder.layers import ATTENTION, CheapDropout, cheap_dropout, speed_up
 
 BERT = {
     "vocab_size": 50,

@@ -29,10 +29,8 @@ from transformers import (
 
 from lib.encoder import Encoder, build_head, fitting_pooling, pool
 from lib.encoder.device import resolve_device, resolve_precision
-from lib.encoder.dropout import dropout_of
-from lib.encoder.heads import HEADS
-from lib.encoder.pooling import POOLINGS
-from lib.encoder.speedups import FIRST_TOKEN_ALONE
+from lib.encoder.heads import HEADS, POOLINGS
+from lib.encoder.layers import FIRST_TOKEN_ALONE, dropout_of
 
 SENTENCES = ["a dog runs .", "the old woman reads one book behind the garden .", "no", "two cats"]
 

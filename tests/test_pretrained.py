@@ -34,7 +34,7 @@ from transformers import (
 )
 
 from lib.encoder import Encoder
-from lib.encoder.pretrained import fitting_pooling
+from lib.encoder.load import fitting_pooling
 
 SENTENCES = [*tiny_sentences(6), " ".join(WORDS * 2)]
 LFS = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n"

@@ -49,7 +49,7 @@ class Generator:
 
     Raises:
         FileNotFoundError, PermissionError, ImportError, ValueError: as
-            `lib.encoder.pretrained.explained`.
+            `lib.encoder.load.explained`.
 
     Example:
         >>> Generator([Step("no/such/folder")], "cpu")
@@ -108,7 +108,7 @@ def _load(name: str, device: str):
     import torch
     from transformers import AutoModelForSeq2SeqLM
 
-    from lib.encoder.pretrained import explained, read_tokenizer
+    from lib.encoder.load import explained, read_tokenizer
 
     dtype = torch.float16 if device.startswith("cuda") else torch.float32
     try:

@@ -13,7 +13,7 @@ import yaml
 from lib import evaluate, paths
 from lib.data.files import is_foreign
 from lib.encoder import Encoder
-from lib.encoder.pretrained import read_json
+from lib.encoder.load import read_json
 from lib.runs import inputs
 
 WEIGHTS_LICENCE = {

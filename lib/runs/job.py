@@ -11,7 +11,7 @@ import torch
 
 from lib.checked import Checked, made, setting
 from lib.encoder.device import resolve_device, resolve_precision
-from lib.encoder.pretrained import fitting_pooling
+from lib.encoder.load import fitting_pooling
 from lib.runs import inputs
 from lib.runs.profiles import Profile, profile
 from lib.training.distributed import Group
