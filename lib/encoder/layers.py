@@ -27,8 +27,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-# Names under which configurations and modules of transformers keep a probability of dropout.
-DROPOUT_FIELD = re.compile(r"dropout|_pdrop$")
+# Names under which modules and configurations keep a probability of dropout; p is nn.Dropout's.
+DROPOUT_FIELD = re.compile(r"dropout|_pdrop$|^p$")
 ATTENTION = "cheap_dropout_unplanned"  # transformers' name of ours
 UNPLANNED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 # Model types whose last layer gives the same first token when the others are left out after its
@@ -45,13 +45,10 @@ def rates(holder: Any) -> dict[str, float]:
     }
 
 
-def dropouts(backbone: nn.Module) -> Iterator[tuple[nn.Module, str, float]]:
+def dropouts(backbone: nn.Module) -> list[tuple[nn.Module, str, float]]:
     """(module, attribute, probability) of every dropout: of each `nn.Dropout`, and of modules that
     call the function themselves."""
-    for module in backbone.modules():
-        found = {"p": module.p} if isinstance(module, nn.Dropout) else rates(module)
-        for name, value in found.items():
-            yield module, name, value
+    return [(m, name, p) for m in backbone.modules() for name, p in rates(m).items()]
 
 
 @contextmanager
@@ -71,7 +68,7 @@ def dropout_of(backbone: nn.Module, p: float) -> Iterator[None]:
         >>> layers[0].p
         0.1
     """
-    before = list(dropouts(backbone))
+    before = dropouts(backbone)
     if not 0 <= p < 1 or (p and not before):
         name = type(backbone).__name__
         raise ValueError(f"dropout must be in [0, 1), and 0 if {name} has no dropout, got {p}")

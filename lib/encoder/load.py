@@ -8,6 +8,7 @@ refused. Heads beside a complete backbone are left out.
 
 import inspect
 import json
+import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -43,21 +44,13 @@ THEIR_POOLINGS = {
 NOT_READ = re.compile(
     r"(^|\.)(pooler\.|(position_ids|token_type_ids|inv_freq|attn\.(masked_)?bias)$)"
 )
+# What is raised while a model is read, as it leaves `explained`; all else is a ValueError.
+NOT_FOUND = (OSError, HFValidationError)
+KINDS: dict[Any, type[Exception]] = {ImportError: ImportError, NOT_FOUND: FileNotFoundError}
 POOLERS = ("pooler.", "mlp.")  # SimCSE's train.py calls the pooler mlp
 
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Neither progress bars nor notes of `transformers` inside."""
-    bars, verbosity = hf_logging.is_progress_bar_enabled(), hf_logging.get_verbosity()
-    hf_logging.disable_progress_bar()
-    hf_logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        hf_logging.set_verbosity(verbosity)
-        if bars:
-            hf_logging.enable_progress_bar()
+hf_logging.set_verbosity_error()  # which weights a checkpoint lacks is checked here, not only told
+hf_logging.disable_progress_bar()
 
 
 @contextmanager
@@ -71,24 +64,21 @@ def explained(name: str) -> Iterator[None]:
         ValueError: the files are damaged, or of a model that is not served here.
     """
     try:
-        with quiet():
-            yield
+        yield
     except (MemoryError, torch.OutOfMemoryError):
         raise
     except Exception as error:
         reason = first_line(error).split(". ")[0]
+        kind = next((KINDS[theirs] for theirs in KINDS if isinstance(error, theirs)), ValueError)
         if "gated repo" in str(error).lower():
-            page = f"https://huggingface.co/{name}"
-            message = f"{name} is gated: accept its licence at {page} and run `hf auth login`"
-            raise PermissionError(message) from error
-        if "trust_remote_code" in str(error):
+            page, kind = f"https://huggingface.co/{name}", PermissionError
+            reason = f"it is gated: accept its licence at {page} and run `hf auth login`"
+        elif "trust_remote_code" in str(error):
             reason = "it needs program code of its own, which is not run here"
-        missing = (
-            FileNotFoundError if isinstance(error, OSError | HFValidationError) else ValueError
-        )
-        kind = ImportError if isinstance(error, ImportError) else missing
-        problem = "a file is missing, damaged (fetch it again) or of another kind of model"
-        raise kind(f"cannot load the model {name!r}: {problem} ({reason})") from error
+        elif kind is ValueError and type(error) is not ValueError:
+            reason = f"its files are damaged ({type(error).__name__}: {reason}): fetch it again"
+        message = f"cannot load the model {name!r}, a folder or one of the Hub: {reason}"
+        raise kind(message) from error
 
 
 def first_line(error: BaseException) -> str:
@@ -102,32 +92,26 @@ def small_files(name: str) -> Path:
     """The folder of a model's JSON files and head: itself, or that of a Hub id in the cache.
 
     Raises:
-        FileNotFoundError: it is not there, or one file of a pair is missing.
-        PermissionError, ValueError: as `explained`.
+        FileNotFoundError: one file of a pair is missing.
     """
     folder = Path(name)
     if not folder.is_dir():
-        with explained(name):
-            folder = Path(snapshot_download(name, allow_patterns=["*.json", HEAD_FILE]))
+        folder = Path(snapshot_download(name, allow_patterns=["*.json", HEAD_FILE]))
     for file, told in ((SETTINGS_FILE, HEAD_FILE), (MODULES, "1_Pooling")):
         if (folder / told).exists() and not (folder / file).is_file():
-            raise FileNotFoundError(f"{name}: {file}, which says what {told} is, is missing")
+            raise FileNotFoundError(f"{file}, which says what {told} is, is missing")
     return folder
 
 
-def read_tokenizer(name: str, **options: Any):
-    """Tokenizer of a folder or Hub id; `options` go to `transformers`.
+def read_tokenizer(name: str) -> Any:
+    """Tokenizer of a folder or Hub id.
 
     Raises:
-        FileNotFoundError: its files are missing.
-        PermissionError, ImportError, ValueError: as `explained`.
+        FileNotFoundError: its files are missing. What `transformers` raises is for `explained`.
     """
-    with explained(name):
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            name, trust_remote_code=False, **options
-        )
+    tokenizer = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     if len(tokenizer) <= len(tokenizer.all_special_ids):
-        raise FileNotFoundError(f"{name} has no tokenizer: copy its files beside the weights")
+        raise FileNotFoundError("it has no tokenizer: copy its files beside the weights")
     return tokenizer
 
 
@@ -162,15 +146,17 @@ def fitting_pooling(model: str | Path | PreTrainedConfig) -> str:
         >>> fitting_pooling(paths.MINI_BERT), fitting_pooling(paths.SIBLINGS["Llama"])
         ('cls', 'last_token')
     """
-    config = model if isinstance(model, PreTrainedConfig) else _read_config(str(model))
-    masked = type(config) in transformers.AutoModelForMaskedLM._model_mapping
-    causal = type(config) in transformers.AutoModelForCausalLM._model_mapping and not masked
+    config = model
+    if not isinstance(config, PreTrainedConfig):
+        with explained(str(model)):
+            config = AutoConfig.from_pretrained(model, trust_remote_code=False)
+    masked = _is_a(config, "MaskedLM")
+    causal = _is_a(config, "CausalLM") and not masked
     return "last_token" if causal or getattr(config, "is_decoder", False) else "cls"
 
 
-def _read_config(name: str) -> PreTrainedConfig:
-    with explained(name):
-        return AutoConfig.from_pretrained(name, trust_remote_code=False)
+def _is_a(config: PreTrainedConfig, kind: str) -> bool:
+    return type(config) in getattr(transformers, f"AutoModelFor{kind}")._model_mapping
 
 
 def load_backbone(
@@ -185,36 +171,27 @@ def load_backbone(
             one (None) and a model of its own kind holds a pooler, a warning says so.
 
     Raises:
-        FileNotFoundError: no such model, or a file of it is missing.
-        PermissionError, ImportError: as `explained`.
-        ValueError: an encoder-decoder; a checkpoint with missing, foreign or mis-shaped tensors or
-            numbers that are not finite; a tokenizer of another model; `dropout` outside its range,
-            or above 0 for a backbone that has none.
+        ValueError: an encoder-decoder; a checkpoint with missing or foreign tensors or numbers that
+            are not finite; a tokenizer of another model; `dropout` outside its range, or above 0
+            for a backbone that has none. What `transformers` raises is for `explained`.
     """
-    if dropout is not None and not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be in [0, 1), got {dropout}")
-    config = _read_config(name)
-    if (
-        config.is_encoder_decoder
-        or type(config) in transformers.AutoModelForSeq2SeqLM._model_mapping
-    ):
-        kind = f"{name} is an encoder-decoder or the encoder of one ({config.model_type})"
-        raise ValueError(f"{kind}: choose an encoder such as BERT or a decoder such as Llama")
+    config = AutoConfig.from_pretrained(name, trust_remote_code=False)
+    if config.is_encoder_decoder or _is_a(config, "Seq2SeqLM"):
+        raise ValueError(
+            "it is an encoder-decoder, or the encoder of one: choose BERT or Llama, say"
+        )
     if getattr(config, "use_cache", False):
         config.use_cache = False  # keys and values serve a text that is continued
     for field in rates(config) if dropout is not None else ():
         setattr(config, field, dropout)
     backbone = _read_weights(name, config, pooling)
-    if dropout and all(rate != dropout for *_, rate in dropouts(backbone)):
-        kind = f"{name}: {type(backbone).__name__} has no dropout"
-        raise ValueError(f"{kind}: set dropout=0 and make positives with positive='delete', say")
+    if dropout and (not 0 < dropout < 1 or all(p != dropout for *_, p in dropouts(backbone))):
+        advice = "set dropout=0 and make positives with positive='delete', say"
+        raise ValueError(f"it has no dropout that could be {dropout}: a number in [0, 1): {advice}")
     tokenizer = read_tokenizer(name)
-    largest, rows = max(tokenizer.get_vocab().values()), getattr(config, "vocab_size", None)
-    if rows and largest >= rows:
-        ids = (
-            f"{name}: the tokenizer's ids go up to {largest}, the embedding matrix has {rows} rows"
-        )
-        raise ValueError(f"{ids}: the tokenizer is of another model")
+    largest = max(tokenizer.get_vocab().values())
+    if largest >= getattr(config, "vocab_size", math.inf):
+        raise ValueError(f"its tokenizer is of another model: {largest} has no row of embeddings")
     return backbone, tokenizer
 
 
@@ -225,23 +202,24 @@ def takes_pooler(architecture: Any) -> bool:
 
 def _read_weights(name: str, config: PreTrainedConfig, pooling: str | None) -> nn.Module:
     options: dict[str, Any] = {"config": config, "dtype": torch.float32, "trust_remote_code": False}
-    with explained(name):
-        if takes_pooler(AutoModel._model_mapping[type(config)]):
-            options["add_pooling_layer"] = pooling == "pooler"
-        if pooling == "pooler":
-            options["key_mapping"] = {r"^mlp\.": "pooler."}
-        backbone, report = AutoModel.from_pretrained(name, output_loading_info=True, **options)
+    if takes_pooler(AutoModel._model_mapping[type(config)]):
+        options["add_pooling_layer"] = pooling == "pooler"
+    if pooling == "pooler":
+        options["key_mapping"] = {r"^mlp\.": "pooler."}
+    options |= {"output_loading_info": True, "ignore_mismatched_sizes": True}
+    backbone, report = AutoModel.from_pretrained(name, **options)
     missing, unread = sorted(report["missing_keys"]), sorted(report["unexpected_keys"])
     if pooling == "pooler" and (not hasattr(backbone, "pooler") or missing):
-        raise ValueError(f"{name} has no pooler (pooler.dense or mlp.dense): choose cls or mean")
+        raise ValueError("it has no pooler (pooler.dense or mlp.dense): choose cls or mean")
     parts = {part for part, _ in backbone.named_children()}
     prefix = f"{backbone.base_model_prefix}."
     foreign = [key for key in unread if key.removeprefix(prefix).split(".")[0] in parts]
-    wrong = [key for key in (*missing, *foreign) if not NOT_READ.search(key)]
+    odd = [*missing, *(key for key, *_ in report["mismatched_keys"]), *foreign]
+    wrong = [key for key in odd if not NOT_READ.search(key)]
     if wrong:
-        lost = f"{len(wrong)} tensors are missing or too many, {wrong[0]} among them"
-        raise ValueError(f"{name}: weights and config.json are of two models ({lost})")
-    check_finite(name, dict(backbone.named_parameters()))
+        lost = f"{len(wrong)} tensors missing, too many or of another shape, {wrong[0]} among them"
+        raise ValueError(f"weights and config.json are of two models: {lost}")
+    check_finite(dict(backbone.named_parameters()))
     # A head that transformers has a class for was the pre-training's or a task's.
     kinds = config.architectures or ["none"]
     own = not all("For" in kind and hasattr(transformers, kind) for kind in kinds)
@@ -251,15 +229,15 @@ def _read_weights(name: str, config: PreTrainedConfig, pooling: str | None) -> n
     return backbone
 
 
-def check_finite(name: str, state: Mapping[str, torch.Tensor]) -> None:
-    """Refuse weights of a file or model that hold NaN or infinity.
+def check_finite(state: Mapping[str, torch.Tensor]) -> None:
+    """Refuse weights that hold NaN or infinity.
 
     Raises:
         ValueError: they do.
     """
     for tensor, weight in state.items():
         if not torch.isfinite(weight).all():
-            raise ValueError(f"{name}: {tensor} holds numbers that are not finite: fetch it again")
+            raise ValueError(f"{tensor} holds numbers that are not finite: fetch it again")
 
 
 def saved_settings(folder: Path) -> dict[str, Any]:
@@ -269,65 +247,43 @@ def saved_settings(folder: Path) -> dict[str, Any]:
         ValueError: a setting that there is not, or a value that it cannot have.
     """
     path = folder / SETTINGS_FILE
-    if not path.is_file():
-        return {}
-    saved = read_json(path)
-    try:
-        check_head(made(Settings, saved, "an encoder").head)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+    saved = read_json(path) if path.is_file() else {}
+    check_head(made(Settings, saved, SETTINGS_FILE).head)
     return saved
 
 
-def described(folder: Path, pooling: str | None = None) -> tuple[str | None, dict[str, Any]]:
-    """The pooling of a sentence-transformers model and the settings of its first module; of another
-    model `pooling` and nothing.
-
-    Args:
-        folder: of `small_files`.
-        pooling: one that is asked for in place of the model's: its backbone is taken alone.
+def their_pooling(folder: Path) -> str | None:
+    """Our name of the pooling that a sentence-transformers model asks for; None for other models.
 
     Raises:
-        ValueError: a pooling, a module or a setting that has no counterpart here, or damaged files.
+        ValueError: there is something in it that would change the text, the forward pass or the
+            vectors in a way that has no counterpart here.
     """
     if not (folder / MODULES).is_file():
-        return pooling, {}
-    file = next(folder.glob("sentence_*_config.json"), None)  # named after the family
-    transformer = read_json(file) if file else {}
-    longest = transformer.get("max_seq_length")
-    if not isinstance(longest, int | None):
-        raise ValueError(f"{file}: max_seq_length must be a whole number, got {longest!r}")
-    return pooling or _their_pooling(folder), transformer
-
-
-def _their_pooling(folder: Path) -> str:
-    """Our name of the pooling that modules.json asks for, if nothing else there would change the
-    text, the forward pass or the vectors."""
+        return None
+    modules = [entry["type"].rpartition(".")[2] for entry in read_json(folder / MODULES, list)]
+    odd = [kind for kind in modules if kind not in ("Transformer", "Pooling", "Normalize")]
     further = folder / "config_sentence_transformers.json"
-    try:
-        modules = [entry["type"].rpartition(".")[2] for entry in read_json(folder / MODULES, list)]
-        config = read_json(folder / "1_Pooling" / "config.json")
-        settings = read_json(further) if further.is_file() else {}
-    except (AttributeError, TypeError, KeyError, OSError) as error:
-        problem = f"{MODULES}, or a file that it names, is missing or damaged"
-        raise ValueError(f"{folder}: {problem} ({first_line(error)})") from error
+    settings = read_json(further) if further.is_file() else {}
+    odd += [f"{key} {settings[key]}" for key in CHANGE_VECTORS if settings.get(key)]
+    config = {} if odd else read_json(folder / "1_Pooling" / "config.json")
     flags = [flag for flag, on in config.items() if flag.startswith("pooling_mode_") and on]
     modes = config.get("pooling_mode") or flags or "mean"
     mode = modes if isinstance(modes, str) else " + ".join(modes)
     ours = {name: pooling for pooling, names in THEIR_POOLINGS.items() for name in names}
-    odd = [kind for kind in modules if kind not in ("Transformer", "Pooling", "Normalize")]
-    odd += [f"{key} {settings[key]}" for key in CHANGE_VECTORS if settings.get(key)]
     if odd or mode not in ours:
-        what = f"{folder}: sentence-transformers' {', '.join(odd) or mode} has no counterpart here"
-        raise ValueError(f"{what}: pass pooling=… to take the backbone alone")
+        advice = "pass pooling=… to take the backbone alone"
+        raise ValueError(f"sentence-transformers' {', '.join(odd) or mode} is unknown: {advice}")
     return ours[mode]
 
 
-def limit(tokenizer: Any, transformer: dict[str, Any]) -> None:
+def limit(tokenizer: Any, folder: Path) -> None:
     """Let a tokenizer cut and lower-case as a sentence-transformers model says, in place."""
-    tokenizer.model_max_length = transformer.get("max_seq_length") or tokenizer.model_max_length
+    file = next(folder.glob("sentence_*_config.json"), None)  # named after the family
+    settings = read_json(file) if file else {}
+    tokenizer.model_max_length = int(settings.get("max_seq_length") or tokenizer.model_max_length)
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    if transformer.get("do_lower_case") and backend is not None:
+    if settings.get("do_lower_case") and backend is not None:
         before = [backend.normalizer] if backend.normalizer else []
         backend.normalizer = Sequence([Lowercase(), *before])
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from tqdm import tqdm
@@ -23,6 +22,7 @@ from lib.encoder.load import first_line, fitting_pooling
 from lib.encoder.tokens import TokenRows, tokenise
 
 _LONGEST = 1_000_000
+Poolings = Sequence[str | None]
 
 
 class Encoder(nn.Module):
@@ -47,16 +47,11 @@ class Encoder(nn.Module):
     def __init__(self, backbone, tokenizer, seed: int = 0, speedups: bool = True, **settings: Any):
         super().__init__()
         self.backbone, self.tokenizer = backbone, tokenizer
-        given = {name: value for name, value in settings.items() if value is not None}
-        chosen = made(Settings, given, "an encoder")
+        chosen = made(Settings, settings, "an encoder")
         pooling = chosen.pooling or fitting_pooling(backbone.config)
-        self.settings: dict[str, Any] = {
-            "pooling": pooling,
-            "head": chosen.head,
-            "eval_pooling": chosen.eval_pooling or pooling,
-            "eval_head": chosen.eval_head,
-        }
-        self._warn_of(pooling, chosen.eval_pooling)
+        poolings = {"pooling": pooling, "eval_pooling": chosen.eval_pooling or pooling}
+        self.settings = chosen.model_dump(exclude={"head_init", "head_per_view"}) | poolings
+        self._warn_of(*poolings.values())
         self.head_per_view = chosen.head_per_view
         self._first_token = layers.FirstToken(backbone if speedups else None)
         std = getattr(backbone.config, "initializer_range", 0.02)
@@ -102,30 +97,33 @@ class Encoder(nn.Module):
         """
         name, where = str(name_or_folder), resolve_device(device)
         options = {key: value for key, value in options.items() if value is not None}
-        folder = load.small_files(name)
-        saved = load.saved_settings(folder)
-        saved_head = saved.get("head", "none")
-        if "pooling" in options:
-            saved.pop("eval_pooling", None)
-        settings = saved | options
-        pooling, transformer = load.described(folder, settings.get("pooling"))
-        settings["pooling"] = pooling
+        with load.explained(name):
+            folder = load.small_files(name)
+            saved = load.saved_settings(folder)
+            saved_head = saved.get("head", "none")
+            if "pooling" in options:
+                saved.pop("eval_pooling", None)
+            settings = saved | options
+            pooling = settings.get("pooling") or load.their_pooling(folder)
+            backbone, tokenizer = load.load_backbone(name, dropout, pooling)
+            load.limit(tokenizer, folder)
+        settings |= {"pooling": pooling} if pooling else {}
         if pooling == "pooler":
             settings |= {"pooling": "cls", "head": "tanh", "eval_head": True}
-        backbone, tokenizer = load.load_backbone(name, dropout, pooling)
-        load.limit(tokenizer, transformer)
         if settings.get("speedups", True):
             layers.speed_up(backbone)
         if lora_rank:
             layers.add_lora(backbone, lora_rank, settings.get("seed", 0))
         encoder = cls(backbone, tokenizer, **settings)
-        if pooling == "pooler":
-            layer: Any = backbone.pooler  # a linear layer, in most models called dense
-            weights = getattr(layer, "dense", layer).state_dict()
-            encoder.head.get_submodule("0").load_state_dict(weights)
-            backbone.pooler = None  # type: ignore[assignment]
-        elif encoder.settings["head"] == saved_head and encoder.head.state_dict():
-            encoder._load_head(folder / load.HEAD_FILE)
+        with load.explained(name):
+            if pooling == "pooler":
+                layer: Any = backbone.pooler  # a linear layer, in most models called dense
+                weights = getattr(layer, "dense", layer).state_dict()
+                encoder.head.get_submodule("0").load_state_dict(weights)
+                backbone.pooler = None  # type: ignore[assignment]
+            elif encoder.settings["head"] == saved_head and encoder.head.state_dict():
+                encoder.head.load_state_dict(load_file(folder / load.HEAD_FILE))
+                load.check_finite(encoder.head.state_dict())
         return encoder.to(where).eval()
 
     def _warn_of(self, *poolings: str | None) -> None:
@@ -134,14 +132,6 @@ class Encoder(nn.Module):
             kind = type(self.backbone).__name__
             advice = "so pooling 'cls' gives all sentences one vector: choose last_token or mean"
             warnings.warn(f"the first token of {kind} sees itself alone, {advice}", stacklevel=3)
-
-    def _load_head(self, path: Path) -> None:
-        try:
-            self.head.load_state_dict(load_file(path))
-        except (SafetensorError, RuntimeError, OSError) as error:
-            head = f"the weights of the head {self.settings['head']!r} ({first_line(error)})"
-            raise ValueError(f"{path} does not hold {head}: choose head='none'") from error
-        load.check_finite(str(path), self.head.state_dict())
 
     @property
     def device(self) -> torch.device:
@@ -165,21 +155,15 @@ class Encoder(nn.Module):
             return self.head(z)
         return torch.cat([self.head(view) for view in z.split(list(sizes))])
 
-    def _pooled(
-        self, input_ids: Tensor, attention_mask: Tensor, poolings: Sequence[str]
-    ) -> list[Tensor]:
+    def _pooled(self, ids: Tensor, mask: Tensor, poolings: Sequence[str]) -> list[Tensor]:
         """One forward pass, read with each of the poolings."""
         every = not set(poolings) <= {"cls", "mean", "last_token"}
         with self._first_token.alone(set(poolings) == {"cls"}):
-            output = self.backbone(
-                input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=every
-            )
+            output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=every)
         states = output.hidden_states if every else (output.last_hidden_state,)
-        return [pool(states, attention_mask, pooling) for pooling in poolings]
+        return [pool(states, mask, pooling) for pooling in poolings]
 
-    def encode(
-        self, sentences: Sequence[str], pooling: str | None = None, **options: Any
-    ) -> np.ndarray:
+    def encode(self, sentences: Sequence[str], pooling: str | None = None, **options) -> np.ndarray:
         """Embeddings `(n, d)` float32 of `sentences`, in their order, without dropout.
 
         Each distinct sentence is encoded once. A sentence without any token, as the empty one is
@@ -195,7 +179,7 @@ class Encoder(nn.Module):
 
     def encode_with(
         self,
-        poolings: Sequence[str | None],
+        poolings: Poolings,
         sentences: Sequence[str],
         batch_tokens: int | None = None,
         precision: str = "auto",
@@ -228,15 +212,16 @@ class Encoder(nn.Module):
         bf16 = resolve_precision(precision, self.device) == "bf16"
         row_of = {s: i for i, s in enumerate(dict.fromkeys(sentences))}
         with self._evaluating(), torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
-            out = [np.zeros((len(row_of), self._width(p)), np.float32) for p in poolings]
+            blank = torch.zeros(1, self.backbone.config.hidden_size, device=self.device)
+            widths = [self._headed(blank, pooling).shape[1] for pooling in poolings]
+            out = [np.zeros((len(row_of), width), np.float32) for width in widths]
             if not row_of:
                 return out
             longest = max_length or self.longest_input()
             rows = tokenise(list(row_of), self.tokenizer, longest, progress=False)
-            if batch_tokens is None:
-                cached = 400_000 // self.backbone.config.hidden_size
-                batch_tokens = cached if self.device.type == "cpu" else 16_384
-            batches = list(_batches(rows.lengths, batch_tokens))
+            cached = 400_000 // self.backbone.config.hidden_size
+            usual = cached if self.device.type == "cpu" else 16_384
+            batches = list(_batches(rows.lengths, batch_tokens or usual))
             bar = tqdm(batches, unit="batch", desc="encode", disable=not progress)
             vectors = [self._encode_batch(rows, batch, poolings) for batch in bar]
             for table, parts in zip(out, zip(*vectors, strict=True), strict=bool(vectors)):
@@ -244,9 +229,7 @@ class Encoder(nn.Module):
         places = [row_of[s] for s in sentences]
         return [table[places] for table in out]
 
-    def _encode_batch(
-        self, rows: TokenRows, batch: np.ndarray, poolings: Sequence[str | None]
-    ) -> list[Tensor]:
+    def _encode_batch(self, rows: TokenRows, batch: np.ndarray, poolings: Poolings) -> list[Tensor]:
         ids, mask = (copied_to(x, self.device) for x in rows[batch])
         usual = self.settings["eval_pooling"]
         pooled = self._pooled(ids, mask, [pooling or usual for pooling in poolings])
@@ -255,10 +238,6 @@ class Encoder(nn.Module):
     def _headed(self, z: Tensor, pooling: str | None) -> Tensor:
         """Pooled vectors as they leave the evaluation: through the head where it has a part."""
         return self.head(z) if self.settings["eval_head"] and pooling is None else z
-
-    def _width(self, pooling: str | None) -> int:
-        vector = torch.zeros(1, self.backbone.config.hidden_size, device=self.device)
-        return self._headed(vector, pooling).shape[1]
 
     @contextmanager
     def as_trained(self) -> Iterator["Encoder"]:
@@ -327,10 +306,8 @@ class Encoder(nn.Module):
         """
         here, there = ({k: v.shape for k, v in s.items()} for s in (self.trained_state(), state))
         if here != there:
-            odd = sorted(dict(here.items() ^ there.items()))
-            raise ValueError(
-                f"these weights are of another encoder: {len(odd)} differ, as {odd[0]}"
-            )
+            odd = min(dict(here.items() ^ there.items()))
+            raise ValueError(f"these weights are of another encoder: {odd} differs, for one")
         self.load_state_dict(dict(state), strict=False)
 
     def save(self, folder: str | Path) -> None:
@@ -355,9 +332,8 @@ class Encoder(nn.Module):
         if fast := getattr(tokenizer, "backend_tokenizer", None):
             fast.no_truncation()  # else the file holds the length of the last call
             fast.no_padding()
-        with load.quiet():
-            self.backbone.save_pretrained(folder, state_dict=layers.merged_state(self.backbone))
-            tokenizer.save_pretrained(folder)
+        self.backbone.save_pretrained(folder, state_dict=layers.merged_state(self.backbone))
+        tokenizer.save_pretrained(folder)
 
     def export_sentence_transformers(self, folder: str | Path, card: str = "") -> None:
         """Write a folder that `SentenceTransformer(folder)` opens and that gives the vectors of
