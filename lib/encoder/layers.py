@@ -38,11 +38,8 @@ FIRST_TOKEN_ALONE = ("bert", "electra", "roberta", "xlm-roberta")
 
 def rates(holder: Any) -> dict[str, float]:
     """The probabilities of dropout that a configuration or a module of transformers keeps."""
-    return {
-        name: value
-        for name, value in vars(holder).items()
-        if DROPOUT_FIELD.search(name) and type(value) in (int, float)
-    }
+    fields = vars(holder).items()
+    return {k: v for k, v in fields if DROPOUT_FIELD.search(k) and type(v) in (int, float)}
 
 
 def dropouts(backbone: nn.Module) -> list[tuple[nn.Module, str, float]]:
@@ -114,16 +111,11 @@ def merged_state(backbone: nn.Module) -> dict[str, Tensor]:
 
     Sums are on the CPU, so that there is no second copy of the model beside the first.
     """
-    state = {}
-    for name, weight in backbone.state_dict().items():
-        if ".lora_" in name:
-            continue
-        layer = name.removesuffix(".base_layer.weight")
-        if layer != name:
-            difference = backbone.get_submodule(layer).get_delta_weight("default")  # type: ignore[operator]
-            weight = (weight + difference).cpu()
-        state[name.replace(".base_layer.", ".")] = weight
-    return state
+    state = {k: v for k, v in backbone.state_dict().items() if ".lora_" not in k}
+    for name in [name for name in state if name.endswith(".base_layer.weight")]:
+        layer: Any = backbone.get_submodule(name.removesuffix(".base_layer.weight"))
+        state[name] = (state[name] + layer.get_delta_weight("default")).cpu()
+    return {name.replace(".base_layer.", "."): weight for name, weight in state.items()}
 
 
 def cheap_dropout(x: Tensor, p: float) -> Tensor:
@@ -228,13 +220,12 @@ class FirstToken:
     open.
 
     Its attention has seen all tokens by then; the rows of the others are not needed by [CLS]
-    pooling. For other architectures, and without a backbone, it does nothing.
+    pooling. For other architectures, and without `speedups`, it does nothing.
     """
 
-    def __init__(self, backbone: Any):
+    def __init__(self, backbone: Any, speedups: bool):
         self._active = False
-        config = getattr(backbone, "config", None)
-        if getattr(config, "model_type", None) in FIRST_TOKEN_ALONE:
+        if speedups and backbone.config.model_type in FIRST_TOKEN_ALONE:
             output = backbone.encoder.layer[-1].attention.output
             output.register_forward_pre_hook(self._keep_first)
 

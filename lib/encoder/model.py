@@ -53,7 +53,7 @@ class Encoder(nn.Module):
         self.settings = chosen.model_dump(exclude={"head_init", "head_per_view"}) | poolings
         self._warn_of(*poolings.values())
         self.head_per_view = chosen.head_per_view
-        self._first_token = layers.FirstToken(backbone if speedups else None)
+        self._first_token = layers.FirstToken(backbone, speedups)
         std = getattr(backbone.config, "initializer_range", 0.02)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -100,7 +100,6 @@ class Encoder(nn.Module):
         with load.explained(name):
             folder = load.small_files(name)
             saved = load.saved_settings(folder)
-            saved_head = saved.get("head", "none")
             if "pooling" in options:
                 saved.pop("eval_pooling", None)
             settings = saved | options
@@ -121,7 +120,7 @@ class Encoder(nn.Module):
                 weights = getattr(layer, "dense", layer).state_dict()
                 encoder.head.get_submodule("0").load_state_dict(weights)
                 backbone.pooler = None  # type: ignore[assignment]
-            elif encoder.settings["head"] == saved_head and encoder.head.state_dict():
+            elif encoder.settings["head"] == saved.get("head") and encoder.head.state_dict():
                 encoder.head.load_state_dict(load_file(folder / load.HEAD_FILE))
                 load.check_finite(encoder.head.state_dict())
         return encoder.to(where).eval()

@@ -95,8 +95,8 @@ def tokenise(
     for start in tqdm(chunks, desc="tokenise", unit="×10k", disable=not progress):
         with _ONE_AT_A_TIME:
             rows = tokenizer(list(sentences[start : start + CHUNK]), **options)["input_ids"]
-        lengths.extend(len(r) for r in rows)
-        parts.append(np.fromiter((i for r in rows for i in r), dtype))
+        lengths.extend(map(len, rows))
+        parts.append(np.fromiter((i for row in rows for i in row), dtype))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     pad_id = tokenizer.pad_token_id
     pad_id = tokenizer.eos_token_id if pad_id is None else pad_id
