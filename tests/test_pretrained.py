@@ -14,21 +14,11 @@ from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 from tiny import WORDS, tiny_bert, tiny_sentences, word_tokenizer
 from transformers import (
-    AlbertConfig,
-    AlbertForPreTraining,
+    AutoConfig,
+    AutoModelForPreTraining,
+    AutoModelForSequenceClassification,
     BertConfig,
-    BertForPreTraining,
-    BertForSequenceClassification,
     BertModel,
-    DistilBertConfig,
-    DistilBertForMaskedLM,
-    ElectraConfig,
-    ElectraForPreTraining,
-    GPT2Config,
-    GPT2LMHeadModel,
-    PreTrainedModel,
-    RobertaConfig,
-    RobertaForMaskedLM,
     T5Config,
     T5EncoderModel,
     T5Model,
@@ -166,22 +156,18 @@ def test_program_code_beside_a_model_is_never_run(folder, tmp_path) -> None:
 
 SIZES = {"vocab_size": 80, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 WIDE = {**SIZES, "intermediate_size": 48, "max_position_embeddings": 40}
-PRE_TRAINED: dict[str, Callable[[], PreTrainedModel]] = {
-    "bert": lambda: BertForPreTraining(BertConfig(**WIDE)),
-    "classifier": lambda: BertForSequenceClassification(BertConfig(**WIDE)),
-    "roberta": lambda: RobertaForMaskedLM(RobertaConfig(**WIDE)),
-    "albert": lambda: AlbertForPreTraining(AlbertConfig(**WIDE, embedding_size=16)),
-    "electra": lambda: ElectraForPreTraining(ElectraConfig(**WIDE, embedding_size=16)),
-    "distilbert": lambda: DistilBertForMaskedLM(
-        DistilBertConfig(vocab_size=80, dim=32, n_layers=2, n_heads=2, hidden_dim=48)
-    ),
-    "gpt2": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=80, n_embd=32, n_layer=2, n_head=2)),
-}
+FAMILIES = ("bert", "roberta", "albert", "electra", "distilbert", "gpt2")
 
 
-@pytest.mark.parametrize("family", PRE_TRAINED)
-def test_heads_of_the_pre_training_are_left_out_in_silence(family, tmp_path, capfd) -> None:
-    model = PRE_TRAINED[family]().eval()
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [
+        *((family, AutoModelForPreTraining) for family in FAMILIES),
+        ("bert", AutoModelForSequenceClassification),
+    ],
+)
+def test_heads_of_the_pre_training_are_left_out_in_silence(family, kind, tmp_path, capfd) -> None:
+    model = kind.from_config(AutoConfig.for_model(family, **SIZES)).eval()
     model.save_pretrained(tmp_path / "model")
     word_tokenizer("<s>", "</s>", "<pad>", 32).save_pretrained(tmp_path / "model")
     capfd.readouterr()
@@ -198,15 +184,10 @@ def test_old_names_of_layer_norm_and_stored_positions_are_no_damage(folder) -> N
     expected = Encoder.load(folder).encode(SENTENCES)
 
     def old(state: dict) -> dict:
-        names = {
-            k: (
-                k.replace("LayerNorm.weight", "LayerNorm.gamma").replace(
-                    "LayerNorm.bias", "LayerNorm.beta"
-                )
-            )
-            for k in state
-        }
-        renamed = {f"bert.{names[k]}": v for k, v in state.items()}
+        def name(k: str) -> str:
+            return k.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta")
+
+        renamed = {f"bert.{name(k)}": v for k, v in state.items()}
         return renamed | {"bert.embeddings.position_ids": torch.arange(32)[None]}
 
     weights(folder, old)
@@ -363,10 +344,8 @@ def test_a_layer_after_the_backbone_is_named_and_the_pooler_offered(tmp_path, be
     word_tokenizer("<s>", "</s>", "<pad>", 32).save_pretrained(tmp_path)
 
     def own(state: dict) -> dict:
-        return {
-            k.replace("pooler.", f"{beside}.") if k.startswith("pooler.") else f"bert.{k}": v
-            for k, v in state.items()
-        }
+        heads = {k.replace("pooler.", f"{beside}."): v for k, v in state.items() if "pooler" in k}
+        return heads | {f"bert.{k}": v for k, v in state.items() if "pooler" not in k}
 
     weights(tmp_path, own)
     config(tmp_path, architectures=["BertForCL"])
