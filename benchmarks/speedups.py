@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
     ]
     batch = "64, at most 32 tokens, [CLS] pooling, dropout 0.1"
     settings = common.settings_of_training(options, weights, source, batch)
-    title = "What the speedups of lib.encoder.layers gain in training on a CPU, sentences per second"
+    title = "What the speedups of the encoder gain in training on a CPU, sentences per second"
     content = common.report("speedups", title, settings, common.rows(samples), ratios)
     common.write(content, environment, options.results)
     return 0

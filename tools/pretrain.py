@@ -402,8 +402,8 @@ def loss_of(plan: Plan) -> Callable[..., torch.Tensor]:
 
 
 def ready(model: PreTrainedModel, device: str) -> PreTrainedModel:
-    """The model on its device, with the speedups of `lib.encoder.layers` and, under bf16 autocast, a bf16
-    residual stream."""
+    """The model on its device, with the speedups of `lib.encoder.layers`, under bf16 autocast a
+    bf16 residual stream among them."""
     speed_up(model)
     return model.to(device)  # type: ignore[arg-type]
 
