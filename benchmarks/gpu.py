@@ -25,7 +25,7 @@ from benchmarks.waiting import GPU, watched
 from lib import paths
 from lib.augment.embeddings import EmbeddingViews
 from lib.encoder import Encoder
-from lib.encoder.speedups import speed_up
+from lib.encoder.layers import speed_up
 from lib.training import recipe as recipes
 from lib.training.batches import Feed
 from lib.training.forward import encode_batch, padded_widths

@@ -14,8 +14,8 @@ from torch import nn
 
 from lib.augment import augment, discrete
 from lib.augment.noise import climb, gaussian_negatives
-from lib.encoder.dropout import dropout_of
 from lib.encoder.heads import build_head
+from lib.encoder.layers import dropout_of
 from lib.runs.job import portable_parameters as parameters
 from lib.training import checkpoint
 from lib.training.batches import Batch

@@ -47,12 +47,6 @@ def test_rows_are_padded_on_the_right(lists, pad_id, data):
         assert m == [1] * len(lists[row]) + [0] * rest
 
 
-@pytest.mark.parametrize("offsets", [[], [1, 3], [0, 2]])
-def test_offsets_must_cover_the_ids(offsets):
-    with pytest.raises(ValueError, match="offsets must run from 0 to 3"):
-        TokenRows(np.array([1, 2, 3], np.uint16), np.array(offsets), 0)
-
-
 def test_tokenise_is_the_tokenizer_row_by_row(tokenizer):
     sentences = tiny_sentences(30, seed=3)
     rows = tokenise(sentences, tokenizer, max_length=8, progress=False)

@@ -49,7 +49,7 @@ class Generator:
 
     Raises:
         FileNotFoundError, PermissionError, ImportError, ValueError: as
-            `lib.encoder.pretrained.explained`.
+            `lib.encoder.load.explained`.
 
     Example:
         >>> Generator([Step("no/such/folder")], "cpu")
@@ -108,12 +108,12 @@ def _load(name: str, device: str):
     import torch
     from transformers import AutoModelForSeq2SeqLM
 
-    from lib.encoder.pretrained import explained, read_tokenizer
+    from lib.encoder.load import explained, read_tokenizer
 
     dtype = torch.float16 if device.startswith("cuda") else torch.float32
     try:
-        tokenizer = read_tokenizer(name)
         with explained(name):
+            tokenizer = read_tokenizer(name)
             model, report = AutoModelForSeq2SeqLM.from_pretrained(
                 name, dtype=dtype, trust_remote_code=False, output_loading_info=True
             )

@@ -6,7 +6,7 @@ from typing import Any
 from lib import paths
 from lib.data.files import is_foreign
 from lib.encoder import Encoder
-from lib.encoder.pretrained import read_json
+from lib.encoder.load import read_json
 from lib.runs.inputs import portable
 
 SHIPPED = (paths.MINI_BERT, paths.MIDI_BERT, *paths.SIBLINGS.values())

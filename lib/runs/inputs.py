@@ -21,7 +21,7 @@ from lib import data, paths
 from lib.augment import NEED_SYNONYMS, sda
 from lib.augment.sda import english, parse
 from lib.data import Pairs, files, sets
-from lib.encoder.pretrained import explained
+from lib.encoder.load import explained
 from lib.evaluate.sts import check_rankable
 from lib.training.recipe import Recipe
 

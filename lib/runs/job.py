@@ -16,7 +16,7 @@ from pydantic import create_model
 from lib import paths
 from lib.checked import Checked, closest, made, setting
 from lib.encoder.device import resolve_device, resolve_precision
-from lib.encoder.pretrained import fitting_pooling
+from lib.encoder.load import fitting_pooling
 from lib.runs import inputs
 from lib.runs.folder import Run
 from lib.training.distributed import Group

@@ -99,7 +99,7 @@ class Feed:
 
     Example:
         >>> from lib import data, paths
-        >>> from lib.encoder.pretrained import read_tokenizer
+        >>> from lib.encoder.load import read_tokenizer
         >>> from lib.training.recipe import recipe
         >>> simcse = recipe("mini_simcse")
         >>> feed = Feed.of(data.corpus("mini", n=256), simcse, read_tokenizer(str(paths.MINI_BERT)))

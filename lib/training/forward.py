@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint as recomputed
 
 from lib.augment.embeddings import EmbeddingViews
 from lib.encoder import Encoder
-from lib.encoder.dropout import dropout_of
+from lib.encoder.layers import dropout_of
 from lib.training.batches import Batch
 from lib.training.distributed import Group
 from lib.training.memory import Memory

@@ -22,8 +22,7 @@ from lib.augment.embeddings import VIEWS
 from lib.augment.representations import REPRESENTATIONS
 from lib.augment.sda import RULES
 from lib.checked import Checked, closest, extra, made, setting
-from lib.encoder.heads import BATCH_NORM_HEADS, DRAWN_HEADS, HEAD_INITS, check_head
-from lib.encoder.pooling import POOLINGS
+from lib.encoder.heads import BATCH_NORM_HEADS, DRAWN_HEADS, HEAD_INITS, POOLINGS, check_head
 from lib.registry import Names
 from lib.training.losses import LOSSES
 from lib.training.negatives import NEGATIVES
@@ -36,10 +35,10 @@ class EncoderPart(Checked):
 
     Attributes:
         backbone: Hugging Face id or folder the row was published with.
-        pooling: from token states to a vector, in training (`lib.encoder.pooling`).
+        pooling: from token states to a vector, in training (`lib.encoder.heads`).
         dropout: probability inside the backbone, in [0, 1).
         dropout2: that of the positives' encoding (0: the same).
-        lora_rank: r of LoRA (`lib.encoder.adapters`); 0 trains all weights.
+        lora_rank: r of LoRA (`lib.encoder.layers`); 0 trains all weights.
     """
 
     backbone: str = setting("bert-base-uncased")
