@@ -10,7 +10,8 @@ import ipywidgets as widgets
 import pandas as pd
 
 from lib.evaluate import Encode
-from lib.evaluate.neighbours import as_matrix, top_k
+from lib.evaluate.neighbours import top_k
+from lib.evaluate.sts import as_matrix
 
 Found = Sequence[tuple[float, str]]
 SAME_VECTOR = 0.99  # cosine; a sentence in another batch differs by rounding alone

@@ -918,7 +918,7 @@ def test_what_a_kill_after_the_end_left_goes_at_the_next_start(tiny, trained):
     kept = {path.name for path in record.folder.iterdir()}
     dead = subprocess.Popen([sys.executable, "-c", ""])
     dead.wait()
-    mark = f"tmp-{files._HOST}-{dead.pid}-0123abcd"
+    mark = f"tmp-{files._HOST}-{dead.pid}"
     for name in ("params.json", "env.json", "metrics.json", "checkpoint.safetensors"):
         (record.folder / f".{name}.{mark}").write_text("x")
     (record.folder / f".best.{mark}").mkdir()

@@ -20,7 +20,7 @@ from lib.augment.sda import Augmented, Edit, Tree, english, parse
 from lib.augment.sda import rules as sda_rules
 from lib.augment.sda.trees import render
 from lib.encoder import Encoder
-from lib.evaluate.margins import margins
+from lib.evaluate import margins
 from lib.runs import grids
 from tools import sda_changes, sda_learnt, sda_overlap, sda_sick
 

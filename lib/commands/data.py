@@ -7,7 +7,8 @@ from pathlib import Path
 
 from lib import paths
 from lib.commands import reporting
-from lib.data.fetch import ABSENT, OPTIONAL, TAR, WIKI1M, CheckRow, check, differences, fetch
+from lib.data import WIKI1M
+from lib.data.fetch import ABSENT, OPTIONAL, TAR, CheckRow, check, differences, fetch
 
 
 @reporting

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from lib.data.cache import digest, kept, load_arrays, save_arrays
+from lib.data.files import digest, kept, load_arrays, save_arrays
 
 _ONE_AT_A_TIME = Lock()  # a tokenizer keeps the length it cuts at, which all threads share
 

@@ -1,6 +1,3 @@
-"""What was measured: committed runs, the papers' claims, public runs of others. Needs no torch."""
+"""What was measured: committed runs, and the papers' claims. Needs no torch."""
 
-from lib.results import public
 from lib.results.committed import OF_A_STEP, every_run, histories, members, rows, steps
-
-__all__ = ["OF_A_STEP", "every_run", "histories", "members", "public", "rows", "steps"]

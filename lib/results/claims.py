@@ -105,18 +105,12 @@ def _cell(table: pd.DataFrame, name: str, column: str) -> float:
     return float(table.loc[row, own or column])
 
 
-def rows_of(claims: list[Claim]) -> dict[str, pd.DataFrame]:
-    """The committed rows that answer the claims, by grid."""
-    names = {claim.rows.format(size) for claim in claims if claim.rows for size in SIZES}
-    return {name: rows_of_grid(name) for name in sorted(names)}
-
-
 def grid_of(claim: Claim, rows: Mapping[str, pd.DataFrame]) -> str | None:
     """The grid whose committed rows answer the claim: `small` if its two rows share five seeds,
     else `light` if they share two; None where neither does.
 
     Args:
-        rows: as `rows_of`.
+        rows: the committed rows of each of its grids.
     """
     for size in SIZES if claim.rows else ():
         name = claim.rows.format(size)
@@ -147,36 +141,32 @@ def judged(
         full, untested. `could_be_seen` is the `smallest_effect` at the scatter of our difference. A
         claim without runs has NaN and "not tested".
     """
-    rows = rows_of(claims)
+    names = {claim.rows.format(size) for claim in claims if claim.rows for size in SIZES}
+    rows = {name: rows_of_grid(name) for name in sorted(names)}
     grids = [grid_of(claim, rows) for claim in claims]
     together = Counter(c.paper for c, g in zip(claims, grids, strict=True) if g)
     lines = []
     for claim, grid in zip(claims, grids, strict=True):
         line: dict[str, object] = {"paper": claim.paper, "where": claim.where, "claim": claim.claim}
-        many = comparisons or together[claim.paper]
-        line |= {"printed": printed(claim), **_ours(claim, grid, rows, checkpoint, many)}
+        line |= {"printed": printed(claim), "ours": math.nan, "half_width": math.nan}
+        line |= {"could_be_seen": math.nan, "seeds": 0, "grid": "", "verdict": "not tested"}
+        if grid:
+            metric, many = f"{claim.metric}_{checkpoint}", comparisons or together[claim.paper]
+            line |= {
+                "grid": grid,
+                **_ours(claim, rows[grid], claim.pair(grid.split("_")[1]), metric, many),
+            }
         lines.append(line | {"full": claim.full, "untested": claim.untested})
     return pd.DataFrame(lines)
 
 
 def _ours(
-    claim: Claim,
-    grid: str | None,
-    rows: Mapping[str, pd.DataFrame],
-    checkpoint: str,
-    comparisons: int,
+    claim: Claim, rows: pd.DataFrame, pair: tuple[str, str], metric: str, comparisons: int
 ) -> dict[str, object]:
-    if grid is None:
-        nothing = dict.fromkeys(("ours", "half_width", "could_be_seen"), math.nan)
-        return nothing | {"seeds": 0, "grid": "", "verdict": OUTCOME["not tested"]}
-    row, baseline = claim.pair(grid.split("_")[1])
-    found = paired_differences(
-        rows[grid], f"{claim.metric}_{checkpoint}", {row: baseline}, comparisons=comparisons
-    ).loc[row]
-    ours, half = claim.sign * found["mean"], found["95 % ±"]
+    """Our difference, its interval and the verdict."""
+    row, baseline = pair
+    found = paired_differences(rows, metric, {row: baseline}, comparisons=comparisons).loc[row]
+    ours, half, n = claim.sign * found["mean"], found["95 % ±"], int(found["seeds"])
+    seen = math.nan if math.isnan(half) else smallest_effect(n, found["sd"], comparisons)
     said = OUTCOME[verdict(ours, half, claimed=printed(claim))]
-    n, seen = int(found["seeds"]), math.nan
-    if not math.isnan(half):
-        seen = smallest_effect(n, found["sd"], comparisons)
-    rest = {"could_be_seen": seen, "seeds": n, "grid": grid, "verdict": said}
-    return {"ours": ours, "half_width": half, **rest}
+    return {"ours": ours, "half_width": half, "could_be_seen": seen, "seeds": n, "verdict": said}

@@ -210,7 +210,7 @@ class Run:
 
     def remains(self) -> bool:
         """Whether processes that were killed left something in the folder."""
-        return bool(files.with_remains(self.folder))
+        return bool(files.remains(self.folder))
 
     def sweep(self) -> None:
         """Remove what processes that were killed left in the folder."""
