@@ -214,7 +214,7 @@ def _label(where: str, text: str) -> int:
     return int(text)
 
 
-def _columns(path: Path, rows: Iterable[tuple], what: str) -> list[list]:
+def _columns(path: Path, rows: Iterable[Sequence], what: str) -> list[list]:
     """The columns of rows, of which there must be one."""
     columns = [list(column) for column in zip(*rows, strict=True)]
     if not columns:

@@ -23,7 +23,13 @@ SICK_FILES = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_
 OWN_SETS = "own-sets"
 WIKI1M: str = "wiki1m_for_simcse.txt"
 FETCH: str = "python -m lib data fetch"
-ROOTS = ("senteval", "", "SentEval/data/downstream", "data/downstream", "downstream")
+ROOTS: tuple[str, ...] = (
+    "senteval",
+    "",
+    "SentEval/data/downstream",
+    "data/downstream",
+    "downstream",
+)
 ROOTS += ("corpus", "chinese/cnsd", "cnsd")
 
 Folder = str | Path | None
