@@ -135,16 +135,9 @@ def test_spearman_of_a_collapse_is_nan_without_a_warning():
     assert math.isnan(evaluate.pairs_spearman(lambda s: np.ones((len(s), 4)), pairs))
 
 
-@pytest.mark.parametrize(
-    ("x", "y", "message"),
-    [
-        ([1, 2], [1, 2, 3], "no two lists of one length"),
-        ([1], [1], "at least 2"),
-        ([1, math.nan], [1, 2], "NaN or infinity"),
-    ],
-)
-def test_spearman_refuses(x, y, message):
-    with pytest.raises(ValueError, match=message):
+@pytest.mark.parametrize(("x", "y"), [([1, 2], [1, 2, 3]), ([1], [1]), ([1, math.nan], [1, 2])])
+def test_spearman_refuses(x, y):
+    with pytest.raises(ValueError, match="two lists of one length"):
         evaluate.spearman(x, y)
 
 
@@ -201,7 +194,7 @@ def test_a_set_that_cannot_be_ranked_is_named(n):
         lambda: evaluate.pairs_spearman(None, pairs),
         lambda: evaluate.sts_task(None, {"FNWN": pairs}),
     ):
-        with pytest.raises(ValueError, match=rf"STS13 FNWN: a ranking needs .* got {n} pairs"):
+        with pytest.raises(ValueError, match=rf"STS13 FNWN: {n} pairs without two"):
             ranked()
 
 
@@ -403,12 +396,9 @@ def test_whitening_gives_the_identity_as_covariance():
     inverse = np.linalg.inv(np.cov(vectors.T, bias=True))
     difference = vectors[0] - vectors[1]
     assert ((white[0] - white[1]) ** 2).sum() == pytest.approx(difference @ inverse @ difference)
-    fitted = evaluate.whitened_encode(encode, sentences, dim=2)
-    assert np.allclose(fitted(sentences), white[:, :2]) and np.allclose(
-        fitted(sentences[:3]), white[:3, :2]
-    )
-    with pytest.raises(ValueError, match="dim must be between 1 and 5"):
-        evaluate.whitened_encode(encode, sentences, dim=6)
+    fitted = evaluate.whitened_encode(encode, sentences)
+    assert np.allclose(fitted(sentences), white)
+    assert np.allclose(fitted(sentences[:3]), white[:3])
 
 
 def test_whitening_leaves_directions_without_variance_at_zero():

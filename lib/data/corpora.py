@@ -5,18 +5,15 @@ import warnings
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from tqdm import tqdm
 
 from lib import paths
 from lib.data import readers, sets
 from lib.data.readers import read_aligned, read_lines
 from lib.data.sets import WIKI1M, Folder
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 WIKIPEDIA_FILES = ("wikipedia_en_2015.txt.xz", "wikipedia_en_2021.txt.xz")
 FILES = {
@@ -32,7 +29,6 @@ REAL_TEXT = {
     "wiki1m": "of wiki1m (English Wikipedia)",
     "wiki1m_head": "at the beginning of wiki1m (English Wikipedia)",
 }
-SHORTEST, LONGEST = 4, 40
 PLANTED = ["same meaning", "decoy", "same subject"]
 
 
@@ -184,29 +180,20 @@ def corpus(
     return [sentences[row] for row in sample(len(sentences), n, seed)]
 
 
-def training_text(
-    name: str | Path, data_dir: Folder = None, n: int | None = None, seed: int = 0
-) -> list[str]:
+def training_text(name: str | Path, data_dir: Folder = None, n: int | None = None) -> list[str]:
     """As `corpus`, with a warning that counts the lines which repeat an earlier one.
 
     Two equal sentences in one batch are each other's negatives, although they mean the same.
     """
-    sentences = corpus(name, data_dir, n, seed)
+    sentences = corpus(name, data_dir, n)
     if repeated := len(sentences) - len(set(sentences)):
-        warnings.warn(
-            f"{repeated:,} of {len(sentences):,} lines of {str(name)!r} repeat an earlier line:"
-            " where both are in one batch, a sentence is trained as its own negative",
-            stacklevel=2,
-        )
+        lines = f"{repeated:,} of {len(sentences):,} lines of {str(name)!r} repeat an earlier line"
+        warnings.warn(f"{lines}, whose negative they are in one batch with it", stacklevel=2)
     return sentences
 
 
 def aligned_corpus(
-    name: str | Path,
-    positives: str | Path,
-    data_dir: Folder = None,
-    n: int | None = None,
-    seed: int = 0,
+    name: str | Path, positives: str | Path, data_dir: Folder = None, n: int | None = None
 ) -> tuple[list[str], list[str]]:
     """The sentences that `corpus` gives, and with each the line of another file that belongs to it.
 
@@ -216,15 +203,15 @@ def aligned_corpus(
 
     Args:
         positives: a text file that `read_aligned` reads, e.g. of paraphrases.
-        name, data_dir, n, seed: as `corpus`.
+        name, data_dir, n: as `corpus`, with its seed 0.
 
     Raises:
         FileNotFoundError: a file is not there.
         ValueError: other numbers of lines, or a line that is blank in one file alone.
 
     Example:
-        >>> first, second = aligned_corpus("mini", paths.MINI / "corpus.txt", n=3, seed=7)
-        >>> first == second == corpus("mini", n=3, seed=7)
+        >>> first, second = aligned_corpus("mini", paths.MINI / "corpus.txt", n=3)
+        >>> first == second == corpus("mini", n=3)
         True
     """
     both = list(zip_longest(_lines(name, data_dir), read_aligned(positives), fillvalue=""))
@@ -233,7 +220,7 @@ def aligned_corpus(
             where = f"{positives}, line {number}: there or in the corpus {str(name)!r} alone"
             raise ValueError(f"{where}: line i must belong to line i, as `lib augment` writes it")
     pairs = [pair for pair in both if pair[0]]
-    drawn = [pairs[row] for row in sample(len(pairs), n, seed)]
+    drawn = [pairs[row] for row in sample(len(pairs), n)]
     return [line for line, _ in drawn], [other for _, other in drawn]
 
 
@@ -261,7 +248,7 @@ def queries() -> list[str]:
     return read_lines(paths.MINI / "queries.txt")
 
 
-def planted() -> "pd.DataFrame":
+def planted() -> pd.DataFrame:
     """For each of `queries` the three sentences that `handwritten` holds for it, which a search can
     be judged by.
 
@@ -273,8 +260,6 @@ def planted() -> "pd.DataFrame":
         >>> planted()["same meaning"][0]
         'A hound is bounding across the white winter meadow.'
     """
-    import pandas as pd  # takes half a second
-
     text = (paths.MINI / "handwritten.txt").read_text(encoding="utf-8")
     sentences = text.split("## the dozen\n")[1].split("\n## ")[0].splitlines()
     return pd.DataFrame({"query": queries()} | {k: sentences[i::3] for i, k in enumerate(PLANTED)})
@@ -303,7 +288,7 @@ def searchable(data_dir: Folder = None, n: int = 20_000) -> tuple[list[str], str
     """
     name = next((name for name in REAL_TEXT if is_here(name, data_dir)), None)
     text = corpus(name, data_dir) if name else handwritten()
-    fitting = [s for s in dict.fromkeys(text) if SHORTEST <= len(s.split()) <= LONGEST]
+    fitting = [s for s in dict.fromkeys(text) if 4 <= len(s.split()) <= 40]
     rows = sample(len(fitting), n if n < len(fitting) else None)
     source = REAL_TEXT[name] if name else "written by hand for this course"
     share = f"{len(rows):,} of the {len(text):,}" if len(rows) < len(text) else f"{len(rows):,}"

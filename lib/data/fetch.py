@@ -19,9 +19,7 @@ CheckRow = tuple[str, int, int | str]
 def _count(name: str, directory: Path) -> int:
     task, _, split = name.partition(" ")
     if task in data.STS_SUBSETS:
-        return sum(
-            len(sets.sts_subset(task, subset, directory)) for subset in sets.STS_SUBSETS[task]
-        )
+        return sum(len(sets.sts_subset(task, part, directory)) for part in sets.STS_SUBSETS[task])
     if name == "STS unlabelled":
         return len(data.sts_unlabelled(directory))
     if task in data.TRANSFER_TASKS:

@@ -47,8 +47,8 @@ def make_folder(folder: Path, other: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = f"{error.strerror}): name another with {other}"
-        raise OSError(f"no folder {folder} can be made ({reason}") from error
+        why = f"({error.strerror}): name another with {other}"
+        raise OSError(f"no folder {folder} can be made {why}") from error
 
 
 def remains(folder: Path) -> list[tuple[Path, re.Match]]:
@@ -126,20 +126,17 @@ def written(path: str | Path) -> Iterator[Path]:
     try:
         yield temporary
         replace(temporary, path)
-    except BaseException:
+    finally:
         remove(temporary)
-        raise
 
 
 def replace(temporary: Path, path: Path) -> None:
     """Give a finished file or folder its name."""
-    if not path.is_dir():
-        os.replace(temporary, path)
-        return
     old = temporary_name(path, "old")
     remove(old)
-    path.rename(old)
-    temporary.rename(path)
+    if path.is_dir():
+        path.rename(old)
+    os.replace(temporary, path)
     remove(old)
 
 

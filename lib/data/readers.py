@@ -314,11 +314,8 @@ class _Yaml(yaml.SafeLoader):
     """YAML in which 1e-3 is a number and 010 is ten."""
 
 
-_Yaml.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
-    list("-+.0123456789"),
-)
+_POWER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
+_Yaml.add_implicit_resolver("tag:yaml.org,2002:float", _POWER, list("-+.0123456789"))
 _Yaml.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(node.value))
 
 

@@ -23,14 +23,7 @@ SICK_FILES = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_
 OWN_SETS = "own-sets"
 WIKI1M: str = "wiki1m_for_simcse.txt"
 FETCH: str = "python -m lib data fetch"
-ROOTS: tuple[str, ...] = (
-    "senteval",
-    "",
-    "SentEval/data/downstream",
-    "data/downstream",
-    "downstream",
-)
-ROOTS += ("corpus", "chinese/cnsd", "cnsd")
+ROOTS = ("senteval", "", "SentEval/data/downstream", "corpus", "chinese/cnsd", "cnsd")
 
 Folder = str | Path | None
 
@@ -201,7 +194,8 @@ def transfer_task(name: str, data_dir: Folder = None) -> TransferTask:
         for split, path in files.items():
             first, *seconds, labels = readers.labelled_file(path, name)
             splits[split] = first, labels
-            second |= dict.fromkeys([split] if seconds else [], *seconds)
+            if seconds:
+                second[split] = seconds[0]
     for split, (_, labels) in splits.items():
         full = name if split == "all" else f"{name} {split}"
         path = files.get(split, next(iter(files.values())))

@@ -82,21 +82,15 @@ def bag_of_words_encode(vectorizer: Any) -> Encode:
     return encode
 
 
-def whitened_encode(
-    encode: Encode, sentences: Sequence[str] | None = None, dim: int | None = None
-) -> Encode:
+def whitened_encode(encode: Encode, sentences: Sequence[str] | None = None) -> Encode:
     """Post-process any encoder so that its features are uncorrelated and of variance 1.
 
-    x̃ = (x − μ) U Λ^(−1/2), with mean μ and covariance U Λ Uᵀ; the first `dim` columns belong to
-    the largest λ. Directions without variance (λ below 1e-10 of the largest) become 0.
+    x̃ = (x − μ) U Λ^(−1/2), with mean μ and covariance U Λ Uᵀ; the first columns belong to the
+    largest λ. Directions without variance (λ below 1e-10 of the largest) become 0.
 
     Args:
         sentences: what μ and covariance are estimated on; None: the sentences of each call, as the
             paper's "target".
-        dim: features kept, at most d; None: all.
-
-    Raises:
-        ValueError: `dim` is not between 1 and d.
 
     Source: Su et al. 2021, "Whitening Sentence Representations", Algorithm 1; the row of UNA's
         Table D8.
@@ -105,9 +99,7 @@ def whitened_encode(
     def fit(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean = x.mean(0)
         values, vectors = np.linalg.eigh((x - mean).T @ (x - mean) / len(x))
-        order = np.argsort(values)[::-1][:dim]
-        if dim is not None and not 1 <= dim <= len(values):
-            raise ValueError(f"dim must be between 1 and {len(values)}, got {dim}")
+        order = np.argsort(values)[::-1]
         kept = values[order] > 1e-10 * values.max()
         return mean, vectors[:, order] * np.where(kept, np.where(kept, values[order], 1) ** -0.5, 0)
 

@@ -207,9 +207,7 @@ def margins(encode: Encode, triplets: Triplets, reference: str = "paraphrase") -
     return wide.drop(columns=reference).rsub(wide[reference], axis=0)
 
 
-def margin_table(
-    found: pd.DataFrame, resamples: int = 2000, level: float = 0.95, seed: int = 0
-) -> pd.DataFrame:
+def margin_table(found: pd.DataFrame) -> pd.DataFrame:
     """Margins by kind: their mean, its interval over anchors, and how many are above 0.
 
     x̄ₖ = Σₐ m(a, k) / nₖ over the anchors that have the kind, and |{a: m(a, k) > 0}| / nₖ. Two
@@ -218,7 +216,6 @@ def margin_table(
 
     Args:
         found: of `margins`, or the difference of two.
-        resamples, level, seed: as `statistics.mean_interval`.
 
     Returns:
         kind → `n`, `mean_margin`, `low`, `high`, `share_above_0` in [0, 1].
@@ -236,7 +233,7 @@ def margin_table(
     rows = {}
     for kind, column in found.items():
         values = column.dropna().to_numpy(float)
-        mean = mean_interval(values, resamples, level, seed)
+        mean = mean_interval(values)
         rows[kind] = (len(values), *mean, float((values > 0).mean()))
     columns = ["n", "mean_margin", "low", "high", "share_above_0"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("kind")

@@ -99,10 +99,8 @@ def spearman(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -
         100.0
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
-    if x.shape != y.shape or x.ndim != 1 or len(x) < 2:
-        raise ValueError(f"no two lists of one length, at least 2, to rank: {x.shape}, {y.shape}")
-    if not np.isfinite([x, y]).all():
-        raise ValueError("values to rank hold NaN or infinity")
+    if x.shape != y.shape or x.ndim != 1 or len(x) < 2 or not np.isfinite([x, y]).all():
+        raise ValueError("to rank are two lists of one length, at least 2, of finite numbers")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstantInputWarning)
         return 100 * float(spearmanr(x, y).statistic)
@@ -125,10 +123,7 @@ def check_rankable(pairs: Pairs) -> None:
         ValueError: fewer than two scored pairs, or the same score for all of them.
     """
     if len(set(pairs.scores.tolist())) < 2:
-        raise ValueError(
-            f"{pairs.name}: a ranking needs at least 2 pairs with different scores, got"
-            f" {len(pairs)} pairs"
-        )
+        raise ValueError(f"{pairs.name}: {len(pairs)} pairs without two different scores to rank")
 
 
 def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
@@ -144,9 +139,7 @@ def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
     for pairs in subsets.values():
         check_rankable(pairs)
     known = remember(encode, sentences_of(subsets.values()))
-    cosines = {
-        name: cosines_of(known, pairs.sentence1, pairs.sentence2) for name, pairs in subsets.items()
-    }
+    cosines = {n: cosines_of(known, p.sentence1, p.sentence2) for n, p in subsets.items()}
     single = {name: spearman(cosines[name], pairs.scores) for name, pairs in subsets.items()}
     gold = np.concatenate([pairs.scores for pairs in subsets.values()])
     sizes, values = [len(pairs) for pairs in subsets.values()], list(single.values())
@@ -177,9 +170,8 @@ def sts7(
         FileNotFoundError: the data is not there; the message names the command that brings it.
     """
     tasks = data.sts_tasks(data_dir)
-    known = remember(
-        encode, sentences_of(p for subsets in tasks.values() for p in subsets.values())
-    )
+    every = [pairs for subsets in tasks.values() for pairs in subsets.values()]
+    known = remember(encode, sentences_of(every))
     scores = {task: sts_task(known, subsets)[aggregation] for task, subsets in tasks.items()}
     return {**scores, "avg": float(np.mean(list(scores.values())))}
 

@@ -14,6 +14,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import integrate, optimize, stats
 
+ByTask = Mapping[str, ArrayLike]
+
 
 def mean_sd(values: pd.Series) -> str:
     """`mean ± sd` with two decimals (sd over seeds, n − 1); the value alone for one run, – for
@@ -50,16 +52,16 @@ def best_of(n: int, mean: float, sd: float) -> float:
     return mean + sd * float(integrate.quad(density, -10, 10)[0])
 
 
-def critical_value(n: int, comparisons: int = 1, level: float = 0.05) -> float:
+def critical_value(n: int, comparisons: int = 1) -> float:
     """How many standard errors a mean of `n` paired differences must lie from zero to count as one
-    of several comparisons: the quantile 1 − level / (2 · comparisons) of Student's t with n − 1
+    of several comparisons: the quantile 1 − 0.05 / (2 · comparisons) of Student's t with n − 1
     degrees of freedom.
 
-    All comparisons together then call a zero difference clear with a probability of at most
-    `level`, whatever their variances and however they depend on each other.
+    All comparisons together then call a zero difference clear with a probability of at most 5 %,
+    whatever their variances and however they depend on each other.
 
     Raises:
-        ValueError: fewer than two differences or no comparison; a level outside (0, 1).
+        ValueError: fewer than two differences or no comparison.
 
     Example:
         >>> round(critical_value(5), 3), round(critical_value(5, comparisons=10), 3)
@@ -67,10 +69,9 @@ def critical_value(n: int, comparisons: int = 1, level: float = 0.05) -> float:
 
     Source: O. J. Dunn, *Multiple Comparisons among Means*, JASA 56 (1961): Bonferroni's inequality.
     """
-    if n < 2 or comparisons < 1 or not 0 < level < 1:
-        got = f"got n = {n}, comparisons = {comparisons}, level = {level}"
-        raise ValueError(f"an interval needs two differences, a comparison, a level < 1: {got}")
-    return float(stats.t.isf(level / (2 * comparisons), n - 1))
+    if n < 2 or comparisons < 1:
+        raise ValueError(f"{n} differences, {comparisons} comparisons: 2 and 1 are the fewest")
+    return float(stats.t.isf(0.05 / (2 * comparisons), n - 1))
 
 
 def paired_differences(
@@ -185,7 +186,7 @@ def verdict(difference: float, half_width: float, claimed: float = math.nan) -> 
     return "smaller than claimed" if difference + half_width < claimed else "not distinguishable"
 
 
-def power_of(effect: float, n: int, sd: float, comparisons: int = 1, level: float = 0.05) -> float:
+def power_of(effect: float, n: int, sd: float, comparisons: int = 1) -> float:
     """Probability that the interval of one row leaves zero out where its true difference is
     `effect`.
 
@@ -196,7 +197,6 @@ def power_of(effect: float, n: int, sd: float, comparisons: int = 1, level: floa
         effect: true mean difference.
         n: seeds; sd: of the differences from seed to seed, not of one row's scores.
         comparisons: intervals that hold together.
-        level: probability that any of them leaves zero out where nothing differs.
 
     Raises:
         ValueError: as `critical_value`; an sd that is not above zero.
@@ -210,14 +210,12 @@ def power_of(effect: float, n: int, sd: float, comparisons: int = 1, level: floa
     """
     if not sd > 0:
         raise ValueError(f"the sd of the differences must be above zero, got {sd}")
-    bar, shift = critical_value(n, comparisons, level), abs(effect) * math.sqrt(n) / sd
+    bar, shift = critical_value(n, comparisons), abs(effect) * math.sqrt(n) / sd
     above, below = stats.nct.sf(bar, n - 1, shift), stats.nct.cdf(-bar, n - 1, shift)
     return float(above + np.nan_to_num(below))  # scipy: NaN where it is next to nothing
 
 
-def smallest_effect(
-    n: int, sd: float, comparisons: int = 1, power: float = 0.8, level: float = 0.05
-) -> float:
+def smallest_effect(n: int, sd: float, comparisons: int = 1, power: float = 0.8) -> float:
     """The smallest true difference that `n` seeds would tell from zero with this power: the
     `effect` at which `power_of` is `power`.
 
@@ -236,12 +234,12 @@ def smallest_effect(
 
     Source: as `power_of`.
     """
-    upper = sd * critical_value(n, comparisons, level)
-    if not level / comparisons < power < 1:
-        raise ValueError(f"power must be between {level / comparisons:g} and 1, got {power}")
+    upper = sd * critical_value(n, comparisons)
+    if not 0.05 / comparisons < power < 1:
+        raise ValueError(f"power must be between {0.05 / comparisons:g} and 1, got {power}")
 
     def missing(effect: float) -> float:
-        return power_of(effect, n, sd, comparisons, level) - power
+        return power_of(effect, n, sd, comparisons) - power
 
     while missing(upper) < 0:
         upper *= 2
@@ -293,19 +291,14 @@ def mean_interval(
 
 
 def bootstrap_interval(
-    gold: Mapping[str, ArrayLike],
-    cosines: Mapping[str, ArrayLike],
-    minus: Mapping[str, ArrayLike] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 0,
+    gold: ByTask, cosines: ByTask, minus: ByTask | None = None, resamples: int = 2000, seed: int = 0
 ) -> Interval:
     """Spearman × 100 of one encoder, or of one minus another, with a percentile interval over test
     pairs.
 
     Of each task's m pairs m are drawn with replacement, both encoders on the same ones, ranked
     anew with mean ranks for ties, and the tasks' figures are averaged. The ends of the interval are
-    the (1 ± level) / 2 quantiles of that average. It says what other pairs of the same kind would
+    the 2.5 % and 97.5 % quantiles of that average. It says what other pairs of the same kind would
     have given the same weights; pairs that share a sentence count as independent.
 
     Args:
@@ -343,7 +336,7 @@ def bootstrap_interval(
         for rows in np.array_split(np.arange(resamples), math.ceil(resamples * m / 1e6)):
             counts = rng.multinomial(m, np.full(m, 1 / m), size=len(rows))
             drawn[rows] += _spearman_minus(counts, grades, encoders) / len(gold)
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(drawn, [0.025, 0.975])
     return Interval(float(np.mean(values)), float(low), float(high))
 
 

@@ -177,9 +177,7 @@ def positives_of(job: Job) -> list[str]:
         FileNotFoundError: the file is not there.
     """
     path, used = inputs.positives_path(job.recipe), job.profile
-    return data.aligned_corpus(used.corpus, path, job.settings.data_dir, used.n_sentences, seed=0)[
-        1
-    ]
+    return data.aligned_corpus(used.corpus, path, job.settings.data_dir, used.n_sentences)[1]
 
 
 def new_encoder(recipe: Recipe, seed: int) -> Encoder:
