@@ -9,7 +9,8 @@ import ipywidgets as widgets
 import pandas as pd
 
 from lib.evaluate import Encode
-from lib.evaluate.neighbours import as_matrix, top_k
+from lib.evaluate.neighbours import top_k
+from lib.evaluate.sts import as_matrix
 
 CELL = 'style="text-align: left; vertical-align: top; white-space: normal"'
 NO_VECTOR = "no vector: none of its words is known"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tiny import tiny_recipe, tiny_sentences, tiny_tokenizer
 
 from lib.augment.tfidf import TfidfModel
-from lib.data.cache import digest, kept, load_arrays, save_arrays
+from lib.data.files import digest, kept, load_arrays, save_arrays
 from lib.encoder import tokens
 from lib.runs import experiment
 from lib.training import negatives, positives

@@ -19,8 +19,9 @@ from lib.augment import sda
 from lib.augment.sda import Augmented, Edit, Tree, english, parse
 from lib.augment.sda import rules as sda_rules
 from lib.augment.sda.trees import render
+from lib.data import sets
 from lib.encoder import Encoder
-from lib.evaluate.margins import margins
+from lib.evaluate import margins
 from lib.runs import grids
 from tools import sda_changes, sda_learnt, sda_overlap, sda_sick
 
@@ -854,7 +855,7 @@ def test_readings_are_of_what_the_rules_write():
 def test_the_overlap_of_the_test_pairs_has_all_of_them():
     table = pd.read_csv(sda_overlap.PATH, index_col="task")
     sizes = {task: sum(n for _, n in s.values()) for task, s in data.STS_SUBSETS.items()}
-    sizes |= {"STS-B": data.SIZES["STS-B test"], "SICK-R": data.SIZES["SICK-R test"]}
+    sizes |= {"STS-B": sets.SIZES["STS-B test"], "SICK-R": sets.SIZES["SICK-R test"]}
     assert table["pairs"].to_dict() == sizes
     assert table[["jaccard", "one_sided"]].gt(0).all(None) and table["jaccard"].lt(100).all()
 

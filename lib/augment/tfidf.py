@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from nltk.tokenize import NLTKWordTokenizer
 
-from lib.data.cache import load_arrays, save_arrays
+from lib.data.files import load_arrays, save_arrays
 
 CHUNK = 10_000
 _TOKENIZER = NLTKWordTokenizer()

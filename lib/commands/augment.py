@@ -14,8 +14,7 @@ from lib.augment.output import Change, write_aligned
 from lib.augment.sda import RULES, rules_digest
 from lib.commands import reporting
 from lib.data import read_aligned
-from lib.data.cache import digest
-from lib.data.files import sha256
+from lib.data.files import digest, sha256
 
 _OF_NO_EFFECT = {
     "source",

@@ -119,15 +119,17 @@ def search(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     from lib.data import read_lines
     from lib.encoder import Encoder
-    from lib.evaluate import nearest
+    from lib.evaluate.neighbours import top_k
 
     sentences = list(dict.fromkeys(read_lines(options.file)))
     if not sentences:
         raise ValueError(f"{options.file} holds no sentence")
+    if options.n < 1:
+        raise ValueError(f"-n must be at least 1, got {options.n}")
     encode = Encoder.load(options.model, pooling=options.pooling).encode
-    found = nearest(encode, options.query, sentences, min(options.n, len(sentences)), own=True)
-    for query, lines in found.groupby("query", sort=False):
+    places, cosines = top_k(encode(options.query), encode(sentences), options.n)
+    for query, found, near in zip(options.query, places, cosines, strict=True):
         print(query)
-        for line in lines.itertuples():
-            print(f"  {line.cosine:.3f}  {line.sentence}")
+        for place, cosine in zip(found, near, strict=True):
+            print(f"  {cosine:.3f}  {sentences[place]}")
     return 0

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from lib.data.cache import Arrays, digest, kept, load_arrays, save_arrays
+from lib.data.files import Arrays, digest, kept, load_arrays, save_arrays
 
 CHUNK = 10_000  # sentences tokenised at once
 _ONE_AT_A_TIME = Lock()  # a tokenizer keeps the length it cuts at, which all threads share

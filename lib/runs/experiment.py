@@ -114,7 +114,7 @@ def text_of(job: Job) -> Text:
     aligned = texts[recipe.rule] if recipe.positive == "sda" else None
     if recipe.positive == "file":
         path, used, data_dir = inputs.positives_path(recipe), job.profile, job.settings.data_dir
-        _, aligned = data.aligned_corpus(used.corpus, path, data_dir, used.n_sentences, seed=0)
+        _, aligned = data.aligned_corpus(used.corpus, path, data_dir, used.n_sentences)
     negated = texts["negation"] if recipe.negative == "sda" else None
     cache = paths.outputs() / "cache" if len(sentences) >= SHARED else None
     return Text(sentences, aligned, negated, cache, job.settings.progress)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lib.augment.tfidf import Terms, TfidfModel
 from lib.augment.una import UNA
-from lib.data.cache import digest, kept, load_arrays, save_arrays
+from lib.data.files import digest, kept, load_arrays, save_arrays
 from lib.encoder.tokens import tokenise
 from lib.registry import Registry
 

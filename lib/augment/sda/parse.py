@@ -24,8 +24,7 @@ from lib.augment.sda import chinese
 from lib.augment.sda.rules import RULES as ENGLISH
 from lib.augment.sda.rules import apply
 from lib.augment.sda.trees import Tree
-from lib.data.cache import digest
-from lib.data.files import make_folder, sha256, write_bytes
+from lib.data.files import digest, make_folder, sha256, write_bytes
 
 UNUSED = ("ner", "senter", "textcat", "entity_ruler", "entity_linker")
 _NEEDED = {
