@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lib.augment import representations
-from lib.augment.representations import REPRESENTATIONS
+from lib.augment.vectors import REPRESENTATIONS
 
 Z = torch.randn(
     40, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64

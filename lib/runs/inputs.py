@@ -191,7 +191,7 @@ def _folder_files(folder: Path) -> list[Path]:
 
 def _thesaurus_files(name: str) -> list[Path]:
     if name == "wordnet":
-        from lib.augment.wordnet import wordnet_files  # NLTK takes two seconds to import
+        from lib.augment.edits import wordnet_files
 
         return wordnet_files()
     synonyms_hash(name)
@@ -401,7 +401,7 @@ def synonyms_hash(source: str) -> str:
                 f"no thesaurus {source!r}: name a tab-separated file, or 'wordnet'"
             )
         return files.sha256(path)
-    from lib.augment.wordnet import wordnet_folder  # NLTK takes two seconds to import
+    from lib.augment.edits import wordnet_folder
 
     folder = wordnet_folder()
     wordnet_files = [folder / name for name in _OF_WORDNET if (folder / name).is_file()]
