@@ -23,7 +23,7 @@ from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Side, Task
 from benchmarks.waiting import GPU, watched
 from lib import paths
-from lib.augment.embeddings import EmbeddingViews
+from lib.augment.vectors import EmbeddingViews
 from lib.encoder import Encoder
 from lib.encoder.layers import speed_up
 from lib.training import recipe as recipes

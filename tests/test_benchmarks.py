@@ -19,7 +19,7 @@ from tiny import tiny_sentences, tiny_tokenizer
 from transformers import BertConfig
 
 from lib import data, paths
-from lib.augment import embeddings
+from lib.augment import vectors
 from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA
 from lib.data import corpora
@@ -367,7 +367,7 @@ def test_the_reference_zeroes_what_the_views_zero(module, direction):
         "elements": "dropout",
         "span": "span_cutoff",
     }[direction]
-    ours = embeddings.OUTPUT_VIEWS[name](x.clone(), mask, 0.4, torch.Generator().manual_seed(0))
+    ours = vectors.OUTPUT_VIEWS[name](x.clone(), mask, 0.4, torch.Generator().manual_seed(0))
     real = mask.bool()[:, :, None]
     assert ((y == 0) & real).sum((1, 2)).equal(((ours == 0) & real).sum((1, 2)))
 

@@ -7,7 +7,7 @@ import torch
 from tiny import begin, same, tiny_bert, tiny_recipe, tiny_sentences, weights
 from transformers import LlamaConfig, LlamaModel
 
-from lib.augment.representations import _along_axes, _along_sentences
+from lib.augment.vectors import _along_axes, _along_sentences
 from lib.encoder import Encoder
 from lib.training import loop as train
 from lib.training.distributed import Group

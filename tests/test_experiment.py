@@ -715,7 +715,7 @@ def test_files_that_the_text_is_made_from_are_in_the_id(tiny, tmp_path, monkeypa
     assert identity_of(positive="sda")["rules"] != rules["rules"]
     folder = tmp_path / "wordnet"
     folder.mkdir()
-    monkeypatch.setattr("lib.augment.wordnet.wordnet_folder", lambda: folder)
+    monkeypatch.setattr("lib.augment.edits.wordnet_folder", lambda: folder)
     hashes = []
     for content in ("one", "two"):
         (folder / "data.noun").write_text(content)

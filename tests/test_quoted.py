@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tiny import begin, same, tiny_bert, tiny_encoder, tiny_recipe, tiny_sentences, trained, weights
 from torch import nn
 
-from lib.augment import augment, discrete
-from lib.augment.noise import climb, gaussian_negatives
+from lib.augment import augment, edits
+from lib.augment.vectors import climb, gaussian_negatives
 from lib.encoder.heads import build_head
 from lib.encoder.layers import dropout_of
 from lib.runs.job import portable_parameters as parameters
@@ -390,7 +390,7 @@ def test_several_processes_are_refused(folder, name, monkeypatch):
 
 @given(span=st.integers(1, 12), seed=st.integers(0, 200))
 def test_one_span_of_characters_becomes_a_mask(span, seed):
-    masked = discrete.mask_span(LONG.split(), 1.0, np.random.default_rng(seed), span)
+    masked = edits.mask_span(LONG.split(), 1.0, np.random.default_rng(seed), span)
     left, right = (part.strip() for part in " ".join(masked).split("[MASK]"))
     starts = range(len(LONG) - span)
     assert any((LONG[:s].strip(), LONG[s + span :].strip()) == (left, right) for s in starts)
@@ -398,7 +398,7 @@ def test_one_span_of_characters_becomes_a_mask(span, seed):
 
 def test_a_mask_begins_everywhere_but_where_the_last_characters_are_a_span():
     found = {
-        tuple(discrete.mask_span(LONG.split(), 1.0, np.random.default_rng(s))) for s in range(3000)
+        tuple(edits.mask_span(LONG.split(), 1.0, np.random.default_rng(s))) for s in range(3000)
     }
     every = {tuple(f"{LONG[:s]} [MASK] {LONG[s + 5 :]}".split()) for s in range(len(LONG) - 5)}
     assert found == every

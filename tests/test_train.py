@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from tiny import begin, embedded, same, tiny_bert, tiny_recipe, tiny_sentences, weights
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
-from lib.augment.embeddings import feature_cutoff, shuffle, token_cutoff
+from lib.augment.vectors import feature_cutoff, shuffle, token_cutoff
 from lib.encoder import Encoder
 from lib.training import checkpoint, state
 from lib.training import loop as train

@@ -158,7 +158,7 @@ def _folder_files(folder: Path) -> list[Path]:
 
 def _thesaurus_files(name: str) -> list[Path]:
     if name == "wordnet":
-        from lib.augment.wordnet import wordnet_files  # NLTK takes two seconds to import
+        from lib.augment.edits import wordnet_files
 
         return wordnet_files()
     path = Path(model_path(name))

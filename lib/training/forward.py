@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint as recomputed
 
-from lib.augment.embeddings import EmbeddingViews
+from lib.augment.vectors import EmbeddingViews
 from lib.encoder import Encoder
 from lib.encoder.layers import dropout_of
 from lib.training.batches import Batch

@@ -7,8 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.augment.noise import climb, gaussian_negatives
-from lib.augment.representations import REPRESENTATIONS
+from lib.augment.vectors import REPRESENTATIONS, climb, gaussian_negatives
 from lib.training import losses
 from lib.training.losses import LOSSES
 from lib.training.recipe import Recipe

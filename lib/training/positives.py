@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lib.augment import augment
-from lib.augment.discrete import MASK_TOKEN
+from lib.augment.edits import MASK_TOKEN
 from lib.encoder.tokens import TokenRows, tokenise, tokenise_once
 
 if TYPE_CHECKING:
