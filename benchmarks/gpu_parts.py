@@ -30,7 +30,7 @@ from lib.encoder.tokens import TokenRows, tokenise
 from lib.training.batches import Feed
 from lib.training.distributed import Group
 from lib.training.forward import Forward
-from lib.training.optimizer import make_optimizer
+from lib.training.loop import make_optimizer
 from lib.training.state import State
 from tools import pretrain
 

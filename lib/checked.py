@@ -2,7 +2,7 @@
 
 import os
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -26,7 +26,7 @@ def setting(
     default: Any,
     *,
     among: Iterable[str] | None = None,
-    when: Callable[[Any], object] | None = None,
+    when: str | None = None,
     later: bool = False,
     **bounds: float,
 ) -> Any:
@@ -35,7 +35,8 @@ def setting(
     Args:
         among: the names that it may hold; a registry is looked at when a value is checked, so that
             a method that is registered later is known.
-        when: of the object, whether the field has an effect; None: always.
+        when: the attribute of the object that lets the field have an effect, where it is neither 0,
+            empty nor "none", or "attribute=value"; None: it always has.
         later: the field came after the first results, which leave it out of their ids where it has
             its default.
         bounds: `ge`, `gt`, `le`, `lt`, as pydantic's `Field` takes them.

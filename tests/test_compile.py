@@ -12,9 +12,8 @@ from tiny import begin, tiny_recipe, tiny_sentences
 from torch._dynamo.testing import CompileCounterWithBackend
 
 from lib.training.batches import prefetched
-from lib.training.distributed import Group
-from lib.training.forward import Forward, compiles, padded_widths
-from lib.training.loop import Monitor, fit
+from lib.training.forward import compiles, padded_widths
+from lib.training.loop import fit
 
 SENTENCES = tiny_sentences(64)
 PLAIN = {"dropout": 0.0, "batch_size": 8, "max_length": 14, "bucket": True}
@@ -71,28 +70,6 @@ def test_padding_to_a_width_adds_nothing_but_padding(tmp_path, width):
         assert torch.equal(wide.ids[:, :t], narrow.ids)
         assert torch.equal(wide.mask[:, :t], narrow.mask) and not wide.mask[:, t:].any()
         assert wide.sizes == narrow.sizes
-
-
-def test_the_bar_says_once_for_each_shape_that_it_compiles(tmp_path, programs):
-    recipe, told = tiny_recipe(**PLAIN), []
-    encoder, feed = begin(tmp_path, recipe, SENTENCES)
-    group = Group(torch.device("cpu"))
-    with Forward(encoder.train(), recipe, group, compiled=True) as forward:
-        forward.say = told.append
-        for step, batch in feed.steps(0, 6, widths=forward.widths):
-            forward(batch, step)
-    shapes = {tuple(b.ids.shape) for _, b in feed.steps(0, 6, widths=padded_widths(14))}
-    assert sorted(told) == sorted(f"compiling for {n} × {t} tokens" for n, t in shapes)
-
-
-def test_what_the_bar_says_goes_with_the_next_step():
-    monitor = Monitor(tiny_recipe(), 4, progress=False)
-    said = []
-    monitor.bar.set_description = said.append
-    monitor.say("compiling for 8 × 8 tokens")
-    monitor.add(0, torch.tensor(1.0), {"anchor": torch.eye(2)}, 0.1)
-    monitor.add(1, torch.tensor(1.0), {"anchor": torch.eye(2)}, 0.1)
-    assert said == ["compiling for 8 × 8 tokens", ""]
 
 
 def test_compilation_is_for_long_trainings_on_a_gpu():

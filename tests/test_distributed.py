@@ -17,13 +17,10 @@ from lib.training.distributed import Group
 TEXT = {"positive": "delete", "positive_rate": 0.4}
 OBJECTIVES = {
     "info_nce": TEXT,
-    "nt_xent": {"loss": "nt_xent", **TEXT},
     "identical": {"positive": "identical"},
     "per view": {"head": "simclr:16:8", "head_per_view": True, **TEXT},
-    "bn_mlp": {"head": "bn_mlp", **TEXT},
-    "simclr": {"head": "simclr:16:8", **TEXT},
+    "bn_mlp": {"head": "bn_mlp", "loss": "nt_xent", **TEXT},
     "simsiam": {"head": "simsiam:16:8", "loss": "simsiam", **TEXT},
-    "linear": {"head": "linear", **TEXT},
     "none": {"head": "none", **TEXT},
 }
 START = """
@@ -56,7 +53,7 @@ def gradients(name, changes):
         z = forward(feed.batch(0, group.share), 0)
         assert all(len(rows) == 12 for rows in z.values())
         loss = Objective(recipe)(z)
-        group.backward(loss)
+        loss.backward()
     found = {k: p.grad for k, p in encoder.named_parameters() if p.grad is not None}
     found |= {k: b.float() for k, b in encoder.head.named_buffers()}
     found |= {"loss": loss.detach()[None], "size": torch.tensor([group.size])}

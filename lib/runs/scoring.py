@@ -10,8 +10,8 @@ from lib.encoder import Encoder
 from lib.runs.inputs import checked, dev_pairs, test_pairs
 from lib.runs.job import Job
 from lib.runs.profiles import Profile
-from lib.training.loop import is_better
 from lib.training.recipe import Recipe
+from lib.training.state import is_better
 
 GEOMETRY = ("alignment", "uniformity", "mean_cosine", "effective_rank")
 

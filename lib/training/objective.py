@@ -62,31 +62,29 @@ class Objective:
     """
 
     def __init__(self, recipe: Recipe, seed: int = 42):
-        self.recipe = recipe
-        self.seed = seed
-        self.negative_encodings = 2 if recipe.negative_mode == "doubled" else 1
+        self.recipe, self.seed = recipe, seed
         self._loss = partial(LOSSES[recipe.loss], **own_settings(recipe))
 
     def __call__(self, z: Mapping[str, Tensor], step: int = 0) -> Tensor:
         """Loss, a scalar, of embeddings (n, d) of each role of `Batch.sizes`, and (m, d) of the
         `queue` if there is one."""
-        temperature = self.recipe.temperature
+        own = self.recipe
         generator = self._generator(step, z["anchor"].device)
         anchor, positive = z["anchor"], self._augmented(z.get("positive", z["anchor"]), generator)
         further = [z["queue"]] if "queue" in z else []
-        if "negative" in z and self.recipe.negative_mode == "margin":
-            delta = self.recipe.delta
-            loss = losses.margin_info_nce(anchor, positive, z["negative"], temperature, delta)
-            return self.recipe.loss_weight * loss
-        if "negative" in z and self.recipe.negative_mode == "doubled":
+        if "negative" in z and own.negative_mode == "margin":
+            return own.loss_weight * losses.margin_info_nce(
+                anchor, positive, z["negative"], own.temperature, own.delta
+            )
+        if "negative" in z and own.negative_mode == "doubled":
             anchor = torch.cat([anchor, z["negative"]])
             positive = torch.cat([positive, z["negative_again"]])
         elif "negative" in z:
             further.append(z["negative"])
-        if self.recipe.noise:
+        if own.noise:
             further.append(self._noise(anchor.detach(), positive.detach(), generator))
         negatives = (torch.cat(further),) if further else ()
-        return self.recipe.loss_weight * self._loss(anchor, positive, temperature, *negatives)
+        return own.loss_weight * self._loss(anchor, positive, own.temperature, *negatives)
 
     def compared(self, z: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The columns whose cosines the loss is about: SCD's vectors without their features,
@@ -104,11 +102,11 @@ class Objective:
         return step_generator(self.seed, step, device) if draws else None
 
     def _augmented(self, positive: Tensor, generator: torch.Generator | None) -> Tensor:
-        if self.recipe.representation == "none":
+        own = self.recipe
+        if own.representation == "none":
             return positive
-        return REPRESENTATIONS[self.recipe.representation](
-            positive, self.recipe.representation_strength, generator
-        )
+        change = REPRESENTATIONS[own.representation]
+        return change(positive, own.representation_strength, generator)
 
     def _noise(self, anchor: Tensor, positive: Tensor, generator: torch.Generator | None) -> Tensor:
         """Random vectors after some steps up the loss in which they are the only further
