@@ -36,7 +36,7 @@ def setting(
         among: the names that it may hold; a registry is looked at when a value is checked, so that
             a method that is registered later is known.
         when: the attribute of the object that lets the field have an effect, where it is neither 0,
-            empty nor "none", or "attribute=value"; None: it always has.
+            empty nor "none", or "attribute=value|value"; None: it always has.
         later: the field came after the first results, which leave it out of their ids where it has
             its default.
         bounds: `ge`, `gt`, `le`, `lt`, as pydantic's `Field` takes them.

@@ -583,7 +583,7 @@ def test_a_checkpoint_of_another_training_is_refused(
     text = {"sentences": SENTENCES, "aligned": SENTENCES, "negated": SENTENCES}
     run = partial(interrupted, tmp_path)
     assert run(2, recipe, Text(**text), steps=12) is None
-    with pytest.raises(ValueError, match=f"another training \\({named}[^;]*\\): use resume=False"):
+    with pytest.raises(ValueError, match=f"another training \\({named}[^;]*\\)"):
         run(99, recipe.changed(**fields), Text(**{**text, **lines}), **{"steps": 12, **options})
     other = recipe.model_copy(update={"name": "another", "source": "elsewhere"})
     assert run(99, other, Text(**text), steps=12)[1].steps == 12, "a name decides no number"

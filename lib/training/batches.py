@@ -20,7 +20,9 @@ from lib.training.sources import Negatives, Text, make_negatives, make_views
 
 VIEWS = ("anchor", "positive")
 HARD = ("negative", "negative_again")
-Share = Callable[[np.ndarray], np.ndarray]
+POOL = 50  # batches whose rows are sorted by length together
+Views = Sequence[TokenRows]
+Share = Callable[[np.ndarray], np.ndarray]  # np.asarray: all rows
 T = TypeVar("T")
 _END: Any = object()
 
@@ -75,11 +77,6 @@ class Batch:
         return Batch(copied_to(self.ids, device), copied_to(self.mask, device), self.sizes)
 
 
-def whole(rows: np.ndarray) -> np.ndarray:
-    """The share of a process that trains alone: all rows of a batch."""
-    return rows
-
-
 class Feed:
     """The batches of a training, seeded: batch i depends on the text, the recipe, the seed and i
     alone.
@@ -105,11 +102,7 @@ class Feed:
     """
 
     def __init__(
-        self,
-        views: Sequence[TokenRows],
-        recipe: Recipe,
-        negatives: Negatives | None = None,
-        seed: int = 42,
+        self, views: Views, recipe: Recipe, negatives: Negatives | None = None, seed: int = 42
     ):
         self.views, self.recipe, self.negatives, self.seed = views, recipe, negatives, seed
         lengths = np.max([view.lengths for view in views], axis=0)
@@ -140,12 +133,12 @@ class Feed:
         """Batches in one epoch."""
         return len(self.order)
 
-    def batch(self, step: int, share: Share = whole) -> Batch:
+    def batch(self, step: int, share: Share = np.asarray) -> Batch:
         """The batch of one step; `share` picks the rows of this process."""
         return next(self.steps(step, step + 1, share))[1]
 
     def steps(
-        self, start: int, stop: int, share: Share = whole, widths: Sequence[int] = ()
+        self, start: int, stop: int, share: Share = np.asarray, widths: Sequence[int] = ()
     ) -> Iterator[tuple[int, Batch]]:
         """The steps from `start` to `stop` and their batches, without going through the earlier
         ones; `widths` as `Batch.of`."""
@@ -156,14 +149,16 @@ class Feed:
         parts = {role: view[rows] for role, view in zip(VIEWS, self.views, strict=False)}
         if self.negatives is not None and step % self.recipe.every == 0:
             hard = self.negatives(rows, step)
-            parts |= dict.fromkeys(HARD[: self.recipe.negative_encodings], hard)
+            doubled = self.recipe.negative_mode == "doubled"  # then it is an anchor, too
+            parts |= dict.fromkeys(HARD if doubled else HARD[:1], hard)
         return Batch.of(parts, self.views[0].pad_id, widths)
 
 
+@dataclass
 class BucketBatches:
     """Seeded batches of row numbers; with `bucket`, rows of similar length share a batch.
 
-    Every epoch is a fresh permutation. It is cut into pools of `pool` batches, each pool is
+    Every epoch is a fresh permutation. It is cut into pools of 50 batches, each pool is
     sorted by length and cut into batches, and the batches are shuffled: little padding, and every
     sentence once an epoch. Batch i of epoch e depends on (seed, e, i) alone, so a resumed run
     sees the same batches.
@@ -184,25 +179,18 @@ class BucketBatches:
         [[0, 2], [1, 3]]
     """
 
-    def __init__(
-        self,
-        lengths: np.ndarray,
-        batch_size: int,
-        seed: int = 0,
-        bucket: bool = True,
-        drop_last: bool = True,
-        pool: int = 50,
-    ):
-        n = len(lengths)
-        if n < (batch_size if drop_last else 1):
-            raise ValueError(f"{n} sentences do not fill one batch of {batch_size}: lower it")
-        self.lengths, self.batch_size, self.seed = np.asarray(lengths), batch_size, seed
-        self.bucket, self.pool = bucket, pool
-        rest = n % batch_size
-        self.rows = n - rest if drop_last else n  # in one epoch
-        self.sizes = {min(batch_size, self.rows)}  # rows in a batch
-        if rest and not drop_last:
-            self.sizes.add(rest)
+    lengths: np.ndarray
+    batch_size: int
+    seed: int = 0
+    bucket: bool = True
+    drop_last: bool = True
+
+    def __post_init__(self) -> None:
+        n, size = len(self.lengths), self.batch_size
+        if n < (size if self.drop_last else 1):
+            raise ValueError(f"{n} sentences do not fill one batch of {size}: lower batch_size")
+        self.rows = n - n % size if self.drop_last else n  # in one epoch
+        self.sizes = {min(size, self.rows), self.rows % size} - {0}  # rows in a batch
 
     def __len__(self) -> int:
         """Batches in one epoch."""
@@ -214,7 +202,7 @@ class BucketBatches:
         order = rng.permutation(len(self.lengths))
         order = order[: self.rows]
         if self.bucket:
-            size = self.pool * self.batch_size
+            size = POOL * self.batch_size
             pools = [order[i : i + size] for i in range(0, len(order), size)]
             order = np.concatenate([p[np.argsort(self.lengths[p], kind="stable")] for p in pools])
         batches = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]

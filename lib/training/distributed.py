@@ -65,6 +65,7 @@ class Group:
 
     def __init__(self, device: torch.device):
         self.size, self.rank, self.device = self.processes(), 0, device
+        self.is_main = is_main_process()
         if self.size == 1:
             return
         self.rank = int(os.environ["RANK"])
@@ -79,11 +80,6 @@ class Group:
     def processes() -> int:
         """How many processes train together."""
         return int(os.environ.get("WORLD_SIZE", "1"))
-
-    @property
-    def is_main(self) -> bool:
-        """True in the process that writes files."""
-        return self.rank == 0
 
     def prepare(self, model: nn.Module) -> nn.Module:
         """The model on this process's device.

@@ -120,6 +120,7 @@ class Forward:
             rows = max(1, int(recipe.queue * recipe.batch_size))
             self.memory = Memory(encoder, rows, recipe.queue_momentum)
         self.views = EmbeddingViews(encoder.backbone, recipe.views) if recipe.has_views else None
+        self.compiled = compiled
         self.graphs = compiled and group.device.type == "cuda"
         self.widths = padded_widths(recipe.max_length) if compiled else ()
         if compiled:
@@ -127,17 +128,18 @@ class Forward:
             self.model = torch.compile(self.model, dynamic=False, mode=mode)
 
     def __call__(self, batch: Batch, step: int) -> dict[str, Tensor]:
-        """Embeddings (N, d) of each role, of the rows of all processes, and the `queue` (m, d) once
-        there is one."""
+        """Embeddings (N, d) of each role, of the rows of all processes, and (m, d) of the `queue`
+        as it was before these anchors joined it; m is 0 at first."""
         if self.graphs:  # what those of the last step hold may be overwritten
             torch.compiler.cudagraph_mark_step_begin()
-        device, generator = self.group.device, None
-        if self.views is not None:
-            generator = step_generator(self.seed, step, device, self.group.rank)
+        device, rank, queue = self.group.device, self.group.rank, {}
+        generator = step_generator(self.seed, step, device, rank) if self.views else None
         with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             batch = batch.to(device)
             z = self._encoded(batch, generator)
-            queue = self._queue(batch)
+            if self.memory is not None:
+                anchors = batch.of_roles({"anchor"})
+                queue["queue"] = self.memory(anchors.ids, anchors.mask)
         return dict(zip(z, self.group.gather(list(z.values())), strict=True)) | queue
 
     def _encoded(self, batch: Batch, generator: torch.Generator | None) -> dict[str, Tensor]:
@@ -147,14 +149,6 @@ class Forward:
         z = encode_batch(self.model, batch.of_roles(batch.sizes.keys() - {"positive"}))
         with dropout_of(self.encoder.backbone, self.recipe.dropout2):
             return z | encode_batch(self.model, batch.of_roles({"positive"}))
-
-    def _queue(self, batch: Batch) -> dict[str, Tensor]:
-        """What the memory held before these anchors joined it, if it held anything."""
-        if self.memory is None:
-            return {}
-        anchors = batch.of_roles({"anchor"})
-        queue = self.memory(anchors.ids, anchors.mask)
-        return {"queue": queue} if len(queue) else {}
 
     def __enter__(self) -> "Forward":
         return self

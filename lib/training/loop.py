@@ -26,6 +26,7 @@ from lib.training.state import Dev, Result, State
 
 FLUSH_EVERY = 20
 MOST_STEPS = 10_000_000
+ADVICE = "lower the learning rate, raise the temperature or set precision='fp32'"
 LONG_AGO = 1e6  # steps after which no moment is corrected any more: 0.999^1e6 is 0
 
 
@@ -35,7 +36,6 @@ class Options(Checked):
     Attributes:
         max_steps: optimiser steps; None is the recipe's epochs.
         eval_every: steps between dev scores; None: the recipe's.
-        resume: continue from the checkpoint in `out`.
         device, precision: as `lib.encoder.device`.
         compile: `torch.compile`, on a GPU with CUDA graphs.
         checkpoint_minutes: at least so long between checkpoints, each of which follows a dev score
@@ -45,7 +45,6 @@ class Options(Checked):
 
     max_steps: int | None = setting(None, ge=0, le=MOST_STEPS)
     eval_every: int | None = setting(None, ge=1)
-    resume: bool = setting(True)
     device: str = setting("auto")
     precision: str = setting("auto")
     compile: bool = setting(False)
@@ -87,23 +86,21 @@ def fit(
     group.check(feed.order.sizes)
     precision = resolve_precision(own.precision, group.device)
     objective = Objective(recipe, feed.seed)
-    monitor = Monitor(recipe, total, own.progress and group.is_main)
     with (
         Forward(encoder, recipe, group, feed.seed, precision, own.compile) as forward,
         _interrupts() as interrupted,
     ):
         optimizer = make_optimizer(encoder, recipe)
-        settings = dict(steps=total, eval_every=eval_every, precision=precision)
-        settings |= {"compile": own.compile}
-        state = State(forward, optimizer, feed, out, own.checkpoint_minutes, **settings)
-        if own.resume:
-            state.restore()
+        state = State(forward, optimizer, feed, out, steps=total, eval_every=eval_every)
+        state.restore()
         encoder.train()
-        monitor.begin(state.result)
+        monitor = Monitor(state.result, total, own.progress and group.is_main)
         done = state.result.steps
         end = done if state.result.stopped_early else total
         for step, batch in prefetched(feed.steps(done, end, group.share, forward.widths)):
-            lr = set_learning_rate(optimizer, learning_rate(recipe, step, total))
+            lr = learning_rate(recipe, step, total)
+            for parameters in optimizer.param_groups:
+                parameters["lr"] = lr
             z = forward(batch, step)  # role → (N, d): every process sees the rows of all
             loss = objective(z, step)
             loss.backward()
@@ -119,7 +116,7 @@ def fit(
                         state.score(dev)
                     ends = state.result.stopped_early or step + 1 == total
                     stop = bool(interrupted)
-                    state.save(now=ends or stop)
+                    state.save(0 if ends or stop else own.checkpoint_minutes)
                 if ends:
                     break
                 if stop:
@@ -187,13 +184,6 @@ def learning_rate(recipe: Recipe, step: int, total: int) -> float:
     return recipe.lr * (total - step) / max(1, total - warm)
 
 
-def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> float:
-    """Let the next step have the rate `lr`, which is returned."""
-    for parameters in optimizer.param_groups:
-        parameters["lr"] = lr
-    return lr
-
-
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """AdamW as the recipe says; biases and the weights of normalisations are not decayed."""
     trained = [p for p in model.parameters() if p.requires_grad]
@@ -252,15 +242,10 @@ class Monitor:
     """History, clock and progress bar of a training; losses are fetched from the device twenty
     steps at a time."""
 
-    def __init__(self, recipe: Recipe, total: int, progress: bool):
-        self.recipe = recipe
-        self.pending: list[tuple[int, list[str], Tensor, float]] = []
-        self.bar = tqdm(total=total, disable=not progress, unit="step")
-
-    def begin(self, result: Result) -> None:
-        """The first step follows, or that at which an interrupted training is taken up."""
+    def __init__(self, result: Result, total: int, progress: bool):
         self.result = result
-        self.bar.update(result.steps)
+        self.pending: list[tuple[int, list[str], Tensor, float]] = []
+        self.bar = tqdm(initial=result.steps, total=total, disable=not progress, unit="step")
         self.clock = time.perf_counter()
 
     @contextmanager
@@ -287,10 +272,7 @@ class Monitor:
         for step, names, numbers, lr in self.pending:
             measured = dict(zip(names, numbers.tolist(), strict=True))
             if not math.isfinite(loss := measured["loss"]):
-                raise FloatingPointError(
-                    f"the loss is {loss} at step {step} (lr {lr:.1e}): lower the learning rate,"
-                    f" raise the temperature ({self.recipe.temperature}) or set precision='fp32'"
-                )
+                raise FloatingPointError(f"loss is {loss} at step {step} (lr {lr:.1e}): {ADVICE}")
             self.result.history.append({"step": step, **measured, "lr": lr})
             self.bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         self.pending = []

@@ -69,7 +69,7 @@ def info_nce(
     Source: Gao et al. 2021 (SimCSE), Eq. 1 and 5.
     """
     _check(z1, z2, temperature)
-    logits = _with_negatives(cosine_matrix(z1, z2) / temperature, z1, negatives, temperature)
+    logits = _widened(cosine_matrix(z1, z2) / temperature, z1, negatives, temperature)
     return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
 
 
@@ -112,7 +112,7 @@ def nt_xent(
     both = torch.cat([z1, z2])  # (2n, d)
     logits = cosine_matrix(both, both) / temperature  # (2n, 2n)
     logits = logits.masked_fill(torch.eye(2 * n, dtype=torch.bool, device=z1.device), -math.inf)
-    logits = _with_negatives(logits, both, negatives, temperature)
+    logits = _widened(logits, both, negatives, temperature)
     target = torch.arange(2 * n, device=z1.device).roll(n)
     loss = F.cross_entropy(logits, target)
     return 2 * loss if reduction == "sum" else loss
@@ -163,7 +163,7 @@ def arccon(
     cos, m = logits.diagonal(), math.radians(margin)
     sin = (1 - cos.square()).clamp_min(1e-12).sqrt()
     logits = torch.diagonal_scatter(logits, cos * math.cos(m) - sin * math.sin(m)) / temperature
-    logits = _with_negatives(logits, z1, negatives, temperature)
+    logits = _widened(logits, z1, negatives, temperature)
     return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
 
 
@@ -313,7 +313,6 @@ def _standardised(x: Tensor) -> Tensor:
     return (x - x.mean(0)) / (x.var(0, correction=0) + 1e-5).sqrt()
 
 
-@torch.no_grad()
 def in_batch_accuracy(z1: Tensor, z2: Tensor) -> Tensor:
     """Share of anchors whose own positive is their nearest candidate, in [0, 1]; ties count as
     misses.
@@ -324,19 +323,16 @@ def in_batch_accuracy(z1: Tensor, z2: Tensor) -> Tensor:
         >>> in_batch_accuracy(torch.eye(3), torch.eye(3)).item()
         1.0
     """
-    _check(z1, z2)
-    return _own_is_nearest(cosine_matrix(z1, z2))
+    return batch_measures(z1, z2)["in_batch_accuracy"]
 
 
 @torch.no_grad()
-def batch_measures(
-    z1: Tensor, z2: Tensor, own_negatives: Tensor | None = None
-) -> dict[str, Tensor]:
+def batch_measures(z1: Tensor, z2: Tensor, negatives: Tensor | None = None) -> dict[str, Tensor]:
     """What a loss sees of a batch: `in_batch_accuracy`, and mean cosines in [-1, 1], where the
     forces stand.
 
     Args:
-        z1, z2: anchors and positives (n, d); own_negatives: a hard negative of each anchor (n, d).
+        z1, z2: anchors and positives (n, d); negatives: a hard negative of each anchor (n, d).
 
     Returns:
         `in_batch_accuracy`; `positive_cosine`, of an anchor with its positive; `other_cosine`, with
@@ -351,34 +347,26 @@ def batch_measures(
     _check(z1, z2)
     n = len(z1)
     sim = cosine_matrix(z1, z2)  # (n, n)
+    others = sim.masked_fill(torch.eye(n, dtype=torch.bool, device=sim.device), -math.inf)
     own = sim.diagonal().sum()
     measures = {
-        "in_batch_accuracy": _own_is_nearest(sim),
+        "in_batch_accuracy": (sim.diagonal() > others.amax(dim=1)).float().mean(),
         "positive_cosine": own / n,
         "other_cosine": (sim.sum() - own) / max(n * (n - 1), 1),
     }
-    if own_negatives is not None:
-        measures["own_negative_cosine"] = F.cosine_similarity(z1, own_negatives).mean()
+    if negatives is not None:
+        measures["own_negative_cosine"] = F.cosine_similarity(z1, negatives).mean()
     return measures
 
 
-def _own_is_nearest(sim: Tensor) -> Tensor:
-    """Share of the rows of a similarity matrix (n, n) whose diagonal is above all else."""
-    own = torch.eye(len(sim), dtype=torch.bool, device=sim.device)
-    others = sim.masked_fill(own, -math.inf)
-    return (sim.diagonal() > others.amax(dim=1)).float().mean()
-
-
-def _with_negatives(
-    logits: Tensor, anchors: Tensor, negatives: Tensor | None, temperature: float
-) -> Tensor:
+def _widened(logits: Tensor, z1: Tensor, negatives: Tensor | None, temperature: float) -> Tensor:
     """The logits (n, c) with further columns, one for each of the negatives (m, d)."""
     if negatives is None:
         return logits
-    d = anchors.shape[1]
+    d = z1.shape[1]
     if negatives.ndim != 2 or negatives.shape[1] != d or not len(negatives):
         raise ValueError(f"negatives must be (m, {d}), not empty, got {tuple(negatives.shape)}")
-    return torch.cat([logits, cosine_matrix(anchors, negatives) / temperature], dim=1)
+    return torch.cat([logits, cosine_matrix(z1, negatives) / temperature], dim=1)
 
 
 def _check(a: Tensor, b: Tensor, temperature: float = 1.0) -> None:

@@ -26,7 +26,8 @@ def own_settings(recipe: Recipe) -> dict[str, float]:
         return {"margin": recipe.angular_margin}
     if recipe.loss == "scd":
         own = {"decorrelation": recipe.decorrelation, "off_diagonal": recipe.off_diagonal}
-        return own | {"features": recipe.head_width}
+        width = recipe.head.rpartition(":")[2] if ":" in recipe.head else 0
+        return own | {"features": int(width)}
     return {}
 
 
@@ -68,10 +69,13 @@ class Objective:
     def __call__(self, z: Mapping[str, Tensor], step: int = 0) -> Tensor:
         """Loss, a scalar, of embeddings (n, d) of each role of `Batch.sizes`, and (m, d) of the
         `queue` if there is one."""
-        own = self.recipe
-        generator = self._generator(step, z["anchor"].device)
-        anchor, positive = z["anchor"], self._augmented(z.get("positive", z["anchor"]), generator)
-        further = [z["queue"]] if "queue" in z else []
+        own, anchor, positive = self.recipe, z["anchor"], z.get("positive", z["anchor"])
+        draws = own.representation != "none" or own.noise
+        generator = step_generator(self.seed, step, anchor.device) if draws else None
+        if own.representation != "none":
+            change = REPRESENTATIONS[own.representation]
+            positive = change(positive, own.representation_strength, generator)
+        further = [z["queue"]] if len(z.get("queue", ())) else []
         if "negative" in z and own.negative_mode == "margin":
             return own.loss_weight * losses.margin_info_nce(
                 anchor, positive, z["negative"], own.temperature, own.delta
@@ -95,18 +99,6 @@ class Objective:
         elif self.recipe.loss == "simsiam":
             width //= 2
         return {role: rows[:, :width] for role, rows in z.items()}
-
-    def _generator(self, step: int, device: torch.device) -> torch.Generator | None:
-        """Of the step's draws, if it has any."""
-        draws = self.recipe.representation != "none" or self.recipe.noise
-        return step_generator(self.seed, step, device) if draws else None
-
-    def _augmented(self, positive: Tensor, generator: torch.Generator | None) -> Tensor:
-        own = self.recipe
-        if own.representation == "none":
-            return positive
-        change = REPRESENTATIONS[own.representation]
-        return change(positive, own.representation_strength, generator)
 
     def _noise(self, anchor: Tensor, positive: Tensor, generator: torch.Generator | None) -> Tensor:
         """Random vectors after some steps up the loss in which they are the only further

@@ -72,16 +72,11 @@ class PositivePart(Checked):
     positive_rate: float = setting(0.0, ge=0, le=1)
     span: int = setting(5, ge=1, le=10_000, when="positive=mask_span")
     positive_file: str = setting("", when="positive=file")
-    synonyms: str = setting("wordnet", when="needs_synonyms")
+    synonyms: str = setting("wordnet", when="positive=" + "|".join(NEED_SYNONYMS))
     rule: str = setting("punctuation", among=RULES, when="positive=sda")
     augmented_share: float = setting(1.0, ge=0, le=1, when="positive=sda")
     parser: str = setting("data/mini-spacy", when="parses")
     dn_nouns: bool = setting(False, when="doubles_negation", later=True)
-
-    @property
-    def needs_synonyms(self) -> bool:
-        """Whether positives are made of synonyms."""
-        return self.positive in NEED_SYNONYMS
 
     @property
     def doubles_negation(self) -> bool:
@@ -133,19 +128,9 @@ class NegativePart(Checked):
         return self.negative != "none"
 
     @property
-    def negative_encodings(self) -> int:
-        """How often a hard negative is encoded; those that are anchors, too, are it twice."""
-        return 2 if self.negative_mode == "doubled" else 1
-
-    @property
     def has_margin(self) -> bool:
         """Whether a hard negative counts for its own sentence only, relaxed by δ."""
         return self.has_hard and self.negative_mode == "margin"
-
-    @property
-    def has_further(self) -> bool:
-        """Whether there are negatives that are no text of the batch."""
-        return bool(self.queue or self.noise)
 
 
 class ViewsPart(Checked):
@@ -201,7 +186,9 @@ class LossPart(Checked):
     """
 
     head: str = setting("tanh")
-    head_init: str = setting("bert", among=HEAD_INITS, when="head_is_drawn", later=True)
+    head_init: str = setting(
+        "bert", among=HEAD_INITS, when=f"head_kind={'|'.join(DRAWN_HEADS)}", later=True
+    )
     head_per_view: bool = setting(False, when="normalises_views", later=True)
     loss: str = setting("info_nce", among=LOSSES)
     temperature: float = setting(0.05, gt=0, le=100)
@@ -214,16 +201,6 @@ class LossPart(Checked):
     def head_kind(self) -> str:
         """The head without its sizes."""
         return self.head.partition(":")[0]
-
-    @property
-    def head_width(self) -> int:
-        """The last of its sizes, 0 where it names none."""
-        return int(self.head.rpartition(":")[2]) if ":" in self.head else 0
-
-    @property
-    def head_is_drawn(self) -> bool:
-        """Whether `head_init` says how its weights are drawn."""
-        return self.head_kind in DRAWN_HEADS
 
     @property
     def head_normalises(self) -> bool:
@@ -368,7 +345,7 @@ class Recipe(
         if not other:
             return True
         found = getattr(self, other)
-        return found == wanted if wanted else found not in (0, "", "none")
+        return found in wanted.split("|") if wanted else found not in (0, "", "none")
 
     def parameters(self) -> dict[str, Any]:
         """What a run is recorded by: the fields in use, but for those that came after the first
@@ -379,11 +356,8 @@ class Recipe(
             >>> recipe("mini_simcse", whiten=True).parameters()["whiten"]
             True
         """
-        return {
-            name: value
-            for name, value in self.in_use().items()
-            if not (extra(Recipe, name)["later"] and value == default_of(name))
-        }
+        used = self.in_use().items()
+        return {n: v for n, v in used if v != default_of(n) or not extra(Recipe, n)["later"]}
 
     def changed(self, **changes: Any) -> "Recipe":
         """A copy with some fields changed.
@@ -404,8 +378,7 @@ class Recipe(
         for name, rate in RATES.items():
             if name in changes and not takes_rate(name, str(changes[name])):
                 changes.setdefault(rate, 0.0)
-        own = {"name": self.name, "source": self.source}
-        return made(Recipe, {**own, **self.values(), **changes}, "a recipe")
+        return made(Recipe, self.model_dump() | changes, "a recipe")
 
     @model_validator(mode="after")
     def _consistent(self) -> "Recipe":
@@ -430,6 +403,7 @@ def takes_rate(name: str, value: str) -> bool:
 
 def _contradictions(r: Recipe) -> Iterator[str]:
     """A sentence about each two fields that do not go together."""
+    further = r.queue or r.noise
     for name, rate in RATES.items():
         value, share = getattr(r, name), getattr(r, rate)
         if share and not takes_rate(name, value):
@@ -441,11 +415,11 @@ def _contradictions(r: Recipe) -> Iterator[str]:
             yield f"head and loss {name!r} need each other, got head {r.head!r}, loss {r.loss!r}"
     if r.radius > 1 and not r.radius.is_integer():
         yield f"radius must be a whole number of terms, or a share below 1, got {r.radius}"
-    if r.loss in LOSSES_WITH_A_HEAD and (r.has_hard or r.has_further):
+    if r.loss in LOSSES_WITH_A_HEAD and (r.has_hard or further):
         yield f"the loss {r.loss!r} has no negatives: set negative='none', queue=0 and noise=0"
     if not r.encodes_twice and (r.has_views or r.dropout2):
         yield "positive='identical' encodes once: set view1, view2 to 'none' and dropout2=0"
-    if r.has_margin and (r.loss != "info_nce" or r.has_further):
+    if r.has_margin and (r.loss != "info_nce" or further):
         yield "negative_mode='margin' needs loss='info_nce', queue=0 and noise=0"
     if r.dropout2 and (r.has_views or r.chunk_size):
         yield "dropout2 works without view1, view2 and chunk_size only: set dropout2=0"

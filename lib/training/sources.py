@@ -85,9 +85,8 @@ def make_negatives(text: Text, recipe: Recipe, tokenizer, seed: int = 0) -> Nega
     Raises:
         ValueError: the text lacks the lines that they are made of.
     """
-    if not recipe.has_hard:
-        return None
-    return NEGATIVES[recipe.negative](text, recipe, tokenizer, seed)
+    make = NEGATIVES.get(recipe.negative)  # there is none of the name "none"
+    return make(text, recipe, tokenizer, seed) if make else None
 
 
 @NEGATIVES.register("una")
@@ -115,8 +114,7 @@ class UnaNegatives:
             include_self=recipe.include_self,
             seed=seed,
         )
-        self.tokenizer = tokenizer
-        self.max_length = recipe.max_length
+        self.tokenizer, self.max_length = tokenizer, recipe.max_length
 
     def __call__(self, rows: np.ndarray, step: int) -> tuple[Tensor, Tensor]:
         """Ids and mask `(n, t)` of the negatives of the sentences `rows`, padded at the right."""

@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.optim import Optimizer
 
 from lib.data import files
 from lib.encoder import Encoder
@@ -24,7 +25,7 @@ from lib.training.forward import Forward
 
 NAME = "checkpoint.safetensors"
 DAMAGED = "checkpoint.damaged"
-KEPT = ("history", "best_step", "best_score", "steps", "seconds", "dev_seconds")
+KEPT = ("history", "best_step", "best_score", "steps", "seconds", "dev_seconds", "stopped_early")
 Dev = Callable[[Encoder], float]
 
 
@@ -63,28 +64,22 @@ class State:
         optimizer: of the encoder.
         feed: text, recipe and seed.
         out: folder of the checkpoint and the finished models; None keeps all in memory.
-        minutes: between checkpoints; 0 writes one at every dev score.
-        settings: what else decides the numbers, such as the number of steps and the precision.
+        settings: what else decides the numbers, such as the number of steps.
     """
 
     def __init__(
-        self,
-        forward: Forward,
-        optimizer: torch.optim.Optimizer,
-        feed: Feed,
-        out: Path | None,
-        minutes: float = 0.0,
-        **settings: object,
+        self, forward: Forward, optimizer: Optimizer, feed: Feed, out: Path | None, **settings: int
     ):
         self.encoder, self.group, self.memory = forward.encoder, forward.group, forward.memory
         self.optimizer, self.out = optimizer, out
         self.seed, self.patience = feed.seed, feed.recipe.patience
         self.result, self.stale = Result(), 0
-        self.minutes, self.saved = minutes, monotonic()
+        self.saved = monotonic()
         torch.manual_seed(dropout_seed(feed.seed, self.group.rank))
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-            machine = {"device": self.group.device.type, "processes": self.group.size}
+            settings |= {"processes": self.group.size, "compile": forward.compiled}
+            machine = {"device": self.group.device.type, "precision": forward.precision}
             self.identity = identity_of(self.encoder, feed) | settings | machine
 
     def score(self, dev: Dev | None) -> None:
@@ -101,17 +96,14 @@ class State:
                 result.best_state = _copy(self.encoder.trained_state())
             else:
                 self.stale += 1
-        result.stopped_early = self.group.agree(self._out_of_patience())
+        result.stopped_early = self.group.agree(0 < self.patience <= self.stale)
         if not self.group.is_main:
             self._reseed()
 
-    def _out_of_patience(self) -> bool:
-        return 0 < self.patience <= self.stale
-
-    def save(self, now: bool = True) -> None:
-        """Write the checkpoint, `now` or if it is time; only the main process does."""
-        due = now or monotonic() - self.saved >= 60 * self.minutes
-        if self.out is None or not self.group.is_main or not due:
+    def save(self, minutes: float = 0.0) -> None:
+        """Write the checkpoint, unless the last one is younger; only the main process does."""
+        young = monotonic() - self.saved < 60 * minutes
+        if self.out is None or not self.group.is_main or young:
             return
         result = self.result
         tensors = {f"model.{k}": v for k, v in self.encoder.trained_state().items()}
@@ -138,14 +130,8 @@ class State:
             return
         tensors, kept = found
         there, here = kept.pop("identity"), self.identity
-        if names := [name for name in here if there.get(name) != here[name]]:
-            said = "; ".join(
-                f"{name}: {there.get(name)} there, {here[name]} here" for name in names
-            )
-            raise ValueError(
-                f"{self.out / NAME} is of another training ({said}): use resume=False or another"
-                " folder"
-            )
+        if other := ", ".join(name for name in here if there.get(name) != here[name]):
+            raise ValueError(f"{self.out / NAME} is of a training with other {other}: delete it")
         self.encoder.load_trained_state(_part(tensors, "model."))
         optimizer = self.optimizer.state_dict()
         for key, value in _part(tensors, "optimizer.").items():
@@ -157,35 +143,27 @@ class State:
         self.stale = kept.pop("stale")
         for key, value in kept.items():
             setattr(self.result, key, value)
-        self.result.stopped_early = self._out_of_patience()
         if self.result.best_step is not None and self.group.is_main:
             at_best = self.result.best_step == self.result.steps
             self.result.best_state = _part(tensors, "model." if at_best else "best.")
-        self._restore_random(tensors)
-
-    def _found(self, out: Path) -> tuple[dict[str, Tensor], dict] | None:
-        if self.group.is_main:
-            for name in (NAME, "best", "last"):
-                files.sweep(out / name)
-        found, damage = None, None
-        try:
-            found = read(out)
-        except ValueError as error:
-            damage = error
-        self.group.wait()
-        if damage is not None and self.group.is_main:
-            os.replace(out / NAME, out / DAMAGED)
-            warnings.warn(f"{damage}: set aside, the training starts at step 0", stacklevel=2)
-        return found
-
-    def _restore_random(self, tensors: Mapping[str, Tensor]) -> None:
-        """Every process goes on with the dropout masks that it would have drawn."""
         if not self.group.is_main:
             self._reseed()
             return
         torch.set_rng_state(tensors["random.cpu"])
         if "random.cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random.cuda"], self.group.device)
+
+    def _found(self, out: Path) -> tuple[dict[str, Tensor], dict] | None:
+        damage = None
+        try:
+            found = read(out)
+        except ValueError as error:
+            found, damage = None, error
+        self.group.wait()
+        if damage is not None and self.group.is_main:
+            os.replace(out / NAME, out / DAMAGED)
+            warnings.warn(f"{damage}: set aside, the training starts at step 0", stacklevel=2)
+        return found
 
     def _reseed(self) -> None:
         """Make dropout from here on a function of the step alone: for processes that write no
