@@ -115,10 +115,8 @@ class Forward:
         self.group, self.encoder, self.recipe = group, encoder, recipe
         self.seed, self.precision = seed, precision
         self.model: Callable[..., Tensor] = group.prepare(encoder)
-        self.memory = None
-        if recipe.queue:
-            rows = max(1, int(recipe.queue * recipe.batch_size))
-            self.memory = Memory(encoder, rows, recipe.queue_momentum)
+        rows = max(1, int(recipe.queue * recipe.batch_size))
+        self.memory = Memory(encoder, rows, recipe.queue_momentum) if recipe.queue else None
         self.views = EmbeddingViews(encoder.backbone, recipe.views) if recipe.has_views else None
         self.compiled = compiled
         self.graphs = compiled and group.device.type == "cuda"

@@ -2,7 +2,6 @@
 
 import math
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,10 +85,8 @@ def fit(
     group.check(feed.order.sizes)
     precision = resolve_precision(own.precision, group.device)
     objective = Objective(recipe, feed.seed)
-    with (
-        Forward(encoder, recipe, group, feed.seed, precision, own.compile) as forward,
-        _interrupts() as interrupted,
-    ):
+    forward = Forward(encoder, recipe, group, feed.seed, precision, own.compile)
+    with forward, _interrupts() as interrupted:
         optimizer = make_optimizer(encoder, recipe)
         state = State(forward, optimizer, feed, out, steps=total, eval_every=eval_every)
         state.restore()
@@ -133,16 +130,12 @@ def _interrupts() -> Iterator[list[int]]:
     """A list that a first Ctrl-C fills, so that the step under way ends and is saved; a second one
     stops at once."""
     noted: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield noted
-        return
-    usual = signal.getsignal(signal.SIGINT)
 
     def note(number: int, frame: object) -> None:
         noted.append(number)
         signal.signal(signal.SIGINT, usual)
 
-    signal.signal(signal.SIGINT, note)
+    usual = signal.signal(signal.SIGINT, note)
     try:
         yield noted
     finally:

@@ -77,16 +77,17 @@ class Objective:
             positive = change(positive, own.representation_strength, generator)
         further = [z["queue"]] if len(z.get("queue", ())) else []
         if "negative" in z and own.negative_mode == "margin":
-            return own.loss_weight * losses.margin_info_nce(
-                anchor, positive, z["negative"], own.temperature, own.delta
-            )
+            pair = anchor, positive, z["negative"]
+            return own.loss_weight * losses.margin_info_nce(*pair, own.temperature, own.delta)
         if "negative" in z and own.negative_mode == "doubled":
             anchor = torch.cat([anchor, z["negative"]])
             positive = torch.cat([positive, z["negative_again"]])
         elif "negative" in z:
             further.append(z["negative"])
         if own.noise:
-            further.append(self._noise(anchor.detach(), positive.detach(), generator))
+            noise = gaussian_negatives(anchor.detach(), own.noise, generator)
+            loss = partial(self._loss, anchor.detach(), positive.detach(), own.temperature)
+            further.append(climb(noise, loss, own.noise_steps, own.noise_rate))
         negatives = (torch.cat(further),) if further else ()
         return own.loss_weight * self._loss(anchor, positive, own.temperature, *negatives)
 
@@ -99,11 +100,3 @@ class Objective:
         elif self.recipe.loss == "simsiam":
             width //= 2
         return {role: rows[:, :width] for role, rows in z.items()}
-
-    def _noise(self, anchor: Tensor, positive: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Random vectors after some steps up the loss in which they are the only further
-        negatives."""
-        own = self.recipe
-        noise = gaussian_negatives(anchor, own.noise, generator)
-        loss = partial(self._loss, anchor, positive, own.temperature)
-        return climb(noise, loss, own.noise_steps, own.noise_rate)

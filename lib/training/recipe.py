@@ -468,6 +468,6 @@ def recipe(name: str, **changes: Any) -> Recipe:
         ValueError: no such recipe or field.
     """
     if name not in recipes():
-        hint = closest(name, recipes()) or f": choose one of {', '.join(recipes())}"
+        hint = closest(name, recipes()) or ": `python -m lib recipes list` names them"
         raise ValueError(f"unknown recipe {name!r}{hint}")
     return recipes()[name].changed(**changes)
