@@ -28,7 +28,8 @@ def setting(default: Any, *, among=None, when=None, later=False, **bounds: float
     Args:
         among: the names that it may hold; a registry is looked at when a value is checked, so that
             a method that is registered later is known.
-        when: of the object, whether the field has an effect; None: always.
+        when: the attribute of the object that lets the field have an effect, where it is neither 0,
+            empty nor "none", or "attribute=value|value"; None: it always has.
         later: the field came after the first results, which leave it out of their ids where it has
             its default.
         bounds: `ge`, `gt`, `le`, `lt`, as pydantic's `Field` takes them.

@@ -139,7 +139,7 @@ def training(
 
     Args:
         history: rows with `step` and any of `loss` (nats), `in_batch_accuracy` in [0, 1] and
-            `dev_score`, as `lib.training.loop.Result.history`; missing values are left out.
+            `dev_score`, as `lib.training.state.Result.history`; missing values are left out.
         chance: loss at chance, in nats.
         score: label of the dev score, with its unit.
     """

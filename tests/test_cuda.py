@@ -12,8 +12,8 @@ from lib.encoder import Encoder
 from lib.training import loop as train
 from lib.training.distributed import Group
 from lib.training.forward import Forward
+from lib.training.loop import make_optimizer
 from lib.training.objective import Objective
-from lib.training.optimizer import make_optimizer
 
 pytestmark = pytest.mark.cuda
 GPU = "cuda"
@@ -91,7 +91,7 @@ def test_no_step_waits_for_the_gpu(tmp_path, kind):
             torch.cuda.set_sync_debug_mode("error" if step else "default")
             try:
                 loss = objective(forward(batch, step), step)
-                group.backward(loss)
+                loss.backward()
                 torch.nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
                 optimizer.step()
                 optimizer.zero_grad()

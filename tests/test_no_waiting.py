@@ -41,12 +41,6 @@ def test_what_waits_is_seen(what, seen):
     assert found.seen == [seen]
 
 
-def test_a_copy_that_does_not_wait_is_none():
-    with watched() as found:
-        torch.empty(3).to(GPU, non_blocking=True)
-    assert found.seen == []
-
-
 def test_neither_views_nor_changes_of_vectors_wait():
     with watched() as found:
         x, mask = batch()

@@ -100,7 +100,6 @@ corpora = given(
             "seed": st.integers(0, 99),
             "bucket": st.booleans(),
             "drop_last": st.booleans(),
-            "pool": st.integers(1, 4),
         }
     ),
 )
@@ -166,10 +165,6 @@ def test_buckets_save_padding_and_come_in_any_order():
     assert abs(np.corrcoef(means, np.arange(len(means)))[0, 1]) < 0.4
 
 
-@pytest.mark.parametrize(
-    ("rows", "size", "message"),
-    [(4, 0, "batch_size"), (4, -1, "batch_size"), (0, 4, "no sentences")],
-)
-def test_batches_of_nothing_are_errors(rows, size, message):
-    with pytest.raises(ValueError, match=message):
-        BucketBatches(np.ones(rows), size, drop_last=False)
+def test_batches_of_nothing_are_errors():
+    with pytest.raises(ValueError, match="do not fill one batch"):
+        BucketBatches(np.ones(0), 4, drop_last=False)

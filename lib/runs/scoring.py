@@ -13,8 +13,8 @@ from lib.encoder import Encoder
 from lib.runs import inputs
 from lib.runs.folder import Run
 from lib.runs.job import Job, Profile, of_profile
-from lib.training.loop import is_better
 from lib.training.recipe import Recipe, recipe
+from lib.training.state import is_better
 
 GEOMETRY = ("alignment", "uniformity", "mean_cosine", "effective_rank")
 OF_AN_ENCODER = ("word_vectors", "sif")
