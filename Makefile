@@ -42,7 +42,7 @@ check:  ## can the course run here? what to do if not; installs nothing
 	@$$(test -x $(BIN)/python && echo $(BIN)/python || echo $(PYTHON)) -m tools.check
 
 course: setup  ## execute every notebook at the mini profile into outputs/, JOBS=2 at a time
-	HF_HUB_OFFLINE=1 $(BIN)/python -m lib course --jobs $(JOBS)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m tools.course --jobs $(JOBS)
 
 lab: setup  ## open your own copies of the notebooks, in my/, in JupyterLab
 	@$(BIN)/python -m tools.check || true

@@ -23,9 +23,9 @@ from benchmarks import common
 from benchmarks.common import OURS, THEIRS, Side, Task
 from benchmarks.waiting import GPU, watched
 from lib import paths
-from lib.augment.embeddings import EmbeddingViews
+from lib.augment.vectors import EmbeddingViews
 from lib.encoder import Encoder
-from lib.encoder.speedups import speed_up
+from lib.encoder.layers import speed_up
 from lib.training import recipe as recipes
 from lib.training.batches import Feed
 from lib.training.forward import encode_batch, padded_widths

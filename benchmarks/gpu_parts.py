@@ -30,7 +30,7 @@ from lib.encoder.tokens import TokenRows, tokenise
 from lib.training.batches import Feed
 from lib.training.distributed import Group
 from lib.training.forward import Forward
-from lib.training.optimizer import make_optimizer
+from lib.training.loop import make_optimizer
 from lib.training.state import State
 from tools import pretrain
 
@@ -192,7 +192,7 @@ class Best:
             parameter.grad = torch.zeros_like(parameter)
         optimizer.step()
         optimizer.zero_grad()
-        self.state = State(forward, optimizer, feed, folder, math.inf)
+        self.state = State(forward, optimizer, feed, folder)
         self.state.result.history.append({"step": 1})
         self.scores = itertools.count()
         for due in (False, True):
@@ -203,7 +203,7 @@ class Best:
         `due`."""
         self.state.result.steps += 1
         self.state.score(lambda _: float(next(self.scores)))
-        self.state.save(last=due)
+        self.state.save(0 if due else math.inf)
 
     def side(self, due: bool) -> Side:
         """`arrives`, timed."""

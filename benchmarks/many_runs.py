@@ -16,7 +16,6 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
 
@@ -25,7 +24,7 @@ import torch
 from benchmarks import common
 from benchmarks.common import Sample, Side
 from lib import data, paths
-from lib.runs import Job, experiment, grids, profiles
+from lib.runs import Job, experiment, grids, job
 from lib.runs.grids import Cell, Grid
 
 GRIDS = ("una_small", "sda_small")
@@ -43,27 +42,27 @@ def cells(found: list[Grid], n: int) -> list[Cell]:
         values = {name: value for name, value in cell.set.items() if name != "max_steps"}
         alone = not cell.has_no_seed and not NOT_HERE & values.keys()
         if alone and values not in [other.set for other in distinct]:
-            distinct.append(Cell(cell.row, "", values))
+            distinct.append(Cell(row=cell.row, set=values))
     if not distinct:
         raise SystemExit("many_runs: these grids have no rows that are trained on the text alone")
     rows = list(distinct)
     while len(rows) < n:
         again = len(rows) // len(distinct)
         rows += [quicker(cell, found[0].profile, again) for cell in distinct]
-    return [Cell(f"{number} {cell.row}", "", cell.set) for number, cell in enumerate(rows[:n])]
+    return [Cell(row=f"{number} {cell.row}", set=cell.set) for number, cell in enumerate(rows[:n])]
 
 
 def quicker(cell: Cell, profile: str, again: int) -> Cell:
     """The cell at 1 + `again` / 10 times its learning rate."""
     usual = Job.of("", profile_name=profile, **cell.set).recipe.lr
     lr = float(f"{usual * (1 + again / 10):.6g}")
-    return Cell(cell.row, "", {**cell.set, "lr": lr})
+    return Cell(row=cell.row, set={**cell.set, "lr": lr})
 
 
 def has_real_data(data_dir: str | None) -> bool:
     """Whether the text and the sets of the profile `small` are here."""
     try:
-        data.corpus_files(profiles.profile("small").corpus, data_dir)
+        data.corpus_files(job.profile("small").corpus, data_dir)
         data.stsb("dev", data_dir)
         data.sts_tasks(data_dir)
     except FileNotFoundError:
@@ -78,12 +77,12 @@ def choose(options: argparse.Namespace) -> Grid:
     if options.smoke:
         parameters["n_sentences"] = 600
     found = [grids.read(name).at(profile, **parameters) for name in options.grids]
-    rows = tuple(cells(found, options.runs))
+    rows = cells(found, options.runs)
     source = "the runs of a benchmark"
-    return replace(found[0], name="many_runs", source=source, seeds=(42,), cells=rows, table="")
+    return found[0].changed(name="many_runs", source=source, seeds=[42], cells=rows, table="")
 
 
-def write_grid(grid: Grid, rows: tuple[Cell, ...], path: Path) -> Path:
+def write_grid(grid: Grid, rows: list[Cell], path: Path) -> Path:
     """A file of some of the grid's runs, for `python -m lib grid`."""
     content = {
         "source": grid.source,
@@ -142,7 +141,7 @@ class Race:
             places = [Path(name) / str(number) for number in range(len(rows))]
             for place, cell in zip(places, rows, strict=True):
                 place.mkdir()
-                write_grid(self.grid, (cell,), place / "grid.yaml")
+                write_grid(self.grid, [cell], place / "grid.yaml")
             start = time.perf_counter()
             with ThreadPoolExecutor(jobs) as pool:
                 list(pool.map(lambda p: self.train(p / "grid.yaml", p / "o", 1, threads), places))

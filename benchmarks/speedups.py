@@ -1,4 +1,4 @@
-"""What `lib.encoder.speedups` gains: a SimCSE training step on a CPU with them and without.
+"""What the speedups of `lib.encoder.layers` gain: a SimCSE training step on a CPU with and without.
 
 The encoder, sentences and settings of `train_speed.py`, in fp32 and in bf16.
 """
@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
     ]
     batch = "64, at most 32 tokens, [CLS] pooling, dropout 0.1"
     settings = common.settings_of_training(options, weights, source, batch)
-    title = "What lib.encoder.speedups gain in training on a CPU, sentences per second"
+    title = "What the speedups of the encoder gain in training on a CPU, sentences per second"
     content = common.report("speedups", title, settings, common.rows(samples), ratios)
     common.write(content, environment, options.results)
     return 0

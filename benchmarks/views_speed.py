@@ -17,7 +17,7 @@ from torch import Tensor
 from benchmarks import common
 from benchmarks.common import Sample, Side
 from lib import paths
-from lib.augment import embeddings
+from lib.augment import vectors
 from lib.encoder import Encoder
 from lib.training import recipe as recipes
 from lib.training.batches import Feed
@@ -94,13 +94,13 @@ def view_sides(shape: tuple[int, int, int], times: int, device: torch.device) ->
     positions = torch.arange(t, device=device).repeat(n, 1)
     sides: dict[str, Side] = {}
     for name, rate in RATES.items():
-        ours = partial(embeddings.OUTPUT_VIEWS[name], x, mask, rate, generator)
+        ours = partial(vectors.OUTPUT_VIEWS[name], x, mask, rate, generator)
         sides[f"{name}, lib"] = timed(ours, times, n, device)
         sides[f"{name}, by sentence"] = timed(
             partial(REFERENCE[name], x, mask, rate), max(1, times // 10), n, device
         )
     sides["shuffle, lib"] = timed(
-        partial(embeddings.shuffle, positions, mask, generator), times, n, device
+        partial(vectors.shuffle, positions, mask, generator), times, n, device
     )
     theirs = partial(shuffle_by_sentence, positions, mask)
     sides["shuffle, by sentence"] = timed(theirs, max(1, times // 10), n, device)

@@ -2,7 +2,7 @@
 
 import os
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -22,20 +22,14 @@ def closest(name: object, known: Iterable[str]) -> str:
     return f": did you mean {close[0]!r}?" if close else ""
 
 
-def setting(
-    default: Any,
-    *,
-    among: Iterable[str] | None = None,
-    when: Callable[[Any], object] | None = None,
-    later: bool = False,
-    **bounds: float,
-) -> Any:
+def setting(default: Any, *, among=None, when=None, later=False, **bounds: float) -> Any:
     """A field of a `Checked` class.
 
     Args:
         among: the names that it may hold; a registry is looked at when a value is checked, so that
             a method that is registered later is known.
-        when: of the object, whether the field has an effect; None: always.
+        when: the attribute of the object that lets the field have an effect, where it is neither 0,
+            empty nor "none", or "attribute=value|value"; None: it always has.
         later: the field came after the first results, which leave it out of their ids where it has
             its default.
         bounds: `ge`, `gt`, `le`, `lt`, as pydantic's `Field` takes them.
@@ -88,7 +82,7 @@ def extra(kind: type[BaseModel], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def made(kind: type[T], values: dict[str, Any], called: str) -> T:
+def made(kind: type[T], values: Any, called: str) -> T:
     """An object of these values.
 
     Args:
@@ -98,7 +92,7 @@ def made(kind: type[T], values: dict[str, Any], called: str) -> T:
         ValueError: an unknown name, or a value that is not allowed; one sentence.
     """
     try:
-        return kind(**values)
+        return kind.model_validate(values)
     except ValidationError as error:
         raise ValueError(_sentence(kind, error.errors()[0], called)) from None
 
@@ -106,10 +100,12 @@ def made(kind: type[T], values: dict[str, Any], called: str) -> T:
 def _sentence(kind: type[BaseModel], error: Any, called: str) -> str:
     if error["type"] == "value_error":
         return str(error["ctx"]["error"])
-    name = str(error["loc"][0])
+    name = str(error["loc"][0]) if error["loc"] else called
+    if error["type"] == "missing":
+        return f"{called} needs {name!r}"
     if error["type"] == "extra_forbidden":
         return f"{called} has no field {name!r}{closest(name, kind.model_fields)}"
     wanted = error["msg"].removeprefix("Input should be ").replace("a valid ", "a ")
-    wanted = wanted.replace("integer", "whole number").replace("string", "text")
+    wanted = wanted.replace("integer", "whole number").replace("a string", "text")
     wanted = wanted.replace("a boolean", "True or False")
     return f"{name} must be {wanted}, got {reprlib.repr(error['input'])}"

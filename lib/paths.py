@@ -40,6 +40,5 @@ def data_dirs(data_dir: str | Path | None = None) -> list[Path]:
     """
     if data_dir:
         return [Path(data_dir).expanduser().resolve()]
-    environment = os.environ.get("CSE_DATA")
-    from_environment = [Path(environment).expanduser().resolve()] if environment else []
-    return [*from_environment, DATA]
+    mine = os.environ.get("CSE_DATA")
+    return [Path(mine).expanduser().resolve(), DATA] if mine else [DATA]

@@ -8,6 +8,7 @@ markers or labels say the same again.
 
 import io
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -23,33 +24,16 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = "osD^vPX"
 LINES = ("-", "--", "-.", ":")
 ROLES = {
-    "positive": COLOURS[2],
-    "own positive": COLOURS[2],
-    "same sentence": COLOURS[2],
-    "paraphrase": COLOURS[2],
-    "others": COLOURS[1],
-    "the others": COLOURS[1],
-    "other sentences": COLOURS[1],
-    "another sentence": COLOURS[1],
-    "UNA negative": COLOURS[3],
-    "own UNA negative": COLOURS[3],
+    **dict.fromkeys(("positive", "own positive", "same sentence", "paraphrase"), COLOURS[2]),
+    **dict.fromkeys(("others", "the others", "other sentences", "another sentence"), COLOURS[1]),
+    **dict.fromkeys(("UNA negative", "own UNA negative"), COLOURS[3]),
 }
 WIDTH = 5.6  # inches of a figure with one panel, 538 pixels in a notebook
-STYLE: Any = {
-    "figure.dpi": 96,
-    "font.size": 10,
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.prop_cycle": plt.cycler(color=COLOURS),
-    "legend.frameon": False,
-    "figure.constrained_layout.use": True,
-}
+STYLE: Any = dict(mpl.rc_params_from_file(Path(__file__).with_name("plots.mplstyle"), True, False))
+STYLE["axes.prop_cycle"] = plt.cycler(color=COLOURS)
 
 
-def new_figure(
-    columns: int = 1, width: float = 7.0, height: float = 2.8, **options
-) -> tuple[Figure, list[Axes]]:
+def new_figure(columns=1, width=7.0, height=2.8, **options: Any) -> tuple[Figure, list[Axes]]:
     """An empty figure in the common style with `columns` axes side by side; `options` as
     `plt.subplots`.
 
@@ -74,23 +58,16 @@ class NotebookFigure(Figure):
         display({"image/png": png(self), "text/plain": repr(self)}, metadata=size, raw=True)
 
 
-def png(figure: Figure) -> bytes:
-    """The figure as a PNG file of twice its size in pixels and 160 colours.
+def png(figure: Figure, colours: int = 160) -> bytes:
+    """The figure as a PNG file of twice its size in pixels and so many colours.
 
     The palette holds the figure's own colours: lines and areas keep theirs, and a shade between two
     of them moves by a few of 255 steps.
     """
-    full = io.BytesIO()
+    full, small = io.BytesIO(), io.BytesIO()
     figure.savefig(full, format="png", dpi=2 * figure.dpi)
-    return with_palette(full.getvalue(), 160)
-
-
-def with_palette(picture: bytes, colours: int) -> bytes:
-    """A PNG file reduced to so many colours."""
-    small = io.BytesIO()
     how: Any = {"method": Image.Quantize.MAXCOVERAGE, "kmeans": 3, "dither": Image.Dither.NONE}
-    reduced = Image.open(io.BytesIO(picture)).convert("RGB").quantize(colours, **how)
-    reduced.save(small, format="png", optimize=True)
+    Image.open(full).convert("RGB").quantize(colours, **how).save(small, "png", optimize=True)
     return small.getvalue()
 
 
@@ -126,17 +103,6 @@ def line(i: int) -> str:
     return LINES[i % len(LINES)]
 
 
-def column(rows: Sequence[Mapping], key: str) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and values of the rows that have a number at `key`."""
-    found = [
-        (row["step"], row[key])
-        for row in rows
-        if row.get(key) is not None and not np.isnan(row[key])
-    ]
-    steps, values = zip(*found, strict=True) if found else ((), ())
-    return np.array(steps), np.array(values)
-
-
 def chance_line(axis: Axes, chance: float, line: str, ink: str, **style: Any) -> None:
     """A level line at chance and, above its right end, the word."""
     axis.axhline(chance, color=line, **style)
@@ -144,31 +110,21 @@ def chance_line(axis: Axes, chance: float, line: str, ink: str, **style: Any) ->
     axis.text(0.98, chance, "chance", color=ink, ha="right", va="bottom", transform=place)
 
 
-def legend_below(figure: Figure, axis: Axes, columns: int = 3) -> None:
+def legend_below(figure: Figure, axis: Axes) -> None:
     """The legend of `axis` under the figure, so that the panel has its whole width."""
     handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
 
 
 @mpl.rc_context(STYLE)
 def curves(
-    x: Sequence[float],
-    lines: Mapping[str, Sequence[float]],
-    xlabel: str,
-    ylabel: str,
-    title: str = "",
-    marks: Mapping[str, float] | None = None,
+    x: Sequence[float], lines: Mapping[str, Sequence], xlabel: str, ylabel: str, title: str = ""
 ) -> Figure:
-    """Named lines over `x`, told apart by colour and dash, with a gap at NaN; `marks` are named
-    vertical lines."""
+    """Named lines over `x`, told apart by colour and dash, with a gap at NaN."""
     figure, (axis,) = new_figure(width=WIDTH)
     for i, (name, y) in enumerate(lines.items()):
         points = marker(i) if len(x) <= 10 else None
         axis.plot(x, y, color=role(name, i), ls=line(i), marker=points, ms=5, lw=1.8, label=name)
-    for name, place in (marks or {}).items():
-        axis.axvline(place, color="0.5", lw=1, ls=":")
-        where: Any = {"transform": axis.get_xaxis_transform(), "ha": "left", "va": "center"}
-        axis.text(place, 0.55, f" {name}", color="0.35", **where)
     axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
     axis.legend()
     return figure
@@ -183,29 +139,25 @@ def training(
 
     Args:
         history: rows with `step` and any of `loss` (nats), `in_batch_accuracy` in [0, 1] and
-            `dev_score`, as `lib.training.loop.Result.history`; missing values are left out.
+            `dev_score`, as `lib.training.state.Result.history`; missing values are left out.
         chance: loss at chance, in nats.
         score: label of the dev score, with its unit.
     """
     figure, axes = new_figure(3, 8.4, 2.6, sharex=True)
     keys = {"loss": "loss (nats)", "in_batch_accuracy": "in-batch accuracy", "dev_score": score}
-    for i, (axis, (key, label)) in enumerate(zip(axes, keys.items(), strict=True)):
-        axis.plot(*column(history, key), marker=marker(i), ms=4, lw=1, color=colour(i))
-        axis.set(xlabel="step", ylabel=label)
+    for i, (axis, key) in enumerate(zip(axes, keys, strict=True)):
+        rows = pd.DataFrame(history, columns=["step", key]).dropna()
+        axis.plot(rows["step"], rows[key], marker=marker(i), ms=4, lw=1, color=colour(i))
+        axis.set(xlabel="step", ylabel=keys[key])
     chance_line(axes[0], chance, "0.4", "0.3", ls="--", lw=1)
     axes[0].set_ylim(bottom=0)
     axes[1].set_ylim(-0.03, 1.05)
-    at_least(axes[2], 5)
+    low, high = axes[2].get_ylim()
+    missing = max(0, 5 - (high - low)) / 2  # a small change looks small
+    axes[2].set_ylim(low - missing, high + missing)
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.suptitle(title, fontsize=10)
     return figure
-
-
-def at_least(axis: Axes, height: float) -> None:
-    """Widen the y axis about its middle to `height`, so that a small change looks small."""
-    low, high = axis.get_ylim()
-    middle, half = (low + high) / 2, max(high - low, height) / 2
-    axis.set_ylim(middle - half, middle + half)
 
 
 @mpl.rc_context(STYLE)
@@ -221,8 +173,7 @@ def margins(
         tables: condition, e.g. before and after → as `lib.evaluate.margin_table`.
     """
     kinds = list(dict.fromkeys(kind for table in tables.values() for kind in table.index))
-    height = 1.4 + 0.15 * len(kinds) * (1 + len(tables))
-    figure, (axis,) = new_figure(width=WIDTH, height=height)
+    figure, (axis,) = new_figure(1, WIDTH, 1.4 + 0.15 * len(kinds) * (1 + len(tables)))
     axis.axvline(0, color="0.4", ls=":", lw=1, zorder=0)
     apart = (np.arange(len(tables)) - (len(tables) - 1) / 2) * 0.6 / len(tables)
     for i, (name, table) in enumerate(tables.items()):
@@ -230,12 +181,11 @@ def margins(
         ends = (mean - table["low"], table["high"] - mean)
         style: Any = {"color": colour(i), "ms": 4.5, "lw": 1.5, "capsize": 3.5, "label": name}
         axis.errorbar(mean, place, xerr=ends, fmt=marker(i), **style)
-    axis.set_yticks(range(len(kinds)), kinds)
-    axis.set(xlabel=xlabel)
+    axis.set(xlabel=xlabel, yticks=range(len(kinds)), yticklabels=kinds)
     axis.set_title(title, pad=18)
-    where: Any = {"color": "0.3", "va": "bottom", "transform": axis.get_xaxis_transform()}
-    axis.text(0, 1.01, "← changed nearer ", ha="right", **where)
-    axis.text(0, 1.01, " paraphrase nearer →", ha="left", **where)
+    for words, side in (("← changed nearer ", "right"), (" paraphrase nearer →", "left")):
+        where = axis.get_xaxis_transform()
+        axis.text(0, 1.01, words, ha=side, va="bottom", color="0.3", transform=where)
     axis.invert_yaxis()
     legend_below(figure, axis)
     return figure
@@ -243,10 +193,7 @@ def margins(
 
 @mpl.rc_context(STYLE)
 def forest(
-    differences: pd.DataFrame,
-    xlabel: str,
-    title: str = "",
-    papers: Mapping[str, float] | None = None,
+    differences: pd.DataFrame, xlabel: str, title: str = "", papers: Mapping | None = None
 ) -> Figure:
     """Differences from a baseline: a dot and its interval a row, the zero line where row and
     baseline are equal, and open diamonds for what a paper printed.
@@ -256,8 +203,7 @@ def forest(
             interval has the dot alone.
         papers: row → the paper's difference; rows that it lacks have no diamond.
     """
-    height = 1.0 + 0.26 * len(differences) + 0.3 * bool(papers)
-    figure, (axis,) = new_figure(width=6.4, height=height)
+    figure, (axis,) = new_figure(1, 6.4, 1.0 + 0.26 * len(differences) + 0.3 * bool(papers))
     axis.axvline(0, color="0.4", lw=1)
     place = np.arange(len(differences))
     style: Any = {"fmt": "o", "color": colour(0), "ms": 5, "lw": 1.8, "label": "ours"}

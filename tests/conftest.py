@@ -82,7 +82,7 @@ def missing_data() -> str | None:
 
 def missing_wordnet() -> str | None:
     """Why WordNet cannot be read, or None."""
-    from lib.augment.wordnet import wordnet_folder
+    from lib.augment.edits import wordnet_folder
 
     try:
         wordnet_folder()

@@ -2,13 +2,11 @@
 noticed."""
 
 import ast
-import io
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -16,22 +14,25 @@ from pathlib import Path
 import pytest
 
 from lib import paths
+from tools.size import code_lines
 
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]")
 TEXT = {
-    ".py",
-    ".md",
-    ".toml",
-    ".txt",
-    ".yml",
-    ".yaml",
-    ".cff",
-    ".ipynb",
-    ".json",
-    ".tsv",
-    ".csv",
-    ".cfg",
     "",
+    *[
+        ".py",
+        ".md",
+        ".toml",
+        ".txt",
+        ".yml",
+        ".yaml",
+        ".cff",
+        ".ipynb",
+        ".json",
+        ".tsv",
+        ".csv",
+        ".cfg",
+    ],
 }
 
 
@@ -46,33 +47,6 @@ def tree(path: Path) -> ast.Module:
 
 def relative(path: Path) -> str:
     return path.relative_to(paths.ROOT).as_posix()
-
-
-def code_lines(path: Path) -> set[int]:
-    """Numbers of the lines that hold code: no blank line, comment or docstring."""
-    text = path.read_text(encoding="utf-8")
-    skipped = {
-        tokenize.COMMENT,
-        tokenize.NL,
-        tokenize.NEWLINE,
-        tokenize.INDENT,
-        tokenize.DEDENT,
-        tokenize.ENDMARKER,
-    }
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in skipped:
-            lines |= set(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                lines -= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-    return lines
 
 
 def functions(path: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef, ast.AST]]:
@@ -110,7 +84,7 @@ def checkout() -> list[Path]:
 def test_no_function_is_longer_than_a_screen() -> None:
     long = {}
     for path in sources():
-        lines = code_lines(path)
+        lines = code_lines(path.read_text(encoding="utf-8"))
         for name, node, _ in functions(path):
             n = len(lines & set(range(node.lineno, (node.end_lineno or node.lineno) + 1)))
             if n > 60:
@@ -172,23 +146,15 @@ def test_an_upward_import_breaks_the_contract(tmp_path: Path, planted: str) -> N
     )
 
 
-def test_line_counter_ignores_docstrings_comments_and_blanks(tmp_path: Path) -> None:
-    path = tmp_path / "x.py"
-    path.write_text(
-        '"""Doc\nstring."""\n\n# note\nx = """a\nb"""\n\n\ndef f():\n    """D."""\n    return x '
-        " # c\n"
-    )
-    assert code_lines(path) == {5, 6, 9, 11}
-
-
 def test_every_station_of_the_walk_is_a_function_on_one_screen() -> None:
     text = (paths.ROOT / "book" / "walk.md").read_text(encoding="utf-8")
     stations = re.findall(r"\[`(\w+)`\]\(\.\./(lib/[\w/]+\.py)\)", text)
     assert len(re.findall(r"^\d+\. \*\*", text, re.M)) == 10 and len(stations) >= 10
     for name, file in stations:
         path = paths.ROOT / file
+        lines = code_lines(path.read_text(encoding="utf-8"))
         lengths = [
-            len(code_lines(path) & set(range(node.lineno, (node.end_lineno or node.lineno) + 1)))
+            len(lines & set(range(node.lineno, (node.end_lineno or node.lineno) + 1)))
             for qualified, node, _ in functions(path)
             if qualified.split(".")[-1] == name
         ]

@@ -19,15 +19,14 @@ from tiny import tiny_sentences, tiny_tokenizer
 from transformers import BertConfig
 
 from lib import data, paths
-from lib.augment import embeddings
+from lib.augment import vectors
 from lib.augment.tfidf import TfidfModel, terms_of
 from lib.augment.una import UNA
 from lib.data import corpora
 from lib.encoder.tokens import tokenise
 from lib.runs import Job, grids
 from lib.training import recipe as recipes
-from lib.training.negatives import UnaNegatives
-from lib.training.positives import Text
+from lib.training.sources import Text, UnaNegatives
 
 
 @pytest.fixture
@@ -367,7 +366,7 @@ def test_the_reference_zeroes_what_the_views_zero(module, direction):
         "elements": "dropout",
         "span": "span_cutoff",
     }[direction]
-    ours = embeddings.OUTPUT_VIEWS[name](x.clone(), mask, 0.4, torch.Generator().manual_seed(0))
+    ours = vectors.OUTPUT_VIEWS[name](x.clone(), mask, 0.4, torch.Generator().manual_seed(0))
     real = mask.bool()[:, :, None]
     assert ((y == 0) & real).sum((1, 2)).equal(((ours == 0) & real).sum((1, 2)))
 

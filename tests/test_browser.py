@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +24,7 @@ import pytest
 from nbformat.v4 import new_markdown_cell, new_notebook
 
 from lib import paths
-from tools import classroom, lab
+from tools import lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(1800)]
 
@@ -41,19 +40,16 @@ class Server:
     token: str
     folder: Path
 
-    def ask(self, path: str, token: str) -> list | dict:
-        """The answer of its REST interface."""
-        request = urllib.request.Request(
-            f"{self.url}{path}", headers={"Authorization": f"token {token}"}
-        )
-        with urllib.request.urlopen(request, timeout=30) as answer:
+    def sessions(self) -> list:
+        """What runs there."""
+        with urllib.request.urlopen(f"{self.url}api/sessions?token={self.token}") as answer:
             return json.load(answer)
 
     def wait_until_idle(self, name: str, seconds: int = 120) -> None:
         """Return when the notebook has a kernel that is not busy."""
         state = "not started"
         for _ in range(2 * seconds):
-            for session in self.ask("api/sessions", self.token):
+            for session in self.sessions():
                 if session["path"] == f"{name}.ipynb":
                     state = session["kernel"]["execution_state"]
             if state == "idle":
@@ -63,7 +59,7 @@ class Server:
 
 
 @contextmanager
-def _lab(folder: Path, work: Path, configuration: Path | None = None) -> Iterator[Server]:
+def _lab(folder: Path, work: Path) -> Iterator[Server]:
     """JupyterLab on the loopback device with a token, started in `work`; its own files are kept in
     `folder`."""
     settings = folder / "settings"
@@ -71,26 +67,14 @@ def _lab(folder: Path, work: Path, configuration: Path | None = None) -> Iterato
     tracker.parent.mkdir(parents=True)
     tracker.write_text(json.dumps({"windowingMode": "none"}))  # every cell is in the page
     token = secrets.token_hex(16)
-    command = [
-        sys.executable,
-        "-m",
-        "jupyterlab",
-        "--no-browser",
-        "--ip=127.0.0.1",
-        "--port=0",
-        "--allow-root",
-    ]
+    command = [sys.executable, "-m", "jupyterlab"]
+    command += ["--no-browser", "--ip=127.0.0.1", "--port=0", "--allow-root"]
     command += [f"--ServerApp.root_dir={work}", f"--IdentityProvider.token={token}"]
-    command += [
-        f"--LabApp.user_settings_dir={settings}",
-        f"--LabApp.workspaces_dir={folder / 'workspaces'}",
-    ]
-    environment = {
-        **os.environ,
-        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
-        "CSE_OUTPUTS": str(folder / "outputs"),
-    }
-    environment |= {"JUPYTER_CONFIG_PATH": str(configuration)} if configuration else {}
+    command += [f"--LabApp.user_settings_dir={settings}"]
+    command += [f"--LabApp.workspaces_dir={folder / 'workspaces'}"]
+    environment = {**os.environ, "JUPYTER_CONFIG_PATH": str(lab.CONFIGURATION)}
+    environment["JUPYTER_RUNTIME_DIR"] = str(folder / "runtime")
+    environment["CSE_OUTPUTS"] = str(folder / "outputs")
     environment.pop("CSE_DATA", None)
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, cwd=work, env=environment, stdout=log, stderr=log)
@@ -112,7 +96,7 @@ def server(tmp_path_factory) -> Iterator[Server]:
             if cell.cell_type == "code":
                 cell.outputs, cell.execution_count = [], None
         nbformat.write(node, path)
-    with _lab(folder, work, lab.CONFIGURATION) as started:
+    with _lab(folder, work) as started:
         yield started
 
 
@@ -124,14 +108,6 @@ def _address(folder: Path, process: subprocess.Popen) -> str:
         assert process.poll() is None, (folder / "log").read_text()
         time.sleep(0.5)
     raise TimeoutError((folder / "log").read_text())
-
-
-def test_a_wrong_token_is_refused(server) -> None:
-    assert isinstance(server.ask("api/contents", server.token), dict)
-    for wrong in ("", "0" * 32):
-        with pytest.raises(urllib.error.HTTPError) as refused:
-            server.ask("api/contents", wrong)
-        assert refused.value.code == 403
 
 
 @pytest.fixture(scope="module")
@@ -171,16 +147,10 @@ def test_run_all_gives_figures_and_no_error(run_all, screenshots, name) -> None:
     assert all(cell.execution_count for cell in code)
     figures = page.locator(".jp-OutputArea-output img")
     assert figures.count() >= 3 and page.locator("mjx-container").count() > 0
-    assert (
-        page.locator(".widget-slider").count() >= 1
-        and page.get_by_text("Error displaying widget").count() == 0
-    )
+    assert page.locator(".widget-slider").count() >= 1
+    assert page.get_by_text("Error displaying widget").count() == 0
     widget = page.locator("img.widget-image").first
-    for place, shown in (
-        ("top", page.locator(".jp-Cell").first),
-        ("figure", figures.nth(2)),
-        ("widget", widget),
-    ):
+    for place, shown in (("figure", figures.nth(2)), ("widget", widget)):
         shown.scroll_into_view_if_needed()
         page.screenshot(path=screenshots / f"{name}_{place}.png")
     own_size = "p => 0 < p.clientWidth && p.clientWidth <= p.naturalWidth"
@@ -189,15 +159,10 @@ def test_run_all_gives_figures_and_no_error(run_all, screenshots, name) -> None:
 
 def test_the_beta_slider_moves_the_picture(run_all, screenshots) -> None:
     page, _ = run_all("04_una")
-    handle, picture = (
-        page.locator(".widget-slider .noUi-handle").first,
-        page.locator("img.widget-image").first,
-    )
+    handle = page.locator(".widget-slider .noUi-handle").first
+    readout = page.locator(".widget-slider .widget-readout").first
     handle.scroll_into_view_if_needed()
-    before, readout = (
-        picture.get_attribute("src"),
-        page.locator(".widget-slider .widget-readout").first,
-    )
+    before = page.locator("img.widget-image").first.get_attribute("src")
     shown = readout.inner_text()
     page.screenshot(path=screenshots / "04_una_slider_before.png")
     handle.focus()
@@ -221,7 +186,7 @@ def test_a_link_to_the_glossary_opens_it_beside_the_notebook(browser, tmp_path) 
     made = new_notebook(cells=[link], metadata={"kernelspec": kernel})
     nbformat.write(made, course / "notebooks" / "01_made.ipynb")
     (tmp_path / "lab").mkdir()
-    with _lab(tmp_path / "lab", course, lab.CONFIGURATION) as server:
+    with _lab(tmp_path / "lab", course) as server:
         page = browser.new_page(viewport={"width": 1400, "height": 1000})
         address = f"{server.url}lab/tree/notebooks/01_made.ipynb?token={server.token}"
         page.goto(address, timeout=MINUTES)
@@ -231,32 +196,3 @@ def test_a_link_to_the_glossary_opens_it_beside_the_notebook(browser, tmp_path) 
         assert page.get_by_role("menuitem", name="Nbgrader", exact=True).count() == 0
         assert page.get_by_text("Jupyter news").count() == 0
         page.close()
-
-
-def test_a_teacher_grades_the_open_question_in_formgrader(browser, screenshots, tmp_path) -> None:
-    name, question = "07_backbone", "choice"
-    course = tmp_path / "course"
-    before = classroom.hold_course(course, [name]).set_index("student")["score"]
-    (tmp_path / "lab").mkdir()
-    with _lab(tmp_path / "lab", course) as server:
-        page = browser.new_page(viewport={"width": 1400, "height": 1000})
-        page.goto(f"{server.url}lab?token={server.token}", timeout=2 * MINUTES)
-        page.get_by_role("menuitem", name="Nbgrader", exact=True).click(timeout=MINUTES)
-        page.get_by_text("Formgrader", exact=True).last.click()
-        page.frame_locator("iframe").get_by_role("link", name=name).first.wait_for(timeout=MINUTES)
-        page.screenshot(path=screenshots / "formgrader.png")
-        page.goto(f"{server.url}formgrader/gradebook/{name}/{name}")
-        page.locator("tr", has=page.locator(".needs-manual-grade span")).get_by_role("link").click(
-            timeout=MINUTES
-        )
-        score = page.locator(f"input.score#{question}")
-        score.scroll_into_view_if_needed()
-        score.fill("4")
-        with page.expect_response(
-            lambda r: "/api/grade/" in r.url and r.request.method == "PUT"
-        ) as saved:
-            score.press("Tab")
-        assert saved.value.ok
-        page.screenshot(path=screenshots / "formgrader_question.png")
-    after = classroom.grades(course).set_index("student")["score"]
-    assert (after - before).to_dict() == {"ada": 4, "ben": 0, "cleo": 0}

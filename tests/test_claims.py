@@ -1,7 +1,6 @@
 """What the papers claim and what our rows say of it."""
 
 import math
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -32,7 +31,9 @@ def test_a_claim_has_rows_of_ours_or_says_what_a_test_would_need(claim):
     if not claim.rows:
         return
     rows = [{c.row for c in grids.read(claim.rows.format(size)).cells} for size in claims.SIZES]
-    assert any(set(claim.pair(z)) <= names for z, names in zip(claims.SIZES, rows, strict=True))
+    assert any(
+        set(claims.pair(claim, z)) <= names for z, names in zip(claims.SIZES, rows, strict=True)
+    )
 
 
 QUOTED = {"sda_table_4": {"head", "lr", "batch_size"}}  # SimCSE's figure there is its own paper's
@@ -77,7 +78,7 @@ def test_our_rows_differ_in_what_the_papers_differ_in_and_stand_on_the_same(clai
     for size in claims.SIZES:
         grid = grids.read(claim.rows.format(size))
         ours = {cell.row: run_of(grid, cell) for cell in grid.cells}
-        row, baseline = claim.pair(size)
+        row, baseline = claims.pair(claim, size)
         if not {row, baseline} <= ours.keys():
             continue
         own = varied(ours[row], ours[baseline])
@@ -90,10 +91,11 @@ def test_our_rows_differ_in_what_the_papers_differ_in_and_stand_on_the_same(clai
 
 def test_the_two_rows_of_a_claim_were_trained_in_one_precision():
     """Scoring may differ: bf16 moves a mean of seven tasks by less than a hundredth."""
-    found = claims.rows_of(CLAIMS)
+    found = {c.rows.format(z): c for c in CLAIMS if c.rows for z in claims.SIZES}
+    found = {name: results.rows(name) for name in found}
     for claim in CLAIMS:
         if grid := claims.grid_of(claim, found):
-            pair = found[grid][found[grid]["row"].isin(claim.pair(grid.split("_")[1]))]
+            pair = found[grid][found[grid]["row"].isin(claims.pair(claim, grid.split("_")[1]))]
             assert pair["precision"].nunique() == 1, claim.claim
 
 
@@ -139,7 +141,7 @@ def test_verdicts_are_those_of_the_committed_rows():
             continue
         rows = results.rows(line.grid)
         wide = rows.pivot_table(index="seed", columns="row", values=f"{claim.metric}_best")
-        row, baseline = claim.pair(line.grid.rpartition("_")[2])
+        row, baseline = claims.pair(claim, line.grid.rpartition("_")[2])
         gap = claim.sign * (wide[row] - wide[baseline]).dropna()
         together = (tested["paper"] == line.paper).sum()
         half = stats.t.isf(0.025 / together, len(gap) - 1) * gap.std() / math.sqrt(len(gap))
@@ -168,8 +170,8 @@ def test_intervals_of_one_paper_of_one_claim_and_of_the_last_checkpoint():
 
 def test_small_answers_where_it_has_five_seeds_else_light():
     claim = next(c for c in CLAIMS if c.rows == "una_{}")
-    assert claim.pair("small")[1] == "SimCSE, UNA's loss" != claim.pair("light")[1]
-    names = [*claim.pair("small"), *claim.pair("light")]
+    assert claims.pair(claim, "small")[1] == "SimCSE, UNA's loss" != claims.pair(claim, "light")[1]
+    names = [*claims.pair(claim, "small"), *claims.pair(claim, "light")]
     one, two, four, five = (
         pd.DataFrame({"row": np.repeat(names, n), "seed": [*range(n)] * len(names)}).assign(
             **{f"{claim.metric}_last": 1.0}
@@ -183,7 +185,7 @@ def test_small_answers_where_it_has_five_seeds_else_light():
     apart = five.assign(seed=five["seed"] + (five["row"] == claim.row_ours))
     assert claims.grid_of(claim, {"una_small": apart, "una_light": two}) == "una_light"
     assert claims.grid_of(claim, {"una_small": four, "una_light": one}) is None
-    assert claims.grid_of(replace(claim, rows=""), {}) is None
+    assert claims.grid_of(claim._replace(rows=""), {}) is None
 
 
 NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"

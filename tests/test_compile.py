@@ -3,7 +3,6 @@ here (`aot_eager`), so that no C++ compiler is needed; a slow test has one made.
 
 import shutil
 import threading
-import time
 from functools import partial
 
 import pytest
@@ -12,9 +11,8 @@ from tiny import begin, tiny_recipe, tiny_sentences
 from torch._dynamo.testing import CompileCounterWithBackend
 
 from lib.training.batches import prefetched
-from lib.training.distributed import Group
-from lib.training.forward import Forward, compiles, padded_widths
-from lib.training.loop import Monitor, fit
+from lib.training.forward import compiles, padded_widths
+from lib.training.loop import fit
 
 SENTENCES = tiny_sentences(64)
 PLAIN = {"dropout": 0.0, "batch_size": 8, "max_length": 14, "bucket": True}
@@ -73,28 +71,6 @@ def test_padding_to_a_width_adds_nothing_but_padding(tmp_path, width):
         assert wide.sizes == narrow.sizes
 
 
-def test_the_bar_says_once_for_each_shape_that_it_compiles(tmp_path, programs):
-    recipe, told = tiny_recipe(**PLAIN), []
-    encoder, feed = begin(tmp_path, recipe, SENTENCES)
-    group = Group(torch.device("cpu"))
-    with Forward(encoder.train(), recipe, group, compiled=True) as forward:
-        forward.say = told.append
-        for step, batch in feed.steps(0, 6, widths=forward.widths):
-            forward(batch, step)
-    shapes = {tuple(b.ids.shape) for _, b in feed.steps(0, 6, widths=padded_widths(14))}
-    assert sorted(told) == sorted(f"compiling for {n} × {t} tokens" for n, t in shapes)
-
-
-def test_what_the_bar_says_goes_with_the_next_step():
-    monitor = Monitor(tiny_recipe(), 4, progress=False)
-    said = []
-    monitor.bar.set_description = said.append
-    monitor.say("compiling for 8 × 8 tokens")
-    monitor.add(0, torch.tensor(1.0), {"anchor": torch.eye(2)}, 0.1)
-    monitor.add(1, torch.tensor(1.0), {"anchor": torch.eye(2)}, 0.1)
-    assert said == ["compiling for 8 × 8 tokens", ""]
-
-
 def test_compilation_is_for_long_trainings_on_a_gpu():
     gpu, cpu = torch.device("cuda"), torch.device("cpu")
     simcse, views = tiny_recipe(), tiny_recipe(view1="shuffle")
@@ -128,22 +104,11 @@ def test_items_come_in_their_order_and_some_are_made_ahead():
             yield i
         raise ValueError("the eleventh")
 
+    before = threading.active_count()
     found = prefetched(items(), depth=4)
     assert next(found) == 0
     assert release.wait(10)
     assert [next(found) for _ in range(9)] == list(range(1, 10))
     with pytest.raises(ValueError, match="the eleventh"):
         next(found)
-
-
-def test_who_stops_early_stops_the_thread():
-    def items():
-        while True:
-            time.sleep(0.001)
-            yield 1
-
-    before = threading.active_count()
-    found = prefetched(items())
-    next(found)
-    found.close()
     assert threading.active_count() == before

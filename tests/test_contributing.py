@@ -9,7 +9,7 @@ from lib.augment import AUGMENTATIONS
 from lib.encoder.tokens import tokenise
 from lib.training import loop as train
 from lib.training.batches import Feed
-from lib.training.negatives import NEGATIVES
+from lib.training.sources import NEGATIVES
 
 SENTENCES = tiny_sentences(32)
 

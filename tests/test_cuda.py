@@ -7,13 +7,13 @@ import torch
 from tiny import begin, same, tiny_bert, tiny_recipe, tiny_sentences, weights
 from transformers import LlamaConfig, LlamaModel
 
-from lib.augment.representations import _along_axes, _along_sentences
+from lib.augment.vectors import _along_axes, _along_sentences
 from lib.encoder import Encoder
 from lib.training import loop as train
 from lib.training.distributed import Group
 from lib.training.forward import Forward
+from lib.training.loop import make_optimizer
 from lib.training.objective import Objective
-from lib.training.optimizer import make_optimizer
 
 pytestmark = pytest.mark.cuda
 GPU = "cuda"
@@ -91,7 +91,7 @@ def test_no_step_waits_for_the_gpu(tmp_path, kind):
             torch.cuda.set_sync_debug_mode("error" if step else "default")
             try:
                 loss = objective(forward(batch, step), step)
-                group.backward(loss)
+                loss.backward()
                 torch.nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
                 optimizer.step()
                 optimizer.zero_grad()

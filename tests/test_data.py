@@ -2,6 +2,7 @@ import gzip
 import io
 import lzma
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 
 from lib import data, paths
 from lib.__main__ import main as cli
-from lib.data import Pairs, corpora, fetch, files, readers, sets
+from lib.data import corpora, fetch, readers, sets
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
+BINARY = [name for name, files in sets.TRANSFER_FILES.items() if "one" in files]
 
 sentence = st.text(
     st.characters(codec="utf-8", exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)),
@@ -57,9 +59,6 @@ own = pytest.mark.usefixtures("own_sets")
 def test_handwritten_lines_have_a_paraphrase_or_none(tmp_path):
     path = write(tmp_path / "a.txt", "# head\n## snow\none | eins\n\n two \nthree |drei\n")
     assert readers.handwritten_file(path) == [("one", "eins"), ("two", ""), ("three", "drei")]
-    for line, message in (("a | b | c", "3 fields"), ("a |", "a sentence"), (" | b", "a sentence")):
-        with pytest.raises(ValueError, match=f"line 2: {message}"):
-            readers.handwritten_file(write(tmp_path / "a.txt", f"one\n{line}\n"))
 
 
 LINES = [f"sentence number {i} of some" for i in range(30)]
@@ -67,44 +66,29 @@ TOO_SHORT, TOO_LONG = "too short here", "long " * 41
 
 
 def test_own_sentences_are_searched_where_no_real_text_is(tmp_path):
-    own = data.handwritten()
-    assert data.searchable(tmp_path) == (
-        own,
-        f"{len(own):,} sentences written by hand for this course",
-    )
+    own, source = data.handwritten(), "sentences written by hand for this course"
+    assert data.searchable(tmp_path) == (own, f"{len(own):,} {source}")
     few, what = data.searchable(tmp_path, n=5)
     assert len(set(few)) == 5 and set(few) < set(own)
-    assert what == f"5 of the {len(own):,} sentences written by hand for this course"
+    assert what == f"5 of the {len(own):,} {source}"
     assert data.searchable(tmp_path, n=5)[0] == few
 
 
 @own
 @pytest.mark.parametrize(
     ("file", "what"),
-    [
-        (data.WIKI1M, "30 of the 33 sentences of wiki1m (English Wikipedia)"),
-        (
-            "corpus/wiki_slice.txt",
-            "30 of the 33 sentences at the beginning of wiki1m (English Wikipedia)",
-        ),
-    ],
+    [(data.WIKI1M, "of wiki1m"), ("corpus/wiki_slice.txt", "at the beginning of wiki1m")],
 )
 def test_real_sentences_are_searched_where_they_are(tmp_path, monkeypatch, file, what):
-    raw = "\n".join([TOO_SHORT, *LINES, TOO_LONG, LINES[0]]).encode()
-    write(tmp_path / file, lzma.compress(raw) if file.endswith(".xz") else raw)
+    write(tmp_path / file, "\n".join([TOO_SHORT, *LINES, TOO_LONG, LINES[0]]))
     monkeypatch.setattr(corpora, "HEAD", 33)
-    assert data.searchable(tmp_path) == (LINES, what)
+    assert data.searchable(tmp_path) == (
+        LINES,
+        f"30 of the 33 sentences {what} (English Wikipedia)",
+    )
     drawn, _ = data.searchable(tmp_path, n=7)
     assert len(set(drawn)) == 7 and set(drawn) < set(LINES)
     assert data.searchable(tmp_path, n=3)[0] == drawn[:3]
-
-
-def test_searchable_refuses(tmp_path):
-    with pytest.raises(ValueError, match="n must be at least 1, got 0"):
-        data.searchable(n=0)
-    write(tmp_path / data.WIKI1M, "a part of a published corpus\n")
-    with pytest.raises(ValueError, match="1 where wiki1m has 1,000,000"):
-        data.searchable(tmp_path)
 
 
 # --- sentence files
@@ -136,12 +120,12 @@ def test_read_lines_skips_blank_lines_and_keeps_unicode_separators(tmp_path):
         ("a.txt.xz", lzma.compress(b"x\n" * 999)[:-20], "damaged archive"),
         ("a.txt.gz", gzip.compress(b"x y\n" * 999, mtime=0)[:20] + b"\xff" * 40, "damaged archive"),
         ("a.txt.gz", b"no gzip", "damaged archive"),
-        ("a.txt", "a b\n".encode("utf-16"), "line 1: NUL bytes or the mark of UTF-16"),
-        ("a.txt", "a b\n".encode("utf-16-le"), "line 1: NUL bytes"),
-        ("a.txt", b"fine\nnot \0 fine\n", "line 2: NUL bytes"),
-        ("a.txt", b"one\rtwo\rthree\r", "line 1: a carriage return inside the line"),
-        ("a.txt", b"one\r\ntwo\rthree\r\n", r"a\.txt, line 2: a carriage return inside"),
-        ("a.txt", b"one\n" + b"x" * 1_000_001, "line 2: longer than 1,000,000 bytes"),
+        ("a.txt", "a b\n".encode("utf-16"), "line 1: NUL"),
+        ("a.txt", "a b\n".encode("utf-16-le"), "line 1: NUL"),
+        ("a.txt", b"fine\nnot \0 fine\n", "line 2: NUL"),
+        ("a.txt", b"one\rtwo\rthree\r", "line 1: .*carriage return"),
+        ("a.txt", b"one\r\ntwo\rthree\r\n", r"a\.txt, line 2: .*carriage return"),
+        ("a.txt", b"one\n" + b"x" * 1_000_001, "line 2: .*1,000,000 bytes"),
     ],
 )
 def test_a_damaged_text_file_is_named_with_its_line(tmp_path, name, content, message):
@@ -156,12 +140,7 @@ def test_a_table_is_no_text_file(tmp_path, name):
     """For training, for positives, to augment and to search: one rule, one sentence."""
     path = write(tmp_path / name, "id,text\n1,A sentence.\n")
     text = write(tmp_path / "a.txt", "A sentence.\n")
-    for read in (
-        data.read_lines,
-        data.read_aligned,
-        data.corpus,
-        lambda p: data.aligned_corpus(text, p),
-    ):
+    for read in (data.read_lines, data.corpus, lambda p: data.aligned_corpus(text, p)):
         with pytest.raises(ValueError, match=r"one sentence a line in a \.txt file"):
             read(path)
 
@@ -195,11 +174,6 @@ def test_aligned_lines_keep_their_numbers(tmp_path):
 # --- graded pairs
 
 
-def test_pairs_of_different_lengths_are_refused():
-    with pytest.raises(ValueError, match=r"x: columns of lengths \[1, 2, 1, 1\]"):
-        Pairs("x", ["a"], ["b", "c"], np.zeros(1))
-
-
 @in_tmp_path
 @given(rows=st.lists(st.tuples(clean, clean, score, clean), min_size=1))
 def test_mini_pairs_round_trip(tmp_path, rows):
@@ -208,10 +182,8 @@ def test_mini_pairs_round_trip(tmp_path, rows):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(paths, "MINI", tmp_path)
         pairs = data.mini_pairs("dev")
-    assert (
-        list(zip(pairs.sentence1, pairs.sentence2, pairs.scores, pairs.kinds, strict=True)) == rows
-    )
-    assert len(pairs) == len(rows)
+    columns = (pairs.sentence1, pairs.sentence2, pairs.scores, pairs.kinds)
+    assert list(zip(*columns, strict=True)) == rows and len(pairs) == len(rows)
 
 
 @own
@@ -251,18 +223,14 @@ def test_sick_reads_columns_by_name(tmp_path):
     header = "pair_ID\tsentence_B\tsentence_A\tentailment_judgment\trelatedness_score"
     write(tmp_path / "SICK/SICK_trial.txt", f"{header}\n7\tsecond\tfirst\tNEUTRAL\t3.5\n")
     pairs = data.sick("dev", tmp_path)
-    assert (pairs.sentence1, pairs.sentence2, pairs.scores.tolist()) == (
-        ["first"],
-        ["second"],
-        [3.5],
-    )
+    assert [pairs.sentence1, pairs.sentence2, list(pairs.scores)] == [["first"], ["second"], [3.5]]
 
 
 @own
 def test_cnsd(tmp_path):
     write(tmp_path / "chinese/cnsd/cnsd-sts-dev.txt", "2012test-0000||一个男人。||一个女人。||4\n")
     pairs = data.cnsd("dev", tmp_path)
-    assert (pairs.sentence1, pairs.sentence2, pairs.scores.tolist()) == (
+    assert (pairs.sentence1, pairs.sentence2, list(pairs.scores)) == (
         ["一个男人。"],
         ["一个女人。"],
         [4.0],
@@ -281,7 +249,7 @@ MALFORMED = {
         (b"g\tf\ty\ti\t5\t\xff\tb\n", "line 1: not valid UTF-8"),
     ],
     "SICK/SICK_trial.txt": [
-        ("sentence_A\tsentence_B\n", "line 1: no column 'relatedness_score'"),
+        ("sentence_A\tsentence_B\n", "line 1: not one column 'relatedness_score'"),
         ("sentence_A\tsentence_B\trelatedness_score\na\tb\n", "line 2: 2 fields where 3"),
         ("sentence_A\tsentence_B\trelatedness_score\na\tb\t-1\n", "line 2: '-1' is no similarity"),
     ],
@@ -309,11 +277,7 @@ def test_malformed_pairs_name_file_and_line(tmp_path, relative, content, message
         ("a\tb\na b\n", "1\n2\n", r"input\.FNWN\.txt, line 2: 1 fields where 2"),
         ("a\tb\tc\n", "1\n", r"input\.FNWN\.txt, line 1: 3 fields where 2"),
         ("a\tb\na\tb\n", "1\n7\n", r"gs\.FNWN\.txt, line 2: '7' is no similarity"),
-        (
-            "a\tb\na\tb\n",
-            "1\n",
-            r"input\.FNWN\.txt, line 2: the last one, but STS\.gs\.FNWN\.txt has 1 lines",
-        ),
+        ("a\tb\na\tb\n", "1\n", r"input\.FNWN\.txt: 2 lines, but STS\.gs\.FNWN\.txt has 1"),
     ],
 )
 def test_malformed_sts_names_file_and_line(tmp_path, sentences, gold, message):
@@ -327,7 +291,7 @@ def test_the_sizes_of_the_sets_add_up_to_the_published_ones():
     scored = {task: sum(n for _, n in sets.values()) for task, sets in data.STS_SUBSETS.items()}
     assert scored == {"STS12": 3108, "STS13": 1500, "STS14": 3750, "STS15": 3000, "STS16": 1186}
     pairs = sum(n for sets in data.STS_SUBSETS.values() for n, _ in sets.values())
-    pairs += sum(n for name, n in data.SIZES.items() if name.startswith(("STS-B", "SICK-R")))
+    pairs += sum(n for name, n in sets.SIZES.items() if name.startswith(("STS-B", "SICK-R")))
     assert 2 * pairs == 89_192  # ConSERT, Table 1
 
 
@@ -399,9 +363,9 @@ def test_unknown_split(read, tmp_path):
 
 
 @own
-@pytest.mark.parametrize("name", sets.BINARY_TASKS)
+@pytest.mark.parametrize("name", BINARY)
 def test_binary_transfer_tasks(tmp_path, name):
-    one, zero = sets.BINARY_TASKS[name]
+    one, zero = sets.TRANSFER_FILES[name].values()
     write(tmp_path / "senteval" / one, "good \n\n")
     write(tmp_path / "senteval" / zero, "caf\u00e9\n")
     assert data.transfer_task(name, tmp_path).splits == {"all": (["good", "", "café"], [1, 1, 0])}
@@ -419,10 +383,8 @@ def test_sst2_trec_mrpc(tmp_path):
     for split in sets.SPLITS:
         write(tmp_path / f"SST/binary/sentiment-{split}", f"{split} is fine \t1\nso so\t0\n")
     assert data.transfer_task("SST2", tmp_path).splits["dev"] == (["dev is fine", "so so"], [1, 0])
-    write(
-        tmp_path / "TREC/train_5500.label",
-        "NUM:dist How far ?\nABBR:exp What is a \xf1 ?\n".encode("latin-1"),
-    )
+    questions = "NUM:dist How far ?\nABBR:exp What is a \xf1 ?\n".encode("latin-1")
+    write(tmp_path / "TREC/train_5500.label", questions)
     write(tmp_path / "TREC/TREC_10.label", "HUM:ind Who ?\n")
     trec = data.transfer_task("TREC", tmp_path)
     assert trec.splits == {
@@ -431,10 +393,8 @@ def test_sst2_trec_mrpc(tmp_path):
     }
     header = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n"
     for split in ("train", "test"):
-        write(
-            tmp_path / f"MRPC/msr_paraphrase_{split}.txt",
-            f'{header}1\t7\t8\t"A {split}\tB "x" y\r\n',
-        )
+        row = f'1\t7\t8\t"A {split}\tB "x" y\r\n'
+        write(tmp_path / f"MRPC/msr_paraphrase_{split}.txt", header + row)
     mrpc = data.transfer_task("MRPC", tmp_path)
     assert mrpc.splits["test"] == (['"A test'], [1]) and mrpc.second["test"] == ['B "x" y']
 
@@ -449,7 +409,7 @@ MRPC = "Quality\t#1 String\t#2 String\n"
         ("SST/binary/sentiment-train", "fine\t1\nso so\t2\n", "line 2: label '2' is neither"),
         ("SST/binary/sentiment-train", "fine 1\n", "line 1: 1 fields where 2"),
         ("TREC/train_5500.label", "NUM:dist How ?\nWHAT:x Why ?\n", "line 2: no `CLASS:subclass"),
-        ("TREC/train_5500.label", "NUM:dist\n", "line 1: no `CLASS:subclass question`"),
+        ("TREC/train_5500.label", "NUM:dist\n", "line 1: a sentence is empty"),
         ("MRPC/msr_paraphrase_train.txt", MRPC + "1\ta\n", "line 2: 2 fields where 3"),
         ("MRPC/msr_paraphrase_train.txt", MRPC + "x\ta\tb\n", "line 2: label 'x'"),
     ],
@@ -465,21 +425,7 @@ def test_malformed_transfer_names_file_and_line(tmp_path, relative, content, mes
         data.transfer_task(task, tmp_path)
 
 
-def test_unknown_transfer_task(tmp_path):
-    with pytest.raises(ValueError, match=r"transfer task must be one of MR, .*, got 'IMDB'"):
-        data.transfer_task("IMDB", tmp_path)
-
-
 # --- where files are, corpora
-
-
-@own
-@pytest.mark.parametrize(
-    "root", ["senteval", "SentEval/data/downstream", "data/downstream", "downstream", "."]
-)
-def test_senteval_roots(tmp_path, root):
-    write(tmp_path / root / "STS/STSBenchmark/sts-dev.csv", "g\tf\ty\ti\t3\ta\tb\n")
-    assert len(data.stsb("dev", tmp_path)) == 1
 
 
 @own
@@ -510,7 +456,9 @@ def test_missing_data_is_one_sentence_with_the_command(tmp_path, read):
     with pytest.raises(FileNotFoundError) as caught:
         read(tmp_path)
     message = str(caught.value)
-    assert "is missing (looked for" in message and str(tmp_path) in message and "\n" not in message
+    assert (
+        "is missing (looked for in" in message and str(tmp_path) in message and "\n" not in message
+    )
     assert "python -m lib data fetch" in message and "CSE_DATA" in message
 
 
@@ -521,18 +469,11 @@ def test_pretrain_corpus_reads_all_files_in_order(tmp_path):
 
 
 def test_wikipedia_is_distinct_and_drops_fragments(tmp_path):
-    for year, text in (
-        (2015, "one two three\ntwo words\nall of them\n"),
-        (2021, "all of them\nfour words and more\n"),
-    ):
-        write(
-            tmp_path / f"corpus/pretrain/wikipedia_en_{year}.txt.xz", lzma.compress(text.encode())
-        )
-    assert data.corpus("wikipedia", tmp_path) == [
-        "one two three",
-        "all of them",
-        "four words and more",
-    ]
+    texts = b"one two three\ntwo words\nall of them\n", b"all of them\nfour words and more\n"
+    for name, text in zip(corpora.WIKIPEDIA_FILES, texts, strict=True):
+        write(tmp_path / "corpus/pretrain" / name, lzma.compress(text))
+    expected = ["one two three", "all of them", "four words and more"]
+    assert data.corpus("wikipedia", tmp_path) == expected
 
 
 def test_no_corpus_stands_in_for_another_unasked(tmp_path):
@@ -577,18 +518,18 @@ def test_a_file_that_belongs_to_a_corpus_is_drawn_like_it(tmp_path):
     path = write(tmp_path / "a.txt", "\n".join(lines))
     other = write(tmp_path / "b.txt", "\n".join(line.upper() for line in lines))
     for n in (None, 58, 5):
-        sentences = data.corpus(path, n=n, seed=3)
-        found = data.aligned_corpus(path, other, n=n, seed=3)
+        sentences = data.corpus(path, n=n)
+        found = data.aligned_corpus(path, other, n=n)
         assert found == (sentences, [s.upper() for s in sentences])
-    assert data.sample(58, 5, 3).tolist() == data.sample(58, 58, 3)[:5].tolist()
+    assert corpora.sample(58, 5, 3).tolist() == corpora.sample(58, 58, 3)[:5].tolist()
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("A\nB\n\n\n", r"b\.txt has 2 lines, the corpus .* 4"),
-        ("A\nB\n\nD\n", r"b\.txt, line 2: blank only in the corpus"),
-        ("A\n\n\nD\n", r"b\.txt, line 3: blank only there"),
+        ("A\n\nC\n\n", r"b\.txt, line 4: there or in the corpus"),
+        ("A\nB\n\nD\n", r"b\.txt, line 2: there or in the corpus"),
+        ("A\n\n\nD\n", r"b\.txt, line 3: there or in the corpus"),
     ],
 )
 def test_two_blanks_at_different_places_do_not_cancel(tmp_path, content, message):
@@ -608,19 +549,6 @@ def test_corpus_sample(tmp_path):
         data.corpus(path, n=201)
 
 
-@own
-def test_corpus_names_and_paths(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "MINI", tmp_path)
-    write(tmp_path / "corpus.txt", "mini\n")
-    write(tmp_path / data.WIKI1M, "wiki\n")
-    assert data.corpus("mini") == ["mini"]
-    assert data.corpus("wiki1m", tmp_path) == ["wiki"]
-    with pytest.raises(
-        FileNotFoundError, match="no corpus 'wiki2m': give one of mini, wikipedia, wiki1m"
-    ):
-        data.corpus("wiki2m")
-
-
 # --- check and fetch, on a tree of the true sizes
 
 
@@ -635,13 +563,12 @@ def tree(tmp_path_factory) -> Path:
             write(folder / f"STS.gs.{subset}.txt", "3\n" * scored + "\n" * (pairs - scored))
     header = "sentence_A\tsentence_B\trelatedness_score\n"
     for split in sets.SPLITS:
-        write(
-            root / f"STS/STSBenchmark/sts-{split}.csv",
-            "g\tf\ty\ti\t3\ta\tb\n" * n[f"STS-B {split}"],
-        )
+        lines = "g\tf\ty\ti\t3\ta\tb\n" * n[f"STS-B {split}"]
+        write(root / f"STS/STSBenchmark/sts-{split}.csv", lines)
         write(root / "SICK" / sets.SICK_FILES[split], header + "a\tb\t3\n" * n[f"SICK-R {split}"])
         write(root / f"SST/binary/sentiment-{split}", "a\t1\n" * n[f"SST2 {split}"])
-    for name, (one, zero) in sets.BINARY_TASKS.items():
+    for name in BINARY:
+        one, zero = sets.TRANSFER_FILES[name].values()
         write(root / one, "a\n" * (n[name] - 5))
         write(root / zero, "b\n" * 5)
     write(root / "TREC/train_5500.label", "NUM:x a ?\n" * n["TREC train"])
@@ -656,7 +583,7 @@ def tree(tmp_path_factory) -> Path:
 def hub(tree, tmp_path_factory) -> Path:
     """A folder with the two files of the hub's repository."""
     folder = tmp_path_factory.mktemp("hub")
-    with tarfile.open(folder / data.TAR, "w") as tar:
+    with tarfile.open(folder / fetch.TAR, "w") as tar:
         for child in sorted(tree.iterdir()):
             tar.add(child, arcname=f"./{child.name}")
         add(tar, "./STS/._STS12-en-test", b"resource fork")
@@ -685,8 +612,6 @@ def test_check_finds_everything(tree):
 
 
 def test_check_names_each_difference(tree, tmp_path):
-    import shutil
-
     copy = shutil.copytree(tree, tmp_path / "copy")
     (copy / "SICK/SICK_trial.txt").unlink()
     write(copy / "TREC/TREC_10.label", "NUM:x a ?\n" * 499)
@@ -694,22 +619,16 @@ def test_check_names_each_difference(tree, tmp_path):
     wrong = "\n".join(fetch.differences(fetch.check(copy)))
     assert "SICK-R dev: 500 expected, found absent" in wrong
     assert "STS unlabelled: 89192 expected, found absent" in wrong
-    assert "TREC test: 500 expected, found 499" in wrong
-    assert (
-        "SST2 dev: 872 expected, found" in wrong
-        and "sentiment-dev, line 2: 1 fields where 2" in wrong
-    )
+    assert "TREC_10.label: 499 where TREC test has 500" in wrong
+    assert "sentiment-dev, line 2: 1 fields where 2" in wrong
 
 
 def test_check_command(tree, tmp_path, capsys):
     assert cli(["data", "check", str(tree)]) == 0
     out = capsys.readouterr().out
-    assert (
-        "STS12                 3108      3108\n" in out
-        and "wiki1m             1000000    absent (optional)" in out
-    )
+    assert "3108 expected, found 3108\n" in out and "1000000 expected, found absent" in out
     assert cli(["data", "check", str(tmp_path)]) == 1
-    assert "STS12                 3108    absent <-" in capsys.readouterr().out
+    assert "3108 expected, found absent" in capsys.readouterr().out
     assert cli(["data", "check", str(tmp_path / "nowhere")]) == 2
     assert "error: no folder" in capsys.readouterr().err
 
@@ -724,28 +643,28 @@ def test_fetch_unpacks_counts_and_keeps(hub, tmp_path):
 
 
 def test_fetch_finds_the_data_at_any_depth_of_a_compressed_archive(tree, tmp_path):
-    with tarfile.open(tmp_path / data.TAR, "w:gz") as tar:
+    with tarfile.open(tmp_path / fetch.TAR, "w:gz") as tar:
         tar.add(tree, arcname="SentEval/data/downstream")
-    fetch.fetch(tmp_path / "t", tmp_path, names=(data.TAR,))
+    fetch.fetch(tmp_path / "t", tmp_path, names=(fetch.TAR,))
     assert (tmp_path / "t/senteval/STS/STS12-en-test").is_dir()
 
 
 def test_fetch_refuses_what_is_not_expected(tree, tmp_path):
     write(tmp_path / data.WIKI1M, "A sentence.\n" * 999)
-    with pytest.raises(ValueError, match="wiki1m: 1000000 expected, found 999"):
+    with pytest.raises(ValueError, match=r"wiki1m: 1000000 expected, found .* 999 where"):
         fetch.fetch(tmp_path / "t", tmp_path, names=(data.WIKI1M,))
-    with tarfile.open(tmp_path / data.TAR, "w") as tar:
+    with tarfile.open(tmp_path / fetch.TAR, "w") as tar:
         tar.add(tree / "STS", arcname="STS")
     with pytest.raises(ValueError, match="SICK-R train: 4500 expected, found absent"):
-        fetch.fetch(tmp_path / "t", tmp_path, names=(data.TAR,))
-    with tarfile.open(tmp_path / data.TAR, "w") as tar:
+        fetch.fetch(tmp_path / "t", tmp_path, names=(fetch.TAR,))
+    with tarfile.open(tmp_path / fetch.TAR, "w") as tar:
         add(tar, "readme.txt")
     with pytest.raises(ValueError, match="no archive of SentEval's data"):
-        fetch.fetch(tmp_path / "t", tmp_path, names=(data.TAR,))
+        fetch.fetch(tmp_path / "t", tmp_path, names=(fetch.TAR,))
     for content in (b"not a tar", b"", lzma.compress(b"x" * 9999)[:40]):
-        write(tmp_path / data.TAR, content)
+        write(tmp_path / fetch.TAR, content)
         with pytest.raises(ValueError, match="cannot be unpacked"):
-            fetch.fetch(tmp_path / "t", tmp_path, names=(data.TAR,))
+            fetch.fetch(tmp_path / "t", tmp_path, names=(fetch.TAR,))
     assert left(tmp_path / "t") == []
 
 
@@ -758,12 +677,12 @@ def test_fetch_refuses_what_is_not_expected(tree, tmp_path):
     ],
 )
 def test_fetch_refuses_malicious_members(tmp_path, member):
-    with tarfile.open(tmp_path / data.TAR, "w") as tar:
+    with tarfile.open(tmp_path / fetch.TAR, "w") as tar:
         add(tar, "STS/x")
         add(tar, **member)
     target = tmp_path / "a/b/target"
     with pytest.raises(ValueError, match=r"cannot be unpacked|no archive of SentEval's data"):
-        fetch.fetch(target, tmp_path, names=(data.TAR,))
+        fetch.fetch(target, tmp_path, names=(fetch.TAR,))
     assert left(target) == [] and not list(tmp_path.rglob("evil*"))
 
 
@@ -806,24 +725,6 @@ def test_fetch_without_a_network_is_one_sentence(tmp_path, monkeypatch, capsys):
     err = capsys.readouterr().err
     assert "princeton-nlp/datasets-for-simcse cannot be downloaded: Name or service" in err
     assert "--source FOLDER" in err and err.count("\n") == 1
-
-
-def test_fetch_command_with_a_source(hub, tmp_path, capsys):
-    target = tmp_path / "t"
-    assert cli(["data", "fetch", "--target", str(target), "--source", str(hub)]) == 0
-    assert (
-        capsys.readouterr().out == f"{target}/senteval is there\n{target}/{data.WIKI1M} is there\n"
-    )
-    options = ["--target", str(tmp_path / "x"), "--source", str(target), "--only", "senteval"]
-    assert cli(["data", "fetch", *options]) == 2
-    assert "senteval.tar is missing in" in capsys.readouterr().err
-
-
-def test_sha256_is_the_known_digest(tmp_path):
-    digest = (  # FIPS 180-2, appendix B.1
-        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-    )
-    assert files.sha256(write(tmp_path / "abc", "abc")) == digest
 
 
 # --- the real data

@@ -7,32 +7,14 @@ import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
-from huggingface_hub.errors import GatedRepoError
 from tiny import WORDS, tiny_bert, tiny_encoder, tiny_sentences, word_tokenizer
 from torch import nn
-from transformers import (
-    AlbertConfig,
-    AlbertModel,
-    AutoConfig,
-    AutoModel,
-    DistilBertConfig,
-    DistilBertModel,
-    GPT2Config,
-    GPT2Model,
-    LlamaConfig,
-    LlamaModel,
-    RobertaConfig,
-    RobertaModel,
-    XLNetConfig,
-    XLNetModel,
-)
+from transformers import AutoConfig, AutoModel, XLNetConfig, XLNetModel
 
-from lib.encoder import Encoder, build_head, fitting_pooling, pool
+from lib.encoder import Encoder, build_head, dropout_of, fitting_pooling, load, pool
 from lib.encoder.device import resolve_device, resolve_precision
-from lib.encoder.dropout import dropout_of
-from lib.encoder.heads import HEADS
-from lib.encoder.pooling import POOLINGS
-from lib.encoder.speedups import FIRST_TOKEN_ALONE
+from lib.encoder.heads import HEADS, POOLINGS
+from lib.encoder.layers import FIRST_TOKEN_ALONE
 
 SENTENCES = ["a dog runs .", "the old woman reads one book behind the garden .", "no", "two cats"]
 
@@ -72,15 +54,10 @@ def test_encode_is_the_sentence_alone_without_padding(encoder, pooling):
     )
 
 
-@pytest.mark.parametrize(
-    ("pooling", "side"),
-    [
-        (pooling, side)
-        for pooling in POOLINGS
-        for side in ("right", "left")
-        if (pooling, side) != ("cls", "left")
-    ],
-)
+SIDES = [(pooling, "right") for pooling in POOLINGS] + [(p, "left") for p in POOLINGS[1:]]
+
+
+@pytest.mark.parametrize(("pooling", "side"), SIDES)
 def test_padding_never_enters_a_pooling(pooling, side):
     generator = torch.Generator().manual_seed(0)
     lengths, width = [1, 3, 5], 5
@@ -104,11 +81,12 @@ def test_unknown_names_are_errors(folder, encoder):
         lambda: Encoder.load(folder, pooling="max"),
         lambda: Encoder.load(folder, eval_pooling="max"),
         lambda: encoder.encode(["a dog"], pooling="max"),
+        lambda: Encoder.load(folder, head="max"),
+        lambda: Encoder.load(folder, head_init="max"),
+        lambda: Encoder.load(folder, dropout=1.0),
     ):
-        with pytest.raises(ValueError, match="unknown pooling 'max': choose one of cls"):
+        with pytest.raises(ValueError, match=r"one of|\[0, 1\)"):
             call()
-    with pytest.raises(ValueError, match="head must be one of none, linear, tanh"):
-        Encoder.load(folder, head="mlp")
 
 
 def test_encode_keeps_the_order_and_encodes_each_distinct_sentence_once(encoder, monkeypatch):
@@ -116,13 +94,12 @@ def test_encode_keeps_the_order_and_encodes_each_distinct_sentence_once(encoder,
     repeated = [sentences[i] for i in np.random.default_rng(0).integers(40, size=130)]
     seen = []
     forward = type(encoder.backbone).forward
-    monkeypatch.setattr(
-        type(encoder.backbone),
-        "forward",
-        lambda self, input_ids, **k: (
-            seen.append(tuple(input_ids.shape)) or forward(self, input_ids=input_ids, **k)
-        ),
-    )
+
+    def watched(self, input_ids, **options):
+        seen.append(tuple(input_ids.shape))
+        return forward(self, input_ids=input_ids, **options)
+
+    monkeypatch.setattr(type(encoder.backbone), "forward", watched)
     found = encoder.encode(repeated, batch_tokens=100, precision="fp32")
     assert sum(n for n, _ in seen) == len(set(repeated))
     assert len(seen) > 3 and all(n * t <= 100 for n, t in seen)
@@ -210,52 +187,41 @@ def test_hidden_states_are_those_of_the_backbone(encoder):
         assert np.allclose(states[0], encoder.backbone.embeddings(ids)[0].numpy(), atol=1e-6)
 
 
+def by_hand(head: nn.Module, kind: str, z: torch.Tensor) -> torch.Tensor:
+    """What a fresh head gives in training, written out."""
+    layers = [m for m in head.modules() if isinstance(m, nn.Linear)]
+
+    def normalised(x):
+        return (x - x.mean(0)) / (x.var(0, correction=0) + 1e-5).sqrt()
+
+    def mlp(x, first, second):
+        return second(normalised(first(x)).relu())
+
+    if kind == "simsiam":
+        projected = normalised(mlp(z, *layers[:2]))
+        return torch.cat([projected, mlp(projected, *layers[2:])], dim=1)
+    if kind == "scd":
+        return torch.cat([z, mlp(normalised(layers[0](z)).relu(), *layers[1:])], dim=1)
+    if kind in ("simclr", "bn_mlp"):
+        return mlp(z, *layers) if kind == "simclr" else normalised(mlp(z, *layers))
+    z = layers[0](z) if layers else z
+    return {"tanh": torch.tanh, "relu": torch.relu}.get(kind, lambda x: x)(z)
+
+
 @pytest.mark.parametrize("head", HEADS)
 def test_head_is_used_in_training_and_dropped_at_evaluation(folder, head):
-    encoder = Encoder.load(folder, pooling="mean", head=head, eval_pooling="cls", dropout=0.0)
+    options = {"pooling": "mean", "head": head, "dropout": 0.0}
+    encoder = Encoder.load(folder, **options, eval_pooling="cls")
+    kept = Encoder.load(folder, **options, eval_head=True)
     batch = encoder.tokenizer(SENTENCES, return_tensors="pt", padding=True)
     ids, mask = batch["input_ids"], batch["attention_mask"]
     with torch.no_grad():
-        trained, evaluated = encoder.train()(ids, mask), encoder.eval()(ids, mask)
         last = encoder.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
         z = pool([last], mask, "mean")
-        if head in ("simclr", "simsiam", "bn_mlp"):
-            assert (encoder.head(z) == encoder.head.eval()(z)).all() and z.shape[
-                1
-            ] == 32  # evaluated already
-            encoder = Encoder.load(
-                folder, pooling="mean", head=head, eval_pooling="cls", dropout=0.0
-            ).train()
-            normal = encoder.head.projector if head == "simsiam" else encoder.head
-
-            def normalised(x):
-                return (x - x.mean(0)) / (x.var(0, correction=0) + normal[1].eps).sqrt()
-
-            expected = normal[3](normalised(normal[0](z)).relu())
-            if head == "bn_mlp":
-                assert (
-                    normal[0].bias is None
-                    and normal[3].bias is None
-                    and not list(normal[4].parameters())
-                )
-                expected = normalised(expected)
-            assert torch.allclose(
-                (normal[:4] if head == "simsiam" else encoder.head)(z), expected, atol=1e-4
-            )
-            return
-        if head == "scd":  # its features: tests/test_quoted.py
-            assert torch.allclose(trained[:, :32], z, atol=1e-5) and trained.shape[1] == 64
-            assert torch.allclose(evaluated, last[:, 0], atol=1e-5)
-            return
-        if head != "none":
-            linear = next(m for m in encoder.head.modules() if isinstance(m, nn.Linear))
-            z = z @ linear.weight.T + linear.bias
-        z = {"tanh": torch.tanh, "relu": torch.relu}.get(head, lambda x: x)(z)
-    assert torch.allclose(trained, z, atol=1e-5)
-    assert torch.allclose(evaluated, last[:, 0], atol=1e-6)
-    kept = Encoder.load(folder, pooling="mean", head=head, eval_head=True)
-    with torch.no_grad():
-        assert torch.allclose(kept(ids, mask), z, atol=1e-5)
+        assert torch.allclose(kept(ids, mask), kept.head(z), atol=1e-5)
+        assert torch.allclose(encoder(ids, mask), last[:, 0], atol=1e-5)
+        expected = by_hand(encoder.head, head, z)
+        assert torch.allclose(encoder.train()(ids, mask), expected, atol=1e-3)
 
 
 def test_loading_leaves_the_random_numbers_of_all_gpus_alone(folder, monkeypatch):
@@ -271,17 +237,8 @@ def test_loading_leaves_the_random_numbers_of_all_gpus_alone(folder, monkeypatch
 
 
 def test_the_head_of_diffcse_doubles_the_width_in_between():
-    head = build_head("bn_mlp", 32).train()
-    shapes = {name: tuple(p.shape) for name, p in head.named_parameters()}
-    assert shapes == {
-        "0.weight": (64, 32),
-        "1.weight": (64,),
-        "1.bias": (64,),
-        "3.weight": (32, 64),
-    }
-    z = head(torch.randn(50, 32))
-    assert torch.allclose(z.mean(0), torch.zeros(32), atol=1e-5)
-    assert torch.allclose(z.std(0, correction=0), torch.ones(32), atol=1e-3)
+    shapes = [tuple(p.shape) for p in build_head("bn_mlp", 32).parameters()]
+    assert shapes == [(64, 32), (64,), (64,), (32, 64)], "no biases but the batch norm's"
     assert build_head("bn_mlp:12:7", 32)(torch.randn(5, 32)).shape == (5, 7)
 
 
@@ -298,8 +255,6 @@ def test_a_single_layer_begins_like_berts_or_like_torchs(folder, head):
     assert own.weight.abs().max() <= bound and own.bias.abs().max() <= bound
     assert own.weight.std().item() == pytest.approx(bound / 3**0.5, rel=0.1)
     assert own.bias.std().item() > 0.3 * bound
-    with pytest.raises(ValueError, match="head_init must be 'bert' or 'torch', got 'zero'"):
-        Encoder.load(folder, head=head, head_init="zero")
 
 
 @pytest.mark.parametrize("head", ["tanh", "simclr:8:5", "bn_mlp", "simsiam:8:5"])
@@ -343,12 +298,8 @@ def test_head_weights_depend_on_the_seed_alone(folder):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_save_and_load_round_trip(folder, tmp_path, head):
-    options = {
-        "pooling": "mean",
-        "head": head,
-        "eval_pooling": "last2_mean",
-        "eval_head": head == "linear",
-    }
+    options = {"pooling": "mean", "head": head, "eval_pooling": "last2_mean"}
+    options |= {"eval_head": head == "linear"}
     encoder = Encoder.load(folder, **options, seed=3)
     encoder.save(tmp_path / "saved")
     again = Encoder.load(tmp_path / "saved", seed=99)
@@ -363,10 +314,8 @@ def test_explicit_settings_win_over_the_saved_ones(folder, tmp_path):
     Encoder.load(folder, pooling="cls", head="tanh", eval_pooling="mean").save(tmp_path / "saved")
     changed = Encoder.load(tmp_path / "saved", eval_pooling="cls").settings
     assert changed == {"pooling": "cls", "head": "tanh", "eval_pooling": "cls", "eval_head": False}
-    assert (
-        Encoder.load(tmp_path / "saved", pooling="last2_mean").settings["eval_pooling"]
-        == "last2_mean"
-    )
+    named = Encoder.load(tmp_path / "saved", pooling="last2_mean").settings
+    assert named["eval_pooling"] == "last2_mean"
     other = Encoder.load(tmp_path / "saved", head="linear", seed=4)
     assert torch.equal(other.head.weight, Encoder.load(folder, head="linear", seed=4).head.weight)
 
@@ -394,33 +343,22 @@ def test_missing_model_is_one_clear_error(name, monkeypatch):
     assert name in str(caught.value) and "\n" not in str(caught.value)
 
 
-def gated() -> OSError:
-    error = OSError("You are trying to access a gated repo.\nMake sure to have access to it.")
-    error.__cause__ = GatedRepoError.__new__(GatedRepoError)
-    return error
-
-
 @pytest.mark.parametrize(
-    ("error", "kind"),
+    ("text", "kind"),
     [
-        (gated(), PermissionError),
-        (OSError("You are trying to access a gated repo."), PermissionError),
-        (OSError("no file in aggregated/model"), FileNotFoundError),
-        (OSError(""), FileNotFoundError),
+        ("You are trying to access a gated repo.\nMake sure to have access.", PermissionError),
+        ("no file in aggregated/model", FileNotFoundError),
+        ("", FileNotFoundError),
     ],
 )
-def test_a_gated_model_names_its_licence_page(error, kind, monkeypatch):
+def test_a_gated_model_names_its_licence_page(text, kind, monkeypatch):
     def refuse(*_, **__):
-        raise error
+        raise OSError(text)
 
-    monkeypatch.setattr(AutoConfig, "from_pretrained", refuse)
-    with pytest.raises(OSError) as caught:
+    monkeypatch.setattr(load, "snapshot_download", refuse)
+    with pytest.raises(kind) as caught:
         Encoder.load("org/model")
-    assert type(caught.value) is kind
-    if kind is PermissionError:
-        assert "https://huggingface.co/org/model" in str(caught.value) and "hf auth login" in str(
-            caught.value
-        )
+    assert ("https://huggingface.co/org/model" in str(caught.value)) == (kind is PermissionError)
 
 
 @pytest.mark.parametrize(
@@ -433,99 +371,68 @@ def test_export_refuses_what_has_no_counterpart(folder, tmp_path, options):
 
 
 SIZES = {"vocab_size": 80, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-FAMILIES = {
-    "roberta": (
-        lambda: RobertaModel(
-            RobertaConfig(
-                **SIZES, intermediate_size=48, max_position_embeddings=34, pad_token_id=1
-            ),
-            add_pooling_layer=False,
-        ),
-        32,
-        True,
-    ),
-    "distilbert": (
-        lambda: DistilBertModel(
-            DistilBertConfig(
-                vocab_size=80,
-                dim=32,
-                n_layers=2,
-                n_heads=2,
-                hidden_dim=48,
-                max_position_embeddings=32,
-            )
-        ),
-        32,
-        True,
-    ),
-    "albert": (
-        lambda: AlbertModel(
-            AlbertConfig(
-                **SIZES, embedding_size=16, intermediate_size=48, max_position_embeddings=32
-            )
-        ),
-        32,
-        True,
-    ),
-    "llama": (
-        lambda: LlamaModel(
-            LlamaConfig(
-                **SIZES, intermediate_size=48, max_position_embeddings=32, attention_dropout=0.1
-            )
-        ),
-        32,
-        False,
-    ),
-    "gpt2": (
-        lambda: GPT2Model(
-            GPT2Config(vocab_size=80, n_embd=32, n_layer=2, n_head=2, n_positions=32)
-        ),
-        32,
-        False,
-    ),
+SMALL = {**SIZES, "intermediate_size": 48, "max_position_embeddings": 64}
+GROUPED = {**SMALL, "num_key_value_heads": 2}
+EXPORTED: dict[str, dict] = {
+    "bert": SMALL,
+    "roberta": {**SMALL, "pad_token_id": 1},
+    "albert": {**SMALL, "embedding_size": 16},
+    "distilbert": {"vocab_size": 80, "dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48},
+    "gpt2": {"vocab_size": 80, "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64},
+    "llama": GROUPED,
+    "mistral": GROUPED,
+    "gemma": {**GROUPED, "head_dim": 16},
+    "qwen2": GROUPED,
+}
+
+
+def of_type(model_type: str, folder, **changes):
+    """A folder with a random model and a tokenizer; decoders have no padding token."""
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(model_type, **(EXPORTED.get(model_type, SMALL) | changes))
+    AutoModel.from_config(config).save_pretrained(folder)
+    causal = fitting_pooling(config) == "last_token"
+    word_tokenizer("<s>", "</s>", None if causal else "<pad>", 40).save_pretrained(folder)
+    return folder
+
+
+# Each reads 32 tokens.
+FAMILIES: dict[str, dict] = {
+    "roberta": {"max_position_embeddings": 34},
+    "distilbert": {"max_position_embeddings": 32},
+    "albert": {"max_position_embeddings": 32},
+    "llama": {"max_position_embeddings": 32, "attention_dropout": 0.1},
+    "gpt2": {"n_positions": 32},
 }
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_other_families_load_encode_and_change_dropout(family, tmp_path):
-    make, longest, padded = FAMILIES[family]
-    torch.manual_seed(0)
-    make().save_pretrained(tmp_path / family)
-    word_tokenizer("<s>", "</s>", "<pad>" if padded else None, 10**30).save_pretrained(
-        tmp_path / family
-    )
-    encoder = Encoder.load(tmp_path / family)
-    assert encoder.longest_input() == longest
+    folder = of_type(family, tmp_path / family, **FAMILIES[family])
+    encoder = Encoder.load(folder)
+    assert encoder.longest_input() == 32
     sentences = [*SENTENCES, " ".join(WORDS * 2)]
     for pooling in ("cls", "mean", "last2_mean", "first_last_mean_embeddings", "last_token"):
         found = encoder.encode(sentences, pooling=pooling, precision="fp32")
         expected = [alone(encoder, s, pooling) for s in SENTENCES]
         assert np.allclose(found[:4], expected, atol=1e-5) and np.isfinite(found).all()
     encoder.tokenizer.padding_side = "left"
-    assert np.array_equal(
-        encoder.encode(sentences, pooling="last_token", precision="fp32"), found
-    ), "rows pad right"
-    assert fitting_pooling(tmp_path / family) == (
-        "last_token" if family in ("llama", "gpt2") else "cls"
-    )
-    without = Encoder.load(tmp_path / family, pooling="mean", dropout=0.0).train()
+    again = encoder.encode(sentences, pooling="last_token", precision="fp32")
+    assert np.array_equal(again, found), "rows pad right"
+    without = Encoder.load(folder, pooling="mean", dropout=0.0).train()
     batch = without.tokenizer(SENTENCES[1], return_tensors="pt")
     with torch.no_grad():
         twice = [without(batch["input_ids"], batch["attention_mask"]) for _ in range(2)]
     assert torch.equal(*twice)
-    assert {
-        m.p
-        for m in Encoder.load(tmp_path / family, dropout=0.3).modules()
-        if isinstance(m, nn.Dropout)
-    } <= {0.3}
+    dropped = Encoder.load(folder, dropout=0.3).modules()
+    assert {m.p for m in dropped if isinstance(m, nn.Dropout)} <= {0.3}
     encoder.save(tmp_path / "saved")
-    assert np.array_equal(
-        Encoder.load(tmp_path / "saved").encode(sentences), encoder.encode(sentences)
-    )
+    again = Encoder.load(tmp_path / "saved").encode(sentences)
+    assert np.array_equal(again, encoder.encode(sentences))
 
 
 CONFIGS: dict[str, dict] = {
-    **{name: {} for name in FIRST_TOKEN_ALONE},
+    **{name: {} for name in (*FIRST_TOKEN_ALONE, "ernie", "deberta")},
     "longformer": {"attention_window": [4, 4]},
     "ibert": {},
     "canine": {"downsampling_rate": 2, "local_transformer_stride": 8},
@@ -576,41 +483,33 @@ def test_a_model_without_a_table_of_positions_reads_any_length(tmp_path):
 @pytest.mark.parametrize("pooling", POOLINGS)
 @pytest.mark.parametrize("head", ["none", "simclr:8:5"])
 def test_a_sentence_without_tokens_is_zero_alone_and_among_others(tmp_path, pooling, head):
-    FAMILIES["gpt2"][0]().save_pretrained(tmp_path)
+    of_type("gpt2", tmp_path)
     word_tokenizer("<s>", "</s>", None, 32, special=False).save_pretrained(tmp_path)
     encoder = Encoder.load(tmp_path, pooling=pooling, head=head, eval_head=head != "none")
     width = 32 if head == "none" else 5
     assert encoder.encode([]).shape == (0, width)
-    for sentences in ([""], ["", "", ""], ["a dog", "", "two cats"]):
+    for sentences in ([""], ["a dog", "", "two cats"]):
         found = encoder.encode(sentences, precision="fp32")
         assert found.shape == (len(sentences), width)
         assert [bool(row.any()) for row in found] == [bool(s) for s in sentences]
 
 
 def test_resolve_device(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    def machine(gpus: int, mac: bool) -> None:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mac)
+
+    machine(gpus=0, mac=True)  # a Mac's GPU is used only if it is named
     assert resolve_device("auto") == resolve_device("cpu") == torch.device("cpu")
-    with pytest.raises(ValueError, match="sees no GPU: use device='cpu'"):
-        resolve_device("cuda:1")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert resolve_device("auto") == torch.device("cuda") and resolve_device(
-        "cuda:1"
-    ) == torch.device("cuda:1")
+    assert resolve_device("mps") == torch.device("mps")
+    machine(gpus=2, mac=False)
+    assert resolve_device("auto") == torch.device("cuda")
+    assert resolve_device("cuda:1") == torch.device("cuda:1")
     assert resolve_device("cpu") == torch.device("cpu")
-    with pytest.raises(ValueError, match="the last of 2 GPUs is 'cuda:1'"):
-        resolve_device("cuda:2")
-
-
-def test_a_macs_gpu_is_used_only_if_named(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert resolve_device("auto") == torch.device("cpu") and resolve_device("mps") == torch.device(
-        "mps"
-    )
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(ValueError, match="no Mac with a GPU"):
-        resolve_device("mps")
+    for absent in ("cuda:2", "mps", "gpu", "meta", 3.5):
+        with pytest.raises(ValueError, match="device"):
+            resolve_device(absent)
 
 
 @pytest.mark.parametrize(
@@ -622,13 +521,13 @@ def test_resolve_precision_on_a_cpu(monkeypatch, amx, avx, expected):
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bool(avx))
     assert resolve_precision("auto") == expected
     assert resolve_precision("fp32") == "fp32" and resolve_precision("bf16") == "bf16"
-    with pytest.raises(ValueError, match="'auto', 'fp32' or 'bf16', got 'fp16'"):
+    with pytest.raises(ValueError, match="fp16"):
         resolve_precision("fp16")
     for wished in ("fp32", "bf16"):
         monkeypatch.setenv("CSE_AUTO_PRECISION", wished)
         assert resolve_precision("auto") == wished and resolve_precision("fp32") == "fp32"
     monkeypatch.setenv("CSE_AUTO_PRECISION", "half")
-    with pytest.raises(ValueError, match="CSE_AUTO_PRECISION must be fp32 or bf16, got 'half'"):
+    with pytest.raises(ValueError, match="CSE_AUTO_PRECISION"):
         resolve_precision("auto")
 
 
@@ -679,31 +578,6 @@ def test_a_saved_tokenizer_does_not_remember_the_last_call(tmp_path) -> None:
     assert after.read_bytes() == before.read_bytes()
 
 
-SMALL = {**SIZES, "intermediate_size": 48, "max_position_embeddings": 64}
-GROUPED = {**SMALL, "num_key_value_heads": 2}
-EXPORTED: dict[str, dict] = {
-    "bert": SMALL,
-    "roberta": {**SMALL, "pad_token_id": 1},
-    "albert": {**SMALL, "embedding_size": 16},
-    "distilbert": {"vocab_size": 80, "dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48},
-    "gpt2": {"vocab_size": 80, "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64},
-    "llama": GROUPED,
-    "mistral": GROUPED,
-    "gemma": {**GROUPED, "head_dim": 16},
-    "qwen2": GROUPED,
-}
-
-
-def of_type(model_type: str, folder, **changes):
-    """A folder with a random model and a tokenizer; decoders have no padding token."""
-    torch.manual_seed(0)
-    config = AutoConfig.for_model(model_type, **EXPORTED.get(model_type, SMALL), **changes)
-    AutoModel.from_config(config).save_pretrained(folder)
-    causal = fitting_pooling(config) == "last_token"
-    word_tokenizer("<s>", "</s>", None if causal else "<pad>", 40).save_pretrained(folder)
-    return folder
-
-
 @pytest.mark.parametrize("model_type", EXPORTED)
 def test_an_exported_model_has_its_vectors_in_sentence_transformers(model_type, tmp_path, capfd):
     st = pytest.importorskip("sentence_transformers")
@@ -734,30 +608,11 @@ def test_the_pooling_fits_and_one_that_does_not_is_said(model_type, tmp_path, re
                 ask()
 
 
-@pytest.mark.parametrize("model_type", ["fnet", "canine", "convbert", "nystromformer"])
-def test_where_padding_changes_a_vector_nothing_is_padded(model_type, tmp_path):
-    own = {
-        "canine": {"downsampling_rate": 2, "local_transformer_stride": 8},
-        "nystromformer": {"num_landmarks": 8, "segment_means_seq_len": 8, "conv_kernel_size": 3},
-        "convbert": {"embedding_size": 32, "num_attention_heads": 4},
-    }.get(model_type, {})
-    sizes = {k: v for k, v in SMALL.items() if model_type != "fnet" or k != "num_attention_heads"}
-    torch.manual_seed(0)
-    config = AutoConfig.for_model(model_type, **(sizes | own))
-    AutoModel.from_config(config).save_pretrained(tmp_path)
-    word_tokenizer("<s>", "</s>", "<pad>", 40).save_pretrained(tmp_path)
-    with pytest.warns(UserWarning, match="padding changes the vectors"):
-        encoder = Encoder.load(tmp_path, pooling="mean")
-    together = encoder.encode(SENTENCES * 2, precision="fp32")
-    by_itself = [encoder.encode([s], precision="fp32")[0] for s in SENTENCES * 2]
-    assert np.allclose(together, by_itself, atol=1e-6)
-
-
 def test_dropout_that_no_module_takes_is_refused(tmp_path):
     config = AutoConfig.for_model("mamba", vocab_size=80, hidden_size=32, num_hidden_layers=1)
     AutoModel.from_config(config).save_pretrained(tmp_path)
     word_tokenizer("<s>", "</s>", None, 40).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="MambaModel has no dropout"):
+    with pytest.raises(ValueError, match="has no dropout"):
         Encoder.load(tmp_path, dropout=0.2)
     encoder = Encoder.load(tmp_path, dropout=0.0)
     with pytest.raises(ValueError, match="has no dropout"), dropout_of(encoder.backbone, 0.1):

@@ -8,27 +8,20 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny import tiny_sentences, tiny_tokenizer
-from transformers import (
-    MarianConfig,
-    MarianMTModel,
-    PegasusConfig,
-    PegasusForConditionalGeneration,
-    T5Config,
-    T5ForConditionalGeneration,
-)
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
-from lib.augment.generate import Generator, Step
-from lib.commands.augment import main
 from lib.data import read_aligned
+from tools.generate import CHUNK, Generator, Step, main, write_in_chunks
 
 CPU = torch.device("cpu")
 SENTENCES = [*tiny_sentences(13), "a cat ."]
-SHAPE = {
-    "d_model": 16,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_ffn_dim": 24,
-    "decoder_ffn_dim": 24,
+WIDTHS = {"d_model": 16, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24, "init_std": 0.5}
+LAYERS = {"encoder_layers": 2, "decoder_layers": 2, "max_position_embeddings": 256}
+HEADS = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "forced_eos_token_id": 3}
+SHAPES = {
+    "t5": {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_heads": 2},
+    "marian": {**WIDTHS, **LAYERS, **HEADS},
+    "pegasus": {**WIDTHS, **LAYERS, **HEADS},
 }
 
 
@@ -36,32 +29,9 @@ def build(kind: str, folder: Path) -> Path:
     """A 2-layer model with random weights."""
     tokenizer = tiny_tokenizer(folder)
     ends = {"pad_token_id": 0, "eos_token_id": 3, "decoder_start_token_id": 0, "bos_token_id": 2}
-    heads = {
-        "encoder_attention_heads": 2,
-        "decoder_attention_heads": 2,
-        "max_position_embeddings": 256,
-    }
     torch.manual_seed(0)
-    size = len(tokenizer)
-    if kind == "t5":
-        model = T5ForConditionalGeneration(
-            T5Config(
-                vocab_size=size, d_model=16, d_kv=8, d_ff=24, num_layers=2, num_heads=2, **ends
-            )
-        )
-    elif kind == "marian":
-        model = MarianMTModel(
-            MarianConfig(
-                vocab_size=size, **SHAPE, **heads, **ends, init_std=0.5, forced_eos_token_id=3
-            )
-        )
-    else:
-        model = PegasusForConditionalGeneration(
-            PegasusConfig(
-                vocab_size=size, **SHAPE, **heads, **ends, init_std=0.5, forced_eos_token_id=3
-            )
-        )
-    model.save_pretrained(folder)
+    config = AutoConfig.for_model(kind, vocab_size=len(tokenizer), **SHAPES[kind], **ends)
+    AutoModelForSeq2SeqLM.from_config(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
@@ -82,41 +52,25 @@ def test_batches_give_what_single_sentences_give(models, kind):
 
 
 def test_the_beam_is_transformers_own(models):
-    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-
-    model, tokenizer = (
-        AutoModelForSeq2SeqLM.from_pretrained(models["marian"]),
-        AutoTokenizer.from_pretrained(models["marian"]),
-    )
+    model = AutoModelForSeq2SeqLM.from_pretrained(models["marian"])
+    tokenizer = AutoTokenizer.from_pretrained(models["marian"])
     given = tokenizer(SENTENCES[0], return_tensors="pt", return_token_type_ids=False)
     best = model.generate(**given, num_beams=4, max_length=14, do_sample=False, early_stopping=True)
     expected = " ".join(tokenizer.decode(best[0], skip_special_tokens=True).split())
-    assert Generator([Step(models["marian"], beams=4, max_length=14)], CPU)(SENTENCES[:1]) == [
-        expected or SENTENCES[0]
-    ]
+    ours = Generator([Step(models["marian"], beams=4, max_length=14)], CPU)(SENTENCES[:1])
+    assert ours == [expected or SENTENCES[0]]
 
 
 def test_a_chain_feeds_one_model_with_the_other(models):
-    first, second = (
-        Step(models["marian"], beams=2, max_length=12),
-        Step(models["pegasus"], beams=2, max_length=12),
-    )
+    first, second = (Step(models[kind], "", 2, 12) for kind in ("marian", "pegasus"))
     middle = Generator([first], CPU)(SENTENCES)
     assert Generator([first, second], CPU)(SENTENCES) == Generator([second], CPU)(middle)
 
 
 def test_nothing_written_keeps_the_sentence(models, monkeypatch):
-    monkeypatch.setattr(
-        Generator, "_apply", lambda self, step, model, tokenizer, sentences: ["", *sentences[1:]]
-    )
+    answers = iter([["", "b"], ["", "z"], ["invented", "y"]])
+    monkeypatch.setattr(Generator, "_apply", lambda *_: next(answers))
     assert Generator([Step(models["t5"])], CPU)(["a", "b"]) == ["a", "b"]
-
-
-def test_nothing_written_on_the_way_keeps_the_sentence_too(models, monkeypatch):
-    answers = iter([["", "z"], ["invented", "y"]])
-    monkeypatch.setattr(
-        Generator, "_apply", lambda self, step, model, tokenizer, sentences: next(answers)
-    )
     assert Generator([Step(models["t5"])] * 2, CPU)(["a", "b"]) == ["a", "y"]
 
 
@@ -148,7 +102,7 @@ def test_a_damaged_model_is_one_sentence(models, tmp_path, capsys, change):
     (tmp_path / "in.txt").write_text("a cat .\n")
     request = ["paraphrase", str(tmp_path / "in.txt"), str(tmp_path / "o.txt"), "--model", name]
     capsys.readouterr()
-    assert main([*request, "--quiet", "--device", "cpu"]) == 2
+    assert main([*request, "--device", "cpu"]) == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert last.startswith("error: cannot load") and name in last
     assert not (tmp_path / "o.txt").exists()
@@ -180,14 +134,45 @@ def test_the_longest_batch_comes_first_and_fits(models, monkeypatch):
     ("method", "kinds"),
     [
         ("paraphrase", ["pegasus"]),
-        ("paraphrase-t5", ["t5"]),
-        ("back-translate", ["marian", "marian"]),
+        ("paraphrase_t5", ["t5"]),
+        ("back_translation", ["marian", "marian"]),
     ],
 )
 def test_command_line(models, method, kinds, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.txt").write_text("\n".join([*SENTENCES, "", "a dog ."]) + "\n")
     chosen = [argument for kind in kinds for argument in ("--model", models[kind])]
-    assert main([method, "in.txt", "out.txt", "--quiet", "--device", "cpu", *chosen]) == 0
+    assert main([method, "in.txt", "out.txt", "--device", "cpu", *chosen]) == 0
     found = read_aligned(tmp_path / "out.txt")
     assert len(found) == 16 and found[14] == "" and all(found[:14])
+    assert main([method, "in.txt", "out.txt", *chosen]) == 2, "it is there"
+
+
+def test_a_model_a_step_is_named(tmp_path, capsys):
+    (tmp_path / "in.txt").write_text("a cat .\n")
+    files = [str(tmp_path / "in.txt"), str(tmp_path / "o.txt")]
+    assert main(["back_translation", *files, "--model", "x"]) == 2
+    assert "2 step(s)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tear", ["", "half a li", "A WHOLE LINE\nhalf"])
+def test_an_interrupted_file_goes_on_where_it_stood(tmp_path, tear):
+    lines, out, seen = [*map(str, range(3 * CHUNK)), "", "end"], tmp_path / "out.txt", []
+
+    def upper(part: list[str]) -> list[str]:
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        seen.append(part[0])
+        return [f"x {line}" for line in part]
+
+    with pytest.raises(KeyboardInterrupt):
+        write_in_chunks(lines, out, upper, "one")
+    assert not out.exists() and seen.pop() == str(CHUNK)
+    with open(tmp_path / "out.txt.one.partial", "a") as file:
+        file.write(tear)
+    with pytest.raises(KeyboardInterrupt):
+        write_in_chunks(lines, out, upper, "one")
+    assert seen == ["0", str(2 * CHUNK)]
+    write_in_chunks(lines, out, lambda part: [f"x {line}" for line in part], "one")
+    assert read_aligned(out) == [f"x {line}" if line else "" for line in lines]
+    assert [p.name for p in tmp_path.iterdir()] == ["out.txt"]

@@ -90,10 +90,3 @@ def test_ctrl_c_stops_all_and_a_second_call_finishes(grid, tmp_path):
     again = start(grid, tmp_path / "cut", "--jobs", "2", "--rows", "simcse", "una", "sda")
     again.communicate(timeout=300)
     assert again.returncode == 0 and len(results(tmp_path / "cut")) == 3
-
-
-def test_a_number_of_jobs_below_one_is_refused(grid, tmp_path):
-    process = start(grid, tmp_path / "none", "--jobs", "0")
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 2
-    assert "--jobs must be from 1 to 1000, got 0" in errors

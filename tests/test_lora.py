@@ -7,7 +7,7 @@ from tiny import tiny_encoder, tiny_recipe, tiny_sentences, trained
 from transformers import AutoModel
 
 from lib.encoder import Encoder
-from lib.encoder.adapters import merged_state
+from lib.encoder.layers import merged_state
 from lib.training.batches import Feed
 from lib.training.forward import encode_batch
 

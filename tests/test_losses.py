@@ -86,28 +86,6 @@ def test_info_nce_and_nt_xent_are_the_double_loop(n, m, d, tau, seed):
     assert nt_xent(z1, z2, tau, *given, reduction="sum").item() == close(first + second)
 
 
-@few
-@given(
-    n=st.integers(1, 5),
-    k=st.integers(1, 3),
-    weight=st.sampled_from((0.1, 0.5, 1.0, 3.0, 20.0)),
-    tau=st.sampled_from((0.05, 0.1, 1.0)),
-    seed=st.integers(0, 999),
-)
-def test_weight_concerns_the_anchors_own_hard_negatives_only(n, k, weight, tau, seed):
-    z1, z2 = draw(n, 4, seed=seed), draw(n, 4, seed=seed + 1)
-    negatives = draw(n, k, 4, seed=seed + 2)
-
-    def extra(i):
-        rows = [(owner, negatives[owner, j]) for owner in range(n) for j in range(k)]
-        return [(weight if owner == i else 1.0, cosine(z1[i], row)) for owner, row in rows]
-
-    slow = slow_info_nce(z1, z2, tau, extra)
-    assert info_nce(z1, z2, tau, negatives, weight).item() == close(slow)
-    if k == 1:
-        assert info_nce(z1, z2, tau, negatives[:, 0], weight).item() == close(slow)
-
-
 @pytest.mark.parametrize("n", [1, 2, 5, 64])
 @pytest.mark.parametrize("tau", TEMPERATURES)
 def test_equal_sentences_score_chance(n, tau):
@@ -123,10 +101,9 @@ def test_loss_does_not_depend_on_the_embeddings_length():
     z1, z2, negatives = draw(4, 3), draw(4, 3, seed=1), draw(4, 3, seed=2)
     scale = torch.tensor([[0.01], [1.0], [7.0], [300.0]], dtype=torch.float64)
     for loss in (
-        lambda a, b, c: info_nce(a, b, 0.1, c, 2.0),
+        lambda a, b, c: info_nce(a, b, 0.1, c),
         lambda a, b, c: nt_xent(a, b, 0.1, c),
         margin_info_nce,
-        lambda a, b, c: simsiam(a, b, c, a),
     ):
         assert torch.allclose(
             loss(z1, z2, negatives), loss(scale * z1, z2 / scale, scale * negatives)
@@ -149,8 +126,7 @@ def test_equals_multiple_negatives_ranking_loss():
     "loss",
     [
         lambda a, b, c: info_nce(a, b, 0.2),
-        lambda a, b, c: info_nce(a, b, 0.2, c, 3.0),
-        lambda a, b, c: info_nce(a, b, 0.2, torch.stack([c, a.flip(0)], 1), 0.5),
+        lambda a, b, c: info_nce(a, b, 0.2, c),
         lambda a, b, c: nt_xent(a, b, 0.2),
         lambda a, b, c: nt_xent(a, b, 0.2, c, "sum"),
         lambda a, b, c: margin_info_nce(a, b, c, 0.2, 0.3),
@@ -184,20 +160,13 @@ def test_triplet_is_torchs(margin):
 
 
 def test_simsiam_stops_the_gradient():
-    p1, z2, p2, z1 = (draw(4, 3, seed=s).requires_grad_() for s in range(4))
-    loss = simsiam(p1, z2, p2, z1)
-    slow = -sum(cosine(p1[i], z2[i]) + cosine(p2[i], z1[i]) for i in range(4)) / 8
+    h1, p1, h2, p2 = (draw(4, 3, seed=s).requires_grad_() for s in range(4))
+    loss = simsiam(torch.cat([h1, p1], 1), torch.cat([h2, p2], 1))
+    slow = -sum(cosine(p1[i], h2[i]) + cosine(p2[i], h1[i]) for i in range(4)) / 8
     assert loss.item() == pytest.approx(slow)
     loss.backward()
-    assert z1.grad is None and z2.grad is None
+    assert not h1.grad.any() and not h2.grad.any()
     assert p1.grad.abs().sum() > 0 and p2.grad.abs().sum() > 0
-
-
-def test_batch_of_one():
-    z1, z2 = draw(1, 3), draw(1, 3, seed=1)
-    assert info_nce(z1, z2).item() == 0.0 and in_batch_accuracy(z1, z2).item() == 1.0
-    assert nt_xent(z1, z2).item() == pytest.approx(0.0, abs=1e-12)
-    assert info_nce(z1, z2, 0.5, z2, 4.0).item() == pytest.approx(math.log(5))
 
 
 def test_in_batch_accuracy_counts_and_ties():
@@ -227,30 +196,22 @@ def test_batch_measures_against_the_loop():
 
 
 z = torch.ones(3, 4)
-ERRORS = [
-    ("temperature", lambda: info_nce(z, z, 0.0)),
-    ("temperature", lambda: nt_xent(z, z, math.nan)),
-    ("temperature", lambda: margin_info_nce(z, z, z, -0.1)),
-    ("z1 and z2", lambda: info_nce(z, z[:2])),
-    ("z1 and z2", lambda: info_nce(z[0], z[0])),
-    ("z1 and z2 are empty", lambda: nt_xent(z[:0], z[:0])),
-    ("negatives", lambda: info_nce(z, z, negatives=z[:, :2])),
-    ("negatives", lambda: info_nce(z, z, negatives=z[:0])),
-    ("negatives", lambda: nt_xent(z, z, negatives=torch.ones(6, 2, 4))),
-    ("negative_weight", lambda: info_nce(z, z, negatives=z, negative_weight=math.nan)),
-    ("negative_weight", lambda: info_nce(z, z, negatives=z[:2], negative_weight=2.0)),
-    ("negative_weight", lambda: info_nce(z, z, negative_weight=2.0)),
-    ("reduction", lambda: nt_xent(z, z, reduction="max")),
-    ("z_neg", lambda: margin_info_nce(z, z, z[:2])),
-    ("anchor and positive", lambda: triplet(z, z[:2], z)),
-    ("negative", lambda: triplet(z, z, z[:2])),
-    ("margin", lambda: triplet(z, z, z, margin=-1.0)),
-    ("p2 and z1", lambda: simsiam(z, z, z, z[:2])),
-    ("candidates", lambda: chance_loss(0)),
-]
 
 
-@pytest.mark.parametrize(("argument", "call"), ERRORS)
-def test_errors_name_the_argument(argument, call):
-    with pytest.raises(ValueError, match=f"^{argument}"):
+@pytest.mark.parametrize(
+    ("word", "call"),
+    [
+        ("temperature", lambda: info_nce(z, z, 0.0)),
+        ("temperature", lambda: nt_xent(z, z, math.nan)),
+        ("of one shape", lambda: info_nce(z, z[:2])),
+        ("of one shape", lambda: info_nce(z[0], z[0])),
+        ("not empty", lambda: nt_xent(z[:0], z[:0])),
+        ("of one shape", lambda: margin_info_nce(z, z, z[:2])),
+        ("of one shape", lambda: triplet(z, z, z[:2])),
+        ("negatives", lambda: info_nce(z, z, negatives=z[:, :2])),
+        ("negatives", lambda: nt_xent(z, z, negatives=z[:0])),
+    ],
+)
+def test_what_is_no_batch_is_refused(word, call):
+    with pytest.raises(ValueError, match=word):
         call()

@@ -11,10 +11,9 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
 
 from lib import data, evaluate
-from lib.data import Triplets, readers
+from lib.data import Triplets
 from lib.results.statistics import mean_interval
 
-HEADER = "number\tanchor\tkind\tsentence\n"
 KINDS = ["paraphrase", "negated", "unrelated"]
 DEGREES = {"a": 0.0, "b": 0.0, "near": 10.0, "mid": 60.0, "far": 90.0}
 
@@ -116,57 +115,6 @@ def test_interval_of_a_mean_is_that_of_drawing_with_replacement():
 def test_no_interval_without_numbers(values):
     with pytest.raises(ValueError, match="no mean: values of shape"):
         mean_interval(values)
-
-
-@pytest.mark.parametrize("wrong", [{"resamples": 0}, {"level": 1.0}])
-def test_no_interval_of_nothing(wrong):
-    with pytest.raises(ValueError, match="no interval of"):
-        mean_interval([1.0], **wrong)
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("a", "negated", "b")], "no sentence of the kind 'paraphrase'"),
-        ([("a", "paraphrase", "b")], "no kind but 'paraphrase'"),
-        (
-            [("a", "paraphrase", "b"), ("a", "negated", "c"), ("x", "negated", "y")],
-            "no paraphrase of the anchor 'x'",
-        ),
-    ],
-)
-def test_margins_refuse(rows, message):
-    with pytest.raises(ValueError, match=message):
-        evaluate.margins(hashed, triplets(*rows))
-
-
-def test_a_kind_that_nobody_has():
-    with pytest.raises(ValueError, match="no anchor has a sentence of the kind 'negated'"):
-        evaluate.margin_table(pd.DataFrame({"negated": [math.nan]}))
-
-
-def test_triplets_refuse_columns_and_kinds_that_do_not_fit():
-    with pytest.raises(ValueError, match="columns of lengths"):
-        Triplets("toy", ["a"], ["negated"], [])
-    with pytest.raises(ValueError, match="two sentences of kind 'negated' for 'a'"):
-        triplets(("a", "negated", "b"), ("a", "negated", "c"))
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ("", "0 triplets"),
-        ("1\ta\tnegated\n", "line 2: 3 fields where 4 are expected"),
-        ("1\ta\tnegated\t \n", "line 2: a sentence is empty"),
-        ("1\ta\tnegated\tb\n1\tc\tnegated\td\n", "line 3: number 1 and anchor do not match"),
-        ("1\ta\tnegated\tb\n2\ta\tunrelated\td\n", "line 3: number 2 and anchor do not match"),
-    ],
-)
-def test_a_file_of_triplets_is_checked(tmp_path, body, message):
-    path = tmp_path / "triplets.tsv"
-    path.write_text(HEADER + body)
-    with pytest.raises(ValueError, match=message):
-        readers.triplets_file(path, "toy")
 
 
 def test_shipped_triplets():

@@ -33,17 +33,16 @@ def vectors(n):
     return st.lists(st.lists(st.integers(-1, 1), min_size=3, max_size=3), min_size=n, max_size=9)
 
 
-def slow(queries, rows, k, left_out):
+def slow(queries, rows, k):
     """Every cosine one by one, sorted."""
     found = []
-    for query, own in zip(queries, left_out, strict=True):
+    for query in queries:
         cosines = []
         for i, row in enumerate(rows):
             product = sum(a * b for a, b in zip(query, row, strict=True))
             lengths = math.hypot(*query) * math.hypot(*row)
             cosine = product / lengths if lengths else 0.0
-            if i != own:
-                cosines.append((-round(cosine, 12), i))
+            cosines.append((-round(cosine, 12), i))
         found.append([(i, -cosine) for cosine, i in sorted(cosines)[:k]])
     return found
 
@@ -58,23 +57,14 @@ def test_neighbours_of_known_angles():
     np.testing.assert_allclose(found["cosine"], expected, atol=1e-12)
 
 
-def test_a_query_finds_itself_only_where_that_is_asked_for():
-    found = evaluate.nearest(turned, ["up"], list(DEGREES), k=5, own=True)
-    assert found["sentence"].tolist() == ["up", "mid", "near", "right", "left"]
-    assert found["cosine"].iloc[0] == 1 and found["cosine"].iloc[-1] == 0
-    assert evaluate.nearest(turned, ["up"], list(DEGREES), k=4)["sentence"].iloc[0] == "mid"
-
-
 @given(queries=vectors(0), rows=vectors(2), block=st.integers(1, 30), data=st.data())
 def test_as_one_by_one_in_blocks_of_any_size(queries, rows, block, data):
-    number = st.integers(-1, len(rows) - 1)
-    left_out = data.draw(st.lists(number, min_size=len(queries), max_size=len(queries)))
-    k = data.draw(st.integers(1, len(rows) - 1))
+    k = data.draw(st.integers(1, len(rows)))
     u, v = np.array(queries, float).reshape(-1, 3), np.array(rows, float)
-    expected = slow(queries, rows, k, left_out)
+    expected = slow(queries, rows, k)
     for as_is in (np.asarray, sparse.csr_matrix):
         with patch.object(neighbours, "BLOCK", block):
-            found, cosines = neighbours.top_k(as_is(u), as_is(v), k, left_out)
+            found, cosines = neighbours.top_k(as_is(u), as_is(v), k)
         assert found.shape == cosines.shape == (len(queries), k)
         assert found.tolist() == [[i for i, _ in row] for row in expected]
         np.testing.assert_allclose(
@@ -134,30 +124,16 @@ def test_table_has_the_nearest_of_each_encoder():
 @pytest.mark.parametrize(
     ("queries", "sentences", "k", "message"),
     [
-        (["up"], ["mid", "near"], 3, "k=3 neighbours asked for, the collection has 2$"),
-        (["up"], ["mid", "up"], 2, "k=2 neighbours asked for, the collection has 1 beside the"),
-        (["up"], ["up"], 1, "k=1 neighbours asked for, the collection has 0 beside the"),
-        (["up"], ["mid", "mid"], 2, "the collection has 1$"),
-        (["up"], [], 1, "the collection has 0$"),
-        (["up"], ["mid"], 0, "k=0 neighbours asked for"),
+        (["up"], ["mid", "near"], 3, "k=3 neighbours .* are 2$"),
+        (["up"], ["mid", "up"], 2, "k=2 neighbours .* are 1$"),
+        (["up"], ["mid", "mid"], 2, "are 1$"),
+        (["up"], [], 1, "are 0$"),
+        (["up"], ["mid"], 0, "k=0 neighbours"),
     ],
 )
 def test_more_neighbours_than_there_are(queries, sentences, k, message):
     with pytest.raises(ValueError, match=message):
         evaluate.nearest(turned, queries, sentences, k)
-
-
-@pytest.mark.parametrize(
-    ("encode", "message"),
-    [
-        (lambda texts: np.zeros(len(texts)), r"shape \(2,\) where \(2, d\)"),
-        (lambda texts: np.zeros((1, 2)), r"shape \(1, 2\) where \(2, d\)"),
-        (lambda texts: np.full((len(texts), 2), np.nan), "NaN or infinity"),
-    ],
-)
-def test_embeddings_are_checked(encode, message):
-    with pytest.raises(ValueError, match=message):
-        evaluate.nearest(encode, ["up"], ["mid"], k=1)
 
 
 @pytest.mark.parametrize("texts", [("up", ["mid"]), (["up"], "mid")])

@@ -8,8 +8,8 @@ import torch
 from tiny import tiny_encoder, tiny_recipe, tiny_sentences
 
 from benchmarks.waiting import GPU, watched
-from lib.augment import embeddings, representations
-from lib.augment.embeddings import EmbeddingViews
+from lib.augment import vectors
+from lib.augment.vectors import EmbeddingViews
 from lib.training import objective
 from lib.training.batches import Feed
 from lib.training.forward import encode_batch
@@ -41,20 +41,14 @@ def test_what_waits_is_seen(what, seen):
     assert found.seen == [seen]
 
 
-def test_a_copy_that_does_not_wait_is_none():
-    with watched() as found:
-        torch.empty(3).to(GPU, non_blocking=True)
-    assert found.seen == []
-
-
 def test_neither_views_nor_changes_of_vectors_wait():
     with watched() as found:
         x, mask = batch()
-        for view in embeddings.OUTPUT_VIEWS.values():
+        for view in vectors.OUTPUT_VIEWS.values():
             assert view(x, mask, 0.3, None).device == GPU
-        embeddings.shuffle(torch.zeros_like(mask), mask, None)
-        embeddings.keep_span(torch.zeros_like(mask), mask, 0.3, None, 0)
-        for change in representations.REPRESENTATIONS.values():
+        vectors.shuffle(torch.zeros_like(mask), mask, None)
+        vectors.keep_span(torch.zeros_like(mask), mask, 0.3, None, 0)
+        for change in vectors.REPRESENTATIONS.values():
             change(torch.empty(N, D, device=GPU), 0.1, None)
     assert found.seen == []
 

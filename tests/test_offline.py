@@ -11,8 +11,8 @@ import pytest
 
 from lib import paths
 from lib.__main__ import main as cli
-from lib.runs.baselines import Baseline
-from lib.runs.profiles import profile
+from lib.runs.job import profile
+from lib.runs.scoring import Baseline
 from tools import offline
 
 TINY = """

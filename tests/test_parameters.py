@@ -40,7 +40,7 @@ def test_a_wrong_value_stops_the_notebook_at_once(values: dict, message: str) ->
 
 
 def test_a_misspelt_name_is_told_the_nearest() -> None:
-    with pytest.raises(ValueError, match="no parameter 'bata': did you mean 'beta'"):
+    with pytest.raises(ValueError, match="no field 'bata': did you mean 'beta'"):
         parameters(namespace("# Parameters\nbata = 0.3\n"))
     with pytest.raises(ValueError, match="after the parameters cell"):
         parameters({"beta": 0.3})

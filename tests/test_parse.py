@@ -54,19 +54,16 @@ def parsed_anew(monkeypatch):
 
 
 def test_parses_are_kept_and_an_interrupted_call_goes_on(tmp_path, parsed_anew):
+    expected = [rows(doc) for doc in parse.parse(SENTENCES)]
     docs = parse.parse(SENTENCES, folder=tmp_path, chunk=6)
     for _ in range(7):
         next(docs)
     docs.close()
     assert [p.suffix for p in tmp_path.iterdir()] == [".spacy", ".spacy"]
-    parsed_anew.clear()
-    expected = [rows(doc) for doc in parse.parse(SENTENCES)]
-    parsed_anew.clear()
-    assert [rows(doc) for doc in parse.parse(SENTENCES, folder=tmp_path, chunk=6)] == expected
-    assert parsed_anew == SENTENCES[12:]
-    parsed_anew.clear()
-    assert [rows(doc) for doc in parse.parse(SENTENCES, folder=tmp_path, chunk=6)] == expected
-    assert not parsed_anew
+    for anew in (SENTENCES[12:], []):
+        parsed_anew.clear()
+        assert [rows(doc) for doc in parse.parse(SENTENCES, folder=tmp_path, chunk=6)] == expected
+        assert parsed_anew == anew
     list(parse.parse(SENTENCES[1:], folder=tmp_path, chunk=6))
     assert parsed_anew[:6] == SENTENCES[1:7]
 
@@ -117,14 +114,6 @@ def test_what_is_no_pipeline_is_refused(tmp_path):
             list(parse.parse(SENTENCES, **wrong))
 
 
-def test_parses_are_kept_in_a_folder_and_in_nothing_else(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(
-        OSError, match=r"no folder .*file can be made \(File exists\): name another with --parses"
-    ):
-        next(parse.parse(["Dogs bark."], folder=tmp_path / "file"))
-
-
 def test_rewriting_does_not_depend_on_the_cut_or_on_the_other_rules(monkeypatch):
     whole = parse.rewrite(SENTENCES, list(sda.RULES), seed=3)
     monkeypatch.setattr(parse, "CHUNK", 4)
@@ -156,13 +145,11 @@ def test_a_share_of_the_sentences_is_rewritten():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"share": {"punctuation": 1}}, "share must be"),
         ({"share": 1.5}, "share must be"),
         ({"rules": "irony"}, "unknown rule"),
-        ({"rules": []}, "rules names none"),
-        ({"seed": -1}, "seed and first must be at least 0, got -1 and 0"),
-        ({"first": -2}, "seed and first must be at least 0, got 0 and -2"),
-        ({"workers": 0}, "workers must be at least 1, got 0"),
+        ({"seed": -1}, "non-negative"),
+        ({"first": -2}, "non-negative"),
+        ({"workers": 0}, "workers and chunk must be at least 1"),
     ],
 )
 def test_what_rewriting_cannot_do_is_refused(wrong, message):
@@ -202,14 +189,12 @@ def _hand_made(doc: Doc) -> Doc:
 def test_command_line(tmp_path, capsys):
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
-    given = ["sda", str(source), str(target), "--rule", "double_negation", "--seed", "5", "--quiet"]
-    assert command.main([*given, "--parses", str(tmp_path / "parses")]) == 0
+    given = ["sda", str(source), str(target), "--rule", "double_negation", "--seed", "5"]
+    assert command.main(given) == 0
     expected = parse.rewrite(SENTENCES, "double_negation", seed=5)["double_negation"]
     assert target.read_text(encoding="utf-8").splitlines() == expected
     changed = sum(a != b for a, b in zip(SENTENCES, expected, strict=True))
-    assert (
-        f"{changed} of 18 sentences changed ({100 * changed / 18:.2f} %)" in capsys.readouterr().out
-    )
+    assert f"{changed} of 18 sentences changed" in capsys.readouterr().out
     assert command.main([*given, "--force", "--model", "en_core_web_none"]) == 2
     assert "python -m spacy download" in capsys.readouterr().err
 

@@ -9,7 +9,8 @@ import pytest
 from matplotlib.colors import rgb_to_hsv, to_rgb
 
 from lib import paths
-from lib.runs import notebooks, pages
+from lib.runs import notebooks
+from tools import pages
 
 FOLDER = paths.NOTEBOOKS / "pictures"
 PICTURES = sorted(FOLDER.glob("*.svg"))

@@ -75,9 +75,3 @@ def test_the_pdf_has_numbered_pages(tmp_path, page):
     (tmp_path / "report.html").write_text(page, encoding="utf-8")
     made = report.pdf(tmp_path / "report.html")
     assert made.startswith(b"%PDF") and 6 <= len(re.findall(rb"/Type\s*/Page\b", made)) <= 20
-
-
-def test_without_a_browser_one_sentence_says_what_to_do(monkeypatch, tmp_path):
-    monkeypatch.setattr(report, "chromium", lambda: None)
-    with pytest.raises(RuntimeError, match="install the system's chromium"):
-        report.pdf(tmp_path / "report.html")

@@ -11,7 +11,7 @@ import pytest
 import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parses import CLAUSES, CLEAR, COMPLEMENTS, HARD, UNIVERSAL, tree
+from parses import CLAUSES, COMPLEMENTS, EVERY, HARD, PLAIN, Sentence, tree
 from spacy.tokens import Doc
 
 from lib import data, paths, results
@@ -19,12 +19,14 @@ from lib.augment import sda
 from lib.augment.sda import Augmented, Edit, Tree, english, parse
 from lib.augment.sda import rules as sda_rules
 from lib.augment.sda.trees import render
+from lib.data import sets
 from lib.encoder import Encoder
-from lib.evaluate.margins import margins
+from lib.evaluate import margins
 from lib.runs import grids
 from tools import sda_changes, sda_learnt, sda_overlap, sda_sick
 
-SAME = "as it was"
+NAMES = ("punctuation", "modal_verbs", "double_negation", "negation")
+TRAVELLED = PLAIN["He travelled widely in Europe."].tree
 
 
 class Fixed:
@@ -38,203 +40,6 @@ class Fixed:
 
     def random(self, size: int | None = None):
         return self.chance if size is None else np.full(size, self.chance)
-
-
-# Sentence: punctuation in the paper's order, modal verbs with "must", double negation and negation
-# with the prefix "It is not true that".
-PINNED = {
-    "He travelled widely in Europe.": (
-        "He, travelled widely in Europe.",
-        "He must travel widely in Europe.",
-        "It is not true that he did not travel widely in Europe.",
-        "He did not travel widely in Europe.",
-    ),
-    "She has a dog.": (
-        "She, has a dog.",
-        "She must have a dog.",
-        "It is not true that she does not have a dog.",
-        "She does not have a dog.",
-    ),
-    "The book was written by a woman.": (
-        "The book, was written by a woman.",
-        "The book must be written by a woman.",
-        "It is not true that the book was not written by a woman.",
-        "The book was not written by a woman.",
-    ),
-    "Are you ready?": ("Are you, ready?", "Must you be ready?", SAME, "Are you not ready?"),
-    "Did they win the game?": (
-        "Did they, win the game?",
-        "Must they win the game?",
-        SAME,
-        "Did they not win the game?",
-    ),
-    "Who opened the door?": (
-        "Who, opened the door?",
-        "Who must open the door?",
-        SAME,
-        "Who did not open the door?",
-    ),
-    "Close the door.": ("Close the door!", SAME, SAME, "Do not close the door."),
-    "It doesn't rain.": (
-        "It doesn't rain!",
-        "It mustn't rain.",
-        "It is not true that it does rain.",
-        "It does rain.",
-    ),
-    "He is not tired.": (
-        "He, is not tired.",
-        "He must not be tired.",
-        "It is not true that he is tired.",
-        "He is tired.",
-    ),
-    "I can't swim.": ("I, can't swim.", SAME, "It is not true that I can swim.", "I can swim."),
-    "We won't go home.": (
-        "We, won't go home.",
-        SAME,
-        "It is not true that we will go home.",
-        "We will go home.",
-    ),
-    "They will leave tomorrow.": (
-        "They, will leave tomorrow.",
-        "They will have to leave tomorrow.",
-        "It is not true that they will not leave tomorrow.",
-        "They will not leave tomorrow.",
-    ),
-    "He has seen the film.": (
-        "He, has seen the film.",
-        "He must have seen the film.",
-        "It is not true that he has not seen the film.",
-        "He has not seen the film.",
-    ),
-    "If it rains, we stay inside.": (
-        "If it rains, we, stay inside.",
-        "If it rains, we must stay inside.",
-        "It is not true that if it rains, we do not stay inside.",
-        "If it rains, we do not stay inside.",
-    ),
-    "When the bell rang the children ran home.": (
-        "When the bell rang, the children ran home.",
-        "When the bell rang the children must run home.",
-        "It is not true that when the bell rang the children did not run home.",
-        "When the bell rang the children did not run home.",
-    ),
-    "She said that he lied.": (
-        "She said, that he lied.",
-        "She must say that he lied.",
-        "It is not true that she did not say that he lied.",
-        "She did not say that he lied.",
-    ),
-    "The man who called is my uncle.": (
-        "The man, who called is my uncle.",
-        "The man who called must be my uncle.",
-        "It is not true that the man who called is not my uncle.",
-        "The man who called is not my uncle.",
-    ),
-    "Nobody knows the answer.": (
-        "Nobody, knows the answer.",
-        "Nobody must know the answer.",
-        "It is not true that somebody knows the answer.",
-        "Somebody knows the answer.",
-    ),
-    "There are no rules.": (
-        "There are no rules!",
-        "There must be no rules.",
-        "It is not true that there are some rules.",
-        "There are some rules.",
-    ),
-    "He's a teacher.": (
-        "He's a teacher!",
-        "He must be a teacher.",
-        "It is not true that he's not a teacher.",
-        "He's not a teacher.",
-    ),
-    '"I agree," she said.': (
-        '"I agree," she, said.',
-        '"I agree," she must say.',
-        'It is not true that "I agree," she did not say.',
-        '"I agree," she did not say.',
-    ),
-    "The end of the story": (
-        "The end of the story!",
-        SAME,
-        SAME,
-        "It is not true that the end of the story",
-    ),
-    "Dogs bark and cats sleep.": (
-        "Dogs, bark and cats sleep.",
-        "Dogs must bark and cats sleep.",
-        "It is not true that dogs do not bark and cats sleep.",
-        "Dogs do not bark and cats sleep.",
-    ),
-    "Men are playing football.": (
-        "Men, are playing football.",
-        "Men must be playing football.",
-        "It is not true that men are not playing football.",
-        "Men are not playing football.",
-    ),
-    "He never eats meat.": (
-        "He, never eats meat.",
-        SAME,
-        "It is not true that he eats meat.",
-        "He eats meat.",
-    ),
-    "Do not touch it!": (SAME, SAME, SAME, "Do touch it!"),
-    "I don't like apples.": (
-        "I, don't like apples.",
-        "I mustn't like apples.",
-        "It is not true that I do like apples.",
-        "I do like apples.",
-    ),
-    "She went home early.": (
-        "She, went home early.",
-        "She must go home early.",
-        "It is not true that she did not go home early.",
-        "She did not go home early.",
-    ),
-    "Paris is the capital of France.": (
-        "Paris, is the capital of France.",
-        "Paris must be the capital of France.",
-        "It is not true that Paris is not the capital of France.",
-        "Paris is not the capital of France.",
-    ),
-    "Some people buy old books.": (
-        "Some people, buy old books.",
-        "Some people must buy old books.",
-        "It is not true that some people do not buy old books.",
-        "Some people do not buy old books.",
-    ),
-    "Has he left?": ("Has he, left?", "Must he have left?", SAME, "Has he not left?"),
-    "The car (which he sold) was red.": (
-        "The car (which he sold) was red!",
-        "The car (which he sold) must be red.",
-        "It is not true that the car (which he sold) was not red.",
-        "The car (which he sold) was not red.",
-    ),
-    "it works .": (
-        "it, works .",
-        "it must work .",
-        "it is not true that it does not work .",
-        "it does not work .",
-    ),
-    "Children buy apples and pears": (
-        "Children, buy apples and pears",
-        "Children must buy apples and pears",
-        "It is not true that children do not buy apples and pears",
-        "Children do not buy apples and pears",
-    ),
-    "Why is the sky blue?": (
-        "Why is the sky, blue?",
-        "Why must the sky be blue?",
-        SAME,
-        "Why is the sky not blue?",
-    ),
-    "I'd rather stay here, but she left.": (
-        "I'd rather stay here, but she left!",
-        SAME,
-        "It is not true that I'd not rather stay here, but she left.",
-        "I'd not rather stay here, but she left.",
-    ),
-}
 
 
 def rules(parse: Tree) -> tuple[Augmented, ...]:
@@ -260,213 +65,34 @@ def doc_of(parse: Tree) -> Doc:
     )
 
 
-def test_there_are_enough_sentences():
-    assert set(PINNED) == set(UNIVERSAL) and len(PINNED) >= 25
-
-
-@pytest.mark.parametrize("text", PINNED)
+@pytest.mark.parametrize("text", PLAIN)
 def test_pinned(text):
-    found = rules(tree(text, UNIVERSAL[text]))
-    expected = tuple(text if new == SAME else new for new in PINNED[text])
-    assert tuple(a.text for a in found) == expected
+    found = rules(PLAIN[text].tree)
+    assert tuple(a.text for a in found) == PLAIN[text].expected(*NAMES)
 
 
-# Modal verbs (have to, where there is a choice), double negation, negation.
-EXPECTED_OF_HARD = {
-    "When he won a prize, he left the city.": (
-        "When he won a prize, he must leave the city.",
-        "It is not true that when he won a prize, he did not leave the city.",
-        "When he won a prize, he did not leave the city.",
-    ),
-    "He sold his books.": (
-        "He must sell his books.",
-        "It is not true that he did not sell his books.",
-        "He did not sell his books.",
-    ),
-    "However, he scored twelve goals.": (
-        "However, he must score twelve goals.",
-        "However, it is not true that he did not score twelve goals.",
-        "However, he did not score twelve goals.",
-    ),
-    "It was, however, late.": (
-        "It must be, however, late.",
-        "It is not true that it was not, however, late.",
-        "It was not, however, late.",
-    ),
-    "Who am I?": ("Who must I be?", SAME, "Who am I not?"),
-    "Among them were three women.": (
-        "Among them must be three women.",
-        "It is not true that among them were not three women.",
-        "Among them were not three women.",
-    ),
-    '"I agree," said John.': (SAME, SAME, 'It is not true that "I agree," said John.'),
-    "It peaked at No. 1.": (
-        "It must peak at No. 1.",
-        "It is not true that it did not peak at No. 1.",
-        "It did not peak at No. 1.",
-    ),
-    "He did not win any medals.": (
-        "He must not win any medals.",
-        "It is not true that he did win some medals.",
-        "He did win some medals.",
-    ),
-    "No one came.": ("No one must come.", "It is not true that someone came.", "Someone came."),
-    "It no longer exists.": (
-        "It no longer must exist.",
-        "It is not true that it still exists.",
-        "It still exists.",
-    ),
-    "German troops were there.": (
-        "German troops must be there.",
-        "It is not true that German troops were not there.",
-        "German troops were not there.",
-    ),
-    "12 people died.": (
-        "12 people must die.",
-        "It is not true that 12 people did not die.",
-        "12 people did not die.",
-    ),
-    "He moved to Paris and became a painter.": (
-        "He had to move to Paris and became a painter.",
-        "It is not true that he did not move to Paris and became a painter.",
-        "He did not move to Paris and became a painter.",
-    ),
-    "He used to live here.": (
-        SAME,
-        "It is not true that he did not use to live here.",
-        "He did not use to live here.",
-    ),
-    "He rewrote it.": (
-        "He must rewrite it.",
-        "It is not true that he did not rewrite it.",
-        "He did not rewrite it.",
-    ),
-}
-
-
-@pytest.mark.parametrize("text", HARD)
-def test_hard_constructions(text):
-    parse = tree(text, HARD[text])
-    found = (
-        sda.modal_verbs(parse, Fixed(0)),
-        sda.double_negation(parse, Fixed(2)),
-        sda.negation(parse, Fixed(2)),
-    )
-    assert tuple(a.text for a in found) == tuple(
-        text if new == SAME else new for new in EXPECTED_OF_HARD[text]
-    )
-
-
-# Double negation, negation.
-EXPECTED_OF_CLAUSES = {
-    "The tower was old and the bridge was closed.": (
-        "The tower was not old and the bridge was not closed.",
-        "The tower was not old and the bridge was closed.",
-    ),
-    "She said that he was there.": (
-        "She did not say that he was not there.",
-        "She did not say that he was there.",
-    ),
-    "She said that he was not there.": (
-        "She did not say that he was there.",
-        "She did not say that he was not there.",
-    ),
-    "She said that it had no roof.": (
-        "She did not say that it had some roof.",
-        "She did not say that it had no roof.",
-    ),
-    "If it has rained, he can stay and she must go.": (
-        "If it has not rained, he can not stay and she must go.",
-        "If it has rained, he can not stay and she must go.",
-    ),
-    "It fell as was feared.": (
-        "It is not true that it did not fall as was feared.",
-        "It did not fall as was feared.",
-    ),
-    "He wanted to be seen.": (
-        "It is not true that he did not want to be seen.",
-        "He did not want to be seen.",
-    ),
-    "He claims to have won.": (
-        "It is not true that he does not claim to have won.",
-        "He does not claim to have won.",
-    ),
-    "Is he ill or was he hurt?": (
-        "Is he not ill or was he not hurt?",
-        "Is he not ill or was he hurt?",
-    ),
-    "The man who was seen": (SAME, "It is not true that the man who was seen"),
-    "I have no money and no time.": (
-        "It is not true that I have some money and no time.",
-        "I have some money and no time.",
-    ),
-    "He did not say nothing.": ("He did say something.", "He did say nothing."),
-    "He is not no fool.": ("He is some fool.", "He is no fool."),
-    "He did not read and did not sell any books.": (
-        "It is not true that he did read and did not sell any books.",
-        "He did read and did not sell any books.",
-    ),
-    "None of them came.": (SAME, "It is not true that none of them came."),
-    "He left without a word.": (
-        "It is not true that he did not leave without a word.",
-        "He did not leave without a word.",
-    ),
-    "It was not only old.": (SAME, "It is not true that it was not only old."),
-    "It has not yet begun.": ("It is not true that it has already begun.", "It has already begun."),
-    "As he is ill and she has left, they can stay.": (
-        "As he is not ill and she has not left, they can stay.",
-        "As he is ill and she has left, they can not stay.",
-    ),
-    "Nobody knows nothing.": (
-        "It is not true that somebody knows nothing.",
-        "Somebody knows nothing.",
-    ),
-    "He did not win with no help.": (
-        "It is not true that he did win with no help.",
-        "He did win with no help.",
-    ),
-    "It is said that she had only left.": (
-        "It is not true that it is not said that she had only left.",
-        "It is not said that she had only left.",
-    ),
-    "He wins no matter what.": (
-        "It is not true that he does not win no matter what.",
-        "He does not win no matter what.",
-    ),
-    "She was re-elected.": (SAME, "It is not true that she was re-elected."),
-}
-
-
-@pytest.mark.parametrize("text", CLAUSES)
-def test_two_clauses_and_two_negatives(text):
-    parse = tree(text, CLAUSES[text])
-    found = (sda.double_negation(parse, Fixed(2)).text, sda.negation(parse, Fixed(2)).text)
-    assert found == tuple(text if new == SAME else new for new in EXPECTED_OF_CLAUSES[text])
+@pytest.mark.parametrize("text", HARD | CLAUSES)
+def test_hard_constructions_two_clauses_and_two_negatives(text):
+    sentence = EVERY.get(text) or HARD[text]
+    checked = NAMES[1:] if text in HARD else NAMES[2:]
+    found = dict(zip(NAMES, rules(sentence.tree), strict=True))
+    assert tuple(found[name].text for name in checked) == sentence.expected(*checked)
 
 
 def test_be_of_a_subordinate_clause_is_a_choice():
     """Algorithm 3 takes auxiliaries alone: "was" of "was beaten", and not "was" of "was late"."""
-    words, spaces = ["She", "knew", "who", "was", "late", "."], [" ", " ", " ", " ", "", ""]
-    tags, deps = ["PRP", "VBD", "WP", "VBD", "JJ", "."], "nsubj ROOT nsubj ccomp acomp punct"
-    late = Tree(
-        words,
-        spaces,
-        tags,
-        deps.split(),
-        ["she", "know", "who", "be", "late", "."],
-        [1, 1, 3, 1, 3, 1],
+    late = tree(
+        "She knew who was late.",
+        "She/PRP/nsubj/2 knew/VBD/ROOT/0/know who/WP/nsubj/4 was/VBD/ccomp/2/be late/JJ/acomp/4 "
+        "././punct/2",
     )
     assert sda.double_negation(late, Fixed(2)).text == "She did not know who was not late."
     plain = sda.apply("double_negation", late, copulas=False).text
     assert plain.endswith("she did not know who was late.") and " that she" in plain
-    words[4], tags[4], deps = "beaten", "VBN", "nsubj ROOT nsubjpass auxpass ccomp punct"
-    beaten = Tree(
-        words,
-        spaces,
-        tags,
-        deps.split(),
-        ["she", "know", "who", "be", "beat", "."],
-        [1, 1, 4, 4, 1, 1],
+    beaten = tree(
+        "She knew who was beaten.",
+        "She/PRP/nsubj/2 knew/VBD/ROOT/0/know who/WP/nsubjpass/5 was/VBD/auxpass/5/be "
+        "beaten/VBN/ccomp/2/beat ././punct/2",
     )
     both = [sda.double_negation(beaten, Fixed(2), copulas=kept).text for kept in (True, False)]
     assert both == ["She did not know who was not beaten."] * 2
@@ -479,29 +105,23 @@ def test_be_of_a_subordinate_clause_is_a_choice():
         ("He's a teacher.", "He's not no teacher."),
         ("Some people buy old books.", "Some people do not buy no old books."),
         (
-            "He travelled widely in Europe.",
-            "It is not true that he did not travel widely in Europe.",
-        ),
-        (
             "The tower was old and the bridge was closed.",
             "It is not true that the tower was not old and the bridge was closed.",
         ),
     ],
 )
 def test_no_before_a_noun_is_a_choice(text, expected):
-    parse = tree(text, {**UNIVERSAL, **CLAUSES}[text])
+    parse = EVERY[text].tree
     assert sda.double_negation(parse, Fixed(2), nouns=True).text == expected
     assert sda.ensemble(parse, Fixed(2), nouns=True).text == expected
-    for rule in sda.RULES:
-        with_nouns = {sda.apply(rule, parse, seed, nouns=True).text for seed in range(30)}
-        assert (expected in with_nouns) == (
-            rule in ("double_negation", "ensemble")
-        ) or " that " in expected
+    for rule in ("punctuation", "modal_verbs", "negation"):
+        assert sda.apply(rule, parse, 3, nouns=True) == sda.apply(rule, parse, 3)
 
 
-def test_clauses_that_take_a_comma():
-    commas = [sda.punctuation(tree(*pair), order="paper").text for pair in COMPLEMENTS.items()]
-    assert commas == ["He wants, to leave.", "What he said, is true.", "He, became famous."]
+@pytest.mark.parametrize("text", COMPLEMENTS)
+def test_clauses_that_take_a_comma(text):
+    sentence = COMPLEMENTS[text]
+    assert sda.punctuation(sentence.tree, order="paper").text == sentence.punctuation
 
 
 def test_no_output_of_the_shipped_parser_has_not_and_no():
@@ -516,36 +136,19 @@ def test_no_output_of_the_shipped_parser_has_not_and_no():
         assert sda.apply("negation", doc, 1, number).text != doc.text
 
 
-def test_the_digest_of_the_rules_follows_version_and_words(monkeypatch):
-    before = sda.rules_digest()
-    assert before == sda.rules_digest()
-    monkeypatch.setattr(sda_rules, "VERSION", sda_rules.VERSION + 1)
-    assert sda.rules_digest() != before
-    monkeypatch.undo()
-    monkeypatch.setattr(english, "verbs", lambda: frozenset({"walk"}))
-    assert sda.rules_digest() != before
-
-
-@pytest.mark.parametrize("text", CLEAR)
-def test_both_label_schemes_and_docs_agree(text):
-    clear, universal = tree(text, CLEAR[text]), tree(text, {**UNIVERSAL, **CLAUSES}[text])
-    modal, twice, negated = rules(clear)[1:]
-    assert [modal.text, twice.text, negated.text] == [a.text for a in rules(universal)[1:]]
+@pytest.mark.parametrize("sentence", [s for s in EVERY.values() if s.spacy], ids=str)
+def test_both_label_schemes_and_docs_agree(sentence: Sentence):
+    clear = tree(sentence.text, sentence.spacy)
+    assert [a.text for a in rules(clear)[1:]] == [a.text for a in rules(sentence.tree)[1:]]
     assert rules(doc_of(clear)) == rules(clear)
 
 
 def test_the_papers_example():
     """Table 1, in the variants that the algorithms give."""
-    parse = tree("He travelled widely in Europe.", UNIVERSAL["He travelled widely in Europe."])
-    assert sda.punctuation(parse, order="paper").text == "He, travelled widely in Europe."
-    assert (
-        sda.modal_verbs(parse, Fixed(0), perfect=True).text
-        == "He must have travelled widely in Europe."
-    )
-    assert (
-        sda.double_negation(parse, Fixed(1)).text
-        == "The fact is not that he did not travel widely in Europe."
-    )
+    perfect = sda.modal_verbs(TRAVELLED, Fixed(0), perfect=True).text
+    assert perfect == "He must have travelled widely in Europe."
+    denied = sda.double_negation(TRAVELLED, Fixed(1)).text
+    assert denied == "The fact is not that he did not travel widely in Europe."
 
 
 @pytest.mark.parametrize(
@@ -572,26 +175,18 @@ def test_the_papers_example():
     ],
 )
 def test_random_order_of_punctuation(text, choice, chance, expected):
-    assert sda.punctuation(tree(text, UNIVERSAL[text]), Fixed(choice, chance)).text == expected
+    assert sda.punctuation(PLAIN[text].tree, Fixed(choice, chance)).text == expected
 
 
 def test_an_emphasised_question_keeps_its_mark():
-    parse = Tree(["Ready", "?"], ["", ""], ["JJ", "."], ["root", "punct"], ["ready", "?"], [0, 0])
+    parse = tree("Ready?", "Ready/JJ/root/0 ?/./punct/1")
     for choice in range(4):
         assert sda.punctuation(parse, Fixed(choice)).text == "Ready?!"
 
 
 @pytest.mark.parametrize(("closing", "expected"), [('"', '"Go!"'), (")", '"Go!)')])
 def test_the_final_mark_stands_before_closing_quotes(closing, expected):
-    words = ['"', "Go", ".", closing]
-    parse = Tree(
-        words,
-        [""] * 4,
-        ["``", "VB", ".", "''"],
-        ["punct", "root", "punct", "punct"],
-        words,
-        [1] * 4,
-    )
+    parse = tree(f'"Go.{closing}', f'"/``/punct/2 Go/VB/root/0 ././punct/2 {closing}/-/punct/2')
     assert sda.punctuation(parse, order="paper").text == expected
 
 
@@ -620,9 +215,7 @@ VERBS = [
 
 @pytest.mark.parametrize(("verb", "tag", "lemma", "negated", "modal", "perfect"), VERBS)
 def test_do_support_and_agreement(verb, tag, lemma, negated, modal, perfect):
-    parse = Tree(
-        ["They", verb], [" ", ""], ["PRP", tag], ["nsubj", "root"], ["they", lemma], [1, 1]
-    )
+    parse = tree(f"They {verb}", f"They/PRP/nsubj/2 {verb}/{tag}/root/0/{lemma}")
     assert sda.negation(parse).text == f"They {negated}"
     assert sda.modal_verbs(parse, Fixed(3)).text == f"They {modal}"
     if perfect:
@@ -651,34 +244,24 @@ def test_phrases_agree(phrase, forms):
 
 def test_intensifiers():
     text = "Some people buy old books."
-    found = sda.modal_verbs(tree(text, UNIVERSAL[text]), Fixed(2, 0.1), intensify=True)
+    found = sda.modal_verbs(PLAIN[text].tree, Fixed(2, 0.1), intensify=True)
     assert found.text == "Some people buy very old books." and found.edits == (Edit(3, 3, "very"),)
 
 
 def test_equal_words_are_told_apart_by_index():
     """A look-up by string would find the first "are"."""
-    words = ["Pets", "that", "are", "old", "are", "calm", "."]
-    parse = Tree(
-        words,
-        [" "] * 5 + ["", ""],
-        ["NNS", "WDT", "VBP", "JJ", "VBP", "JJ", "."],
-        ["nsubj", "nsubj", "cop", "acl:relcl", "cop", "root", "punct"],
-        words,
-        [5, 3, 3, 0, 5, 5, 5],
+    parse = tree(
+        "Pets that are old are calm.",
+        "Pets/NNS/nsubj/6 that/WDT/nsubj/4 are/VBP/cop/4 old/JJ/acl:relcl/1 are/VBP/cop/6 "
+        "calm/JJ/root/0 ././punct/6",
     )
     assert sda.negation(parse).text == "Pets that are old are not calm."
     assert sda.modal_verbs(parse, Fixed(0)).text == "Pets that are old must be calm."
 
 
 def test_rendering_keeps_spacing():
-    parse = Tree(
-        ["He", " ", "is", "not", "in", "."],
-        [" ", "", " ", " ", "", ""],
-        ["X"] * 6,
-        ["dep"] * 6,
-        ["x"] * 6,
-        [0] * 6,
-    )
+    words, spaces = ["He", " ", "is", "not", "in", "."], [" ", "", " ", " ", "", ""]
+    parse = Tree(words, spaces, ["X"] * 6, ["dep"] * 6, ["x"] * 6, [0] * 6)
     assert render(parse, [Edit(3, 4, "")]).text == "He  is in."
     assert render(parse, [Edit(2, 2, "there")]).text == "He  there is not in."
     assert render(parse, [Edit(5, 5, "!", "left")]).text == "He  is not in!."
@@ -689,17 +272,12 @@ def test_rendering_keeps_spacing():
             render(parse, edits)
 
 
-def test_an_unknown_rule_or_order_is_refused():
-    parse = Tree(["Yes"], [""], ["UH"], ["root"], ["yes"], [0])
+def test_an_unknown_rule_or_a_negative_seed_is_refused():
     with pytest.raises(ValueError, match="negation"):
-        sda.apply("irony", parse)
+        sda.apply("irony", TRAVELLED)
     for wrong in ({"seed": -1}, {"number": -1}):
         with pytest.raises(ValueError, match="must not be negative"):
-            sda.apply("negation", parse, **wrong)
-    with pytest.raises(ValueError, match="paper"):
-        sda.punctuation(parse, order="any")
-    with pytest.raises(ValueError, match="as many"):
-        Tree(["a"], [""], ["X"], ["root"], ["a"], [])
+            sda.apply("negation", TRAVELLED, **wrong)
 
 
 def test_a_sentence_without_words_stays():
@@ -711,9 +289,8 @@ def test_a_sentence_without_words_stays():
 
 
 def test_the_ensemble_takes_all_three_and_seeds_repeat():
-    parse = tree("He travelled widely in Europe.", UNIVERSAL["He travelled widely in Europe."])
-    found = [sda.apply("ensemble", parse, 1, i).text for i in range(60)]
-    assert found == [sda.apply("ensemble", parse, 1, i).text for i in range(60)]
+    found = [sda.apply("ensemble", TRAVELLED, 1, i).text for i in range(60)]
+    assert found == [sda.apply("ensemble", TRAVELLED, 1, i).text for i in range(60)]
     assert any("not" in t.split() and " that " in t for t in found)
     assert any(t.startswith(('"', "He,")) for t in found) and any(
         "travel widely" in t and "did" not in t for t in found
@@ -746,55 +323,28 @@ def random_trees(draw) -> Tree:
     for place, i in enumerate(order):
         heads[i] = order[rng.randrange(place)] if place and rng.random() < 0.9 else i
     labels = ["ROOT" if heads[i] == i else rng.choice(LABELS.split()) for i in range(n)]
-    return Tree(
-        words,
-        spaces,
-        [rng.choice(TAGS.split()) for _ in words],
-        labels,
-        [w.lower() for w in words],
-        heads,
-    )
+    tags = [rng.choice(TAGS.split()) for _ in words]
+    return Tree(words, spaces, tags, labels, [w.lower() for w in words], heads)
 
 
 def test_a_name_keeps_its_capital_and_both_its_place():
-    words = ["Rayo", "Vallecano", "was", "second", "."]
-    spaces, labels, heads = (
-        [" ", " ", " ", "", ""],
-        ["nsubj", "flat", "cop", "root", "punct"],
-        [3, 0, 3, 3, 3],
+    club = tree(
+        "Rayo Vallecano was second.",
+        "Rayo/NN/nsubj/4 Vallecano/NNP/flat/1 was/VBD/cop/4 second/JJ/root/0 ././punct/4",
     )
-    club = Tree(words, spaces, ["NN", "NNP", "VBD", "JJ", "."], labels, ["rayo", *words[1:]], heads)
-    assert (
-        sda.double_negation(club, Fixed(2)).text
-        == "It is not true that Rayo Vallecano was not second."
+    denied = sda.double_negation(club, Fixed(2)).text
+    assert denied == "It is not true that Rayo Vallecano was not second."
+    slept = tree(
+        "Both in May and June he slept.",
+        "Both/DT/cc/3 in/IN/case/3 May/NNP/obl/7 and/CC/cc/5 June/NNP/conj/3 he/PRP/nsubj/7 "
+        "slept/VBD/root/0/sleep ././punct/7",
     )
-    words = ["Both", "in", "May", "and", "June", "he", "slept", "."]
-    labels = ["cc", "case", "obl", "cc", "conj", "nsubj", "root", "punct"]
-    tags = ["DT", "IN", "NNP", "CC", "NNP", "PRP", "VBD", "."]
-    slept = Tree(
-        words,
-        [" "] * 6 + ["", ""],
-        tags,
-        labels,
-        [*words[:6], "sleep", "."],
-        [2, 2, 6, 4, 2, 6, 6, 6],
-    )
-    assert (
-        sda.double_negation(slept, Fixed(2)).text
-        == "It is not true that both in May and June he did not sleep."
-    )
+    denied = sda.double_negation(slept, Fixed(2)).text
+    assert denied == "It is not true that both in May and June he did not sleep."
 
 
 def test_no_stands_before_words_only():
-    words, heads = ["They", "sell", "…", "."], [1, 1, 1, 1]
-    odd = Tree(
-        words,
-        [" ", " ", "", ""],
-        ["PRP", "VBP", "NNS", "."],
-        ["nsubj", "root", "obj", "punct"],
-        words,
-        heads,
-    )
+    odd = tree("They sell ….", "They/PRP/nsubj/2 sell/VBP/root/0 …/NNS/obj/2 ././punct/2")
     assert sda_rules._no_noun(odd) == []
 
 
@@ -834,12 +384,11 @@ def test_negation_leaves_no_sentence_with_words_unchanged(parse):
 # --- what the rules write, read line by line
 # ---------------------------------------------------------------
 
-SHORT = {"PI": "punctuation", "MV": "modal_verbs", "DN": "double_negation", "NEG": "negation"}
 READINGS = pd.read_csv(paths.DATA / "sda" / "readings.csv")
 
 
 def test_forty_sentences_a_rule_are_ours_and_were_read_twice():
-    assert READINGS.groupby("rule").size().to_dict() == dict.fromkeys(SHORT.values(), 40)
+    assert READINGS.groupby("rule").size().to_dict() == dict.fromkeys(NAMES, 40)
     assert set(READINGS["first"]) == set(READINGS["second"]) == {"same", "other", "ungrammatical"}
     assert READINGS["sentence"].is_unique and set(READINGS["sentence"]) <= set(data.handwritten())
     assert (READINGS["sentence"] != READINGS["changed"]).all()
@@ -854,7 +403,7 @@ def test_readings_are_of_what_the_rules_write():
 def test_the_overlap_of_the_test_pairs_has_all_of_them():
     table = pd.read_csv(sda_overlap.PATH, index_col="task")
     sizes = {task: sum(n for _, n in s.values()) for task, s in data.STS_SUBSETS.items()}
-    sizes |= {"STS-B": data.SIZES["STS-B test"], "SICK-R": data.SIZES["SICK-R test"]}
+    sizes |= {"STS-B": sets.SIZES["STS-B test"], "SICK-R": sets.SIZES["SICK-R test"]}
     assert table["pairs"].to_dict() == sizes
     assert table[["jaccard", "one_sided"]].gt(0).all(None) and table["jaccard"].lt(100).all()
 
@@ -943,9 +492,7 @@ def verdicts() -> pd.DataFrame:
 
 def test_a_hundred_verdicts_a_rule():
     table = verdicts()
-    assert table.groupby("rule").size().to_dict() == dict.fromkeys(
-        set(sda.RULES) - {"ensemble"}, 100
-    )
+    assert table.groupby("rule").size().to_dict() == dict.fromkeys(NAMES, 100)
     assert set(table["verdict"]) == {"fine", "form", "meaning"}
     assert table["reason"].isna().equals(table["verdict"] == "fine")
     assert not table.duplicated(["rule", "line"]).any()
@@ -954,10 +501,8 @@ def test_a_hundred_verdicts_a_rule():
 @pytest.mark.real_data
 def test_verdicts_are_on_what_the_rules_write():
     table = verdicts()
-    path = (
-        next(p for p in paths.data_dirs() if (p / "corpus").is_dir())
-        / "corpus/pretrain/wikipedia_en_2021.txt.xz"
-    )
+    folder = next(p for p in paths.data_dirs() if (p / "corpus").is_dir())
+    path = folder / "corpus/pretrain/wikipedia_en_2021.txt.xz"
     wanted = set(table["line"])
     with lzma.open(path, "rt", encoding="utf-8") as file:
         lines = {n: line.strip() for n, line in enumerate(file, 1) if n in wanted}

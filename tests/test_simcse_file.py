@@ -96,7 +96,6 @@ def test_spearman_gives_equal_values_equal_ranks():
     [
         (["--data", "nowhere.txt"], "nowhere.txt is missing"),
         (["--data", str(FILE), "--batch-size", "999"], "sentences, --batch-size is 999"),
-        (["--batch-size", "1"], "a batch needs at least two"),
         (["--dev", str(FILE)], "a line is not two sentences and a score"),
         (["--data", str(paths.MINI_BERT / "model.safetensors")], "not a text file in UTF-8"),
         (["--model", "nowhere"], "nowhere cannot be loaded"),
@@ -136,11 +135,8 @@ class Equal(torch.nn.Module):
 
     def __init__(self, options):
         super().__init__()
-        self.options, self.backbone = (
-            options,
-            torch.nn.ModuleDict({"embeddings": torch.nn.Identity()}),
-        )
-        self.backbone.embeddings = self.backbone["embeddings"]
+        self.options, self.backbone = options, torch.nn.Module()
+        self.backbone.embeddings = torch.nn.Identity()
 
     def forward(self, sentences):
         return torch.ones(len(sentences), 2)
@@ -222,17 +218,7 @@ def test_una_replaces_the_heaviest_word_and_as_many_others_as_beta_says(page, be
     ("sentence", "positive", "negative"),
     [
         ("The river is the border.", '"The river" is the border.', "The river is not the border."),
-        (
-            "Lemon juice takes away the smell of fish.",
-            '"Lemon juice" takes away the smell of fish.',
-            "Lemon juice does not take away the smell of fish.",
-        ),
         ("He can't swim.", "He can't swim!", "It is not true that he can't swim."),
-        (
-            "She is tall because she eats.",
-            "She is tall, because she eats.",
-            "She is not tall because she eats.",
-        ),
     ],
 )
 def test_sda_rewrites_by_rule(page, sentence, positive, negative):

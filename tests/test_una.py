@@ -17,16 +17,11 @@ from lib.augment import tfidf
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA, uniform
 from lib.commands.augment import main
-from lib.training.negatives import make_negatives
-from lib.training.positives import Text
+from lib.training.sources import Text, make_negatives
 
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]
 WORDS = st.lists(st.sampled_from(list("abcdefgh")), max_size=9)
-SETTINGS = {
-    "per": ["token", "type"],
-    "select": ["tfidf", "random"],
-    "replace": ["window", "uniform"],
-}
+SETTINGS = {"select": ["tfidf", "random"], "replace": ["window", "uniform"]}
 
 
 @given(st.text(alphabet="aB1 .,:;-()[]{}<>?!*$%'\"—\nnot", max_size=24))
@@ -56,14 +51,11 @@ def slow_scores(sentence: str, corpus: list[str]) -> dict[str, float]:
     return {t: math.log(1 + words.count(t) / len(words)) * idf(t) for t in words}
 
 
-def slow_probabilities(
-    sentence: str, corpus: list[str], beta: float, per: str = "token"
-) -> list[float]:
+def slow_probabilities(sentence: str, corpus: list[str], beta: float) -> list[float]:
     """p of every token, Eq. 3 and 4 term by term."""
     z, words = slow_scores(sentence, corpus), terms_of(sentence)
     low = min(z.values())
-    units = words if per == "token" else list(z)
-    mean = sum(z[w] - low for w in units) / len(units)
+    mean = sum(z[w] - low for w in words) / len(words)
     p = [min(beta * (z[w] - low) / mean, 1) if mean > 0 else 0.0 for w in words]
     p[max(range(len(words)), key=lambda i: z[words[i]])] = 1.0
     return p
@@ -83,10 +75,8 @@ def test_z_idf_and_s_by_hand():
     assert (model.rank[model.order] == np.arange(7)).all()
 
 
-@given(
-    st.lists(WORDS, min_size=1, max_size=12), st.floats(0.05, 3), st.sampled_from(["token", "type"])
-)
-def test_scores_and_probabilities_equal_the_slow_version(lists, beta, per):
+@given(st.lists(WORDS, min_size=1, max_size=12), st.floats(0.05, 3))
+def test_scores_and_probabilities_equal_the_slow_version(lists, beta):
     corpus = [" ".join(words) for words in lists]
     if not any(corpus):
         with pytest.raises(ValueError, match="corpus is empty"):
@@ -95,15 +85,14 @@ def test_scores_and_probabilities_equal_the_slow_version(lists, beta, per):
     model = TfidfModel.fit(corpus)
     terms = model.encode(corpus)
     assert model.strings(terms) == corpus
-    p = UNA(model, beta, per=per).probabilities(terms)
+    p = UNA(model, beta).probabilities(terms)
     for i, sentence in enumerate(corpus):
         a, b = terms.offsets[i], terms.offsets[i + 1]
         if sentence:
             z = slow_scores(sentence, corpus)
             assert model.scores(terms)[a:b] == pytest.approx([z[w] for w in terms_of(sentence)])
-            assert p[a:b] == pytest.approx(
-                slow_probabilities(sentence, corpus, beta, per), abs=1e-9
-            )
+            slow = slow_probabilities(sentence, corpus, beta)
+            assert p[a:b] == pytest.approx(slow, abs=1e-9)
 
 
 def test_an_unseen_term_has_the_largest_idf():
@@ -169,22 +158,16 @@ def test_window_weights_are_proportional_to_s():
     assert p == pytest.approx(expected / expected.sum())
 
 
-@given(
-    st.lists(WORDS, min_size=2, max_size=12),
-    st.integers(0, 2**40),
-    st.integers(1, 9),
-    st.floats(0, 2),
-    st.data(),
-)
-def test_every_sentence_changes_and_keeps_its_length(lists, seed, radius, beta, drawn):
+@given(st.lists(WORDS, min_size=2, max_size=12), st.integers(0, 2**40), st.data())
+def test_every_sentence_changes_and_keeps_its_length(lists, seed, drawn):
+    radius, beta = drawn.draw(st.integers(1, 9)), drawn.draw(st.floats(0, 2))
     corpus = [" ".join(words) for words in lists] + ["a b c"]
     model = TfidfModel.fit(corpus)
     terms = model.encode(corpus)
     options = {name: drawn.draw(st.sampled_from(values)) for name, values in SETTINGS.items()}
     negatives = UNA(model, beta, radius, seed=seed, **options)(terms)
-    assert negatives.offsets.tolist() == terms.offsets.tolist() and negatives.ids.max() < len(
-        model.terms
-    )
+    assert negatives.offsets.tolist() == terms.offsets.tolist()
+    assert negatives.ids.max() < len(model.terms)
     changed = np.bincount(terms.rows[negatives.ids != terms.ids], minlength=len(terms))
     assert ((changed > 0) == (terms.lengths > 0)).all()
 
@@ -227,21 +210,6 @@ def test_uniform_numbers_are_uniform_and_independent():
         assert abs(np.corrcoef(u[:-lag], u[lag:])[0, 1]) < 0.03
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"beta": -1.0}, "beta"),
-        ({"radius": 0}, "radius"),
-        ({"per": "word"}, "per must be"),
-        ({"select": "x"}, "select"),
-        ({"replace": "x"}, "replace"),
-    ],
-)
-def test_parameters_out_of_range_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        UNA(TfidfModel.fit(CORPUS), **options)
-
-
 def test_a_sentence_without_a_draw_changes_anywhere():
     """Of ten tokens, none drawn at rate 0, each is the one that changes in a tenth of the
     sentences."""
@@ -249,9 +217,8 @@ def test_a_sentence_without_a_draw_changes_anywhere():
     terms = Terms(np.tile(np.arange(10, dtype=np.int32), 2000), np.arange(0, 20_001, 10))
     changed = UNA(model, beta=0.0, select="random")(terms).ids != terms.ids
     per_place = changed.reshape(2000, 10)
-    assert (per_place.sum(1) == 1).all() and per_place.sum(0) == pytest.approx(
-        np.full(10, 200), abs=60
-    )
+    assert (per_place.sum(1) == 1).all()
+    assert per_place.sum(0) == pytest.approx(np.full(10, 200), abs=60)
 
 
 def test_save_and_load(tmp_path):
@@ -261,11 +228,6 @@ def test_save_and_load(tmp_path):
     assert again.terms == model.terms and again.n_sentences == 5
     assert (again.idf == model.idf).all() and (again.s == model.s).all()
     assert [p.name for p in tmp_path.iterdir()] == ["model.npz"]
-    whole = (tmp_path / "model.npz").read_bytes()
-    for content in (b"no archive", b"", whole[: len(whole) // 2]):
-        (tmp_path / "other.npz").write_bytes(content)
-        with pytest.raises(ValueError, match="is damaged"):
-            TfidfModel.load(tmp_path / "other.npz")
     with pytest.raises(FileNotFoundError):
         TfidfModel.load(tmp_path / "none.npz")
 
@@ -315,9 +277,8 @@ def test_the_recipe_reaches_the_draws(tmp_path):
     period = TfidfModel.fit(sentences)
     period, ids = period.terms.index("."), period.encode(sentences).ids
     terms = len(TfidfModel.fit(sentences).terms)
-    assert (
-        0 < drawn(beta=0.0)[0].mean() < drawn(beta=0.1)[0].mean() < drawn(beta=0.6)[0].mean() - 0.2
-    )
+    none, few, many = (drawn(beta=beta)[0].mean() for beta in (0.0, 0.1, 0.6))
+    assert 0 < none < few < many - 0.2
     assert not drawn(beta=0.6)[0][ids == period].any()  # it weighs nothing
     assert drawn(beta=0.5, negative_select="random")[0].mean() == pytest.approx(0.5, abs=0.05)
     assert drawn(beta=0.6, negative_select="random")[0][ids == period].any()
@@ -357,7 +318,7 @@ def test_real_sentences_are_replaced_as_often_as_expected():
 def test_the_command_line_draws_as_its_options_say(tmp_path):
     lines = [*tiny_sentences(50), "", "a cat ."]
     (tmp_path / "in.txt").write_text("\n".join(lines) + "\n")
-    request = ["una", str(tmp_path / "in.txt"), str(tmp_path / "out.txt"), "--quiet"]
+    request = ["una", str(tmp_path / "in.txt"), str(tmp_path / "out.txt")]
     assert main([*request, "--beta", "0.3", "--radius", "9", "--seed", "1"]) == 0
     model = TfidfModel.fit([line for line in lines if line])
     expected = model.strings(UNA(model, 0.3, 9, seed=1)(model.encode(lines)))

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from lib import data, paths
-from lib.encoder.pretrained import read_tokenizer
+from lib.encoder.load import read_tokenizer
 from lib.training.batches import Feed
 from lib.training.recipe import recipe
 

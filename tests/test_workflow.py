@@ -63,7 +63,9 @@ def test_a_command_gives_back_its_parameters(outputs) -> None:
     one = jobs.job("04_una", parameters)
     words = shlex.split(one.command())
     given = {
-        words[i + 1]: parse_value(words[i + 2]) for i, word in enumerate(words) if word == "-p"
+        words[i + 1]: parse_value(words[i + 2], "None")
+        for i, word in enumerate(words)
+        if word == "-p"
     }
     assert given == parameters and words[words.index("--out") + 1] == str(one.path)
     assert jobs.job("04_una", dict(reversed(parameters.items()))).path == one.path
@@ -97,11 +99,9 @@ def test_only_seeds_are_cut_at_a_comma() -> None:
     ("config", "message"),
     [
         ({"seeds": "42;0"}, "--config seeds=42;0: whole numbers"),
-        ({"seeds": ""}, "--config seeds=: whole numbers"),
-        ({"max_steps": "many"}, "--config max_steps=many: whole numbers"),
         ({"max_steps": -1}, "--config max_steps=-1: whole numbers"),
         ({"profile": "tiny"}, "unknown profile 'tiny'"),
-        ({"sedes": 1}, "--config sedes: no such key: did you mean seeds?"),
+        ({"sedes": 1}, "--config sedes: no such key: did you mean 'seeds'?"),
         ({"bata": 1}, "--config bata: no such key, there are profile, seeds"),
     ],
 )
@@ -114,7 +114,7 @@ def test_a_wrong_configuration_names_its_key(config, message) -> None:
     ("words", "message"),
     [
         (["all", "--config", "seeds=x"], "--config seeds=x: whole numbers are expected"),
-        (["una_tabel_2"], "no table una_tabel_2: did you mean una_table_2?"),
+        (["una_tabel_2"], "no table una_tabel_2: did you mean 'una_table_2'?"),
         (
             ["sda_table_7", "--config", "profile=mini"],
             "sda_table_7 is a table of the papers' own size",
@@ -125,11 +125,6 @@ def test_snakemake_says_what_is_wrong_with_a_request(tmp_path, words, message) -
     process = snakemake(*words, "--dry-run", outputs=tmp_path / "outputs")
     text = process.communicate(timeout=300)[0]
     assert process.returncode != 0 and message in text and "Traceback" not in text
-
-
-def test_a_table_that_there_is_not_is_told() -> None:
-    assert "of the papers' own size" in jobs.no_table("sda_table_7")
-    assert jobs.no_table("sda_tabel_7").endswith("did you mean sda_table_7?")
 
 
 def test_every_table_is_a_target(tmp_path) -> None:

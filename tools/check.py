@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 ROOT = Path(__file__).resolve().parent.parent
-MEMORY_GIB = 3.5  # the largest notebook at mini needs 3.1; as in lib/course.py
+MEMORY_GIB = 3.5  # the largest notebook at mini needs 3.1; for tools/course.py, too
 DISK_GIB = 1.0
 PYTHONS = ((3, 11), (3, 13))
 _INSTALL = (

@@ -25,7 +25,7 @@ import numpy as np
 
 from lib import paths, results
 from lib.data import files
-from lib.runs import grids
+from lib.runs import committing
 from lib.runs.folder import RESULTS_VERSION
 
 NOTEBOOK, GRID, OLD_SEED, NEW_SEED = "04_una", "una_small", 42, 99
@@ -146,7 +146,6 @@ def seed(copy: Copy) -> Outcome:
     copy.replace(grid, "seeds: [42, ", f"seeds: [{NEW_SEED}, 42, ")
     for command in (
         ("-c", "from tools import drills; drills.simulate()"),
-        ("-m", "lib", "runs", "collect", NOTEBOOK),
         ("-m", "tools.table"),
         ("-m", "tools.results_pages"),
     ):
@@ -156,8 +155,9 @@ def seed(copy: Copy) -> Outcome:
 
 
 def simulate() -> None:
-    """Write a run of the new seed for each row of the grid, as if the grid had been trained."""
+    """Commit a run of the new seed for each row of the grid, as if the grid had been trained."""
     random = np.random.default_rng(NEW_SEED)
+    members = []
     found, steps = results.rows(GRID).query(f"seed == {OLD_SEED}"), results.steps(GRID)
     for _, row in found.drop(columns="notebook").iterrows():
         values = json.loads(row.dropna().to_json())
@@ -165,7 +165,7 @@ def simulate() -> None:
         values["data"] = json.loads(values["data"])
         values["run_id"] = f"{row['run_id'].rpartition('-s')[0]}-s{NEW_SEED}"
         place = values.pop("row"), values.pop("column", "")
-        grids.enter(GRID, [(GRID, *place, values["run_id"])])
+        members.append((GRID, *place, values["run_id"]))
         machine = {name: values.pop(name) for name in OF_THE_MACHINE if name in values}
         scores = [name for name in values if "spearman" in name or "avg" in name]
         metrics = {name: values.pop(name) + random.normal(0, 0.3) for name in scores}
@@ -177,6 +177,7 @@ def simulate() -> None:
         files.write_json(folder / "params.json", values)
         files.write_json(folder / "env.json", machine | {"versions": versions})
         files.write_json(folder / "metrics.json", metrics)
+    committing.save_grid(members)
 
 
 def temperature(copy: Copy) -> Outcome:

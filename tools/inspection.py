@@ -10,7 +10,7 @@ import torch
 from lib.augment.tfidf import terms_of
 from lib.data import Pairs
 from lib.encoder import Encoder
-from lib.encoder.pooling import POOLINGS
+from lib.encoder.heads import POOLINGS
 from lib.evaluate import Encode, similarities
 
 

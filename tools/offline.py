@@ -23,15 +23,15 @@ from filelock import Timeout
 from huggingface_hub import constants
 
 from lib import paths
-from lib.augment import wordnet
+from lib.augment.edits import wordnet_folder
 from lib.commands import reporting
 from lib.data import files, sets
 from lib.runs import folder as folder_of_runs
 from lib.runs import grids
-from lib.runs.baselines import Baseline
 from lib.runs.folder import Run
 from lib.runs.grids import Cell, Grid
 from lib.runs.inputs import Input
+from lib.runs.scoring import Baseline
 from tools import archives
 
 CODE = ("lib", "notebooks/*.ipynb", "workflow/grids", "data/papers")
@@ -188,7 +188,7 @@ def _add(members: dict[str, Path], needs: set[str], one: Input, data_dir: str | 
     homes = [(base, "data") for base in paths.data_dirs(data_dir)]
     homes += [(paths.ROOT, ""), (Path(constants.HF_HUB_CACHE), "hub")]
     if one.name == "synonyms" and (one.files()[0].parent / "data.noun").is_file():
-        homes.insert(0, (wordnet.wordnet_folder(), "nltk/corpora/wordnet"))
+        homes.insert(0, (wordnet_folder(), "nltk/corpora/wordnet"))
     for path in one.files():
         path = path.absolute()
         if "site-packages" in path.parts:

@@ -50,8 +50,8 @@ from lib.data import pretrain_corpus, stsb
 from lib.data.files import write_json, written
 from lib.encoder import Encoder
 from lib.encoder.device import copied_to
-from lib.encoder.pretrained import read_tokenizer
-from lib.encoder.speedups import speed_up
+from lib.encoder.layers import speed_up
+from lib.encoder.load import read_tokenizer
 from lib.encoder.tokens import tokenise
 from lib.evaluate import pairs_spearman
 from lib.training.batches import prefetched
@@ -402,8 +402,8 @@ def loss_of(plan: Plan) -> Callable[..., torch.Tensor]:
 
 
 def ready(model: PreTrainedModel, device: str) -> PreTrainedModel:
-    """The model on its device, with `lib.encoder.speedups` and, under bf16 autocast, a bf16
-    residual stream."""
+    """The model on its device, with the speedups of `lib.encoder.layers`, under bf16 autocast a
+    bf16 residual stream among them."""
     speed_up(model)
     return model.to(device)  # type: ignore[arg-type]
 

@@ -7,17 +7,16 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
 
 import nbformat
 
 from lib.data import files
-from lib.runs import notebooks, pages
+from lib.runs import notebooks
+from tools import pages
 
 
-def refresh(notebook: Path, stream: TextIO | None = None) -> notebooks.Outcome:
+def refresh(notebook: Path, progress: bool = False) -> notebooks.Outcome:
     """Execute a notebook in place, with the parameters it has, on shipped data, from an empty
     `outputs/`.
 
@@ -25,12 +24,12 @@ def refresh(notebook: Path, stream: TextIO | None = None) -> notebooks.Outcome:
     The notebook is replaced only if every cell succeeded.
     """
     with tempfile.TemporaryDirectory() as folder, _shipped_data_and_outputs_in(folder):
-        outcome = notebooks.execute(notebook, Path(folder) / notebook.name, stream=stream)
+        outcome = notebooks.execute(notebook, Path(folder) / notebook.name, progress=progress)
         if not outcome.error:
             node = committable(nbformat.read(outcome.path, as_version=4))
             with_links_of(node, nbformat.read(notebook, as_version=4))
             files.write_text(notebook, nbformat.writes(node) + "\n")
-    return replace(outcome, path=notebook)
+    return outcome
 
 
 def committable(executed: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -74,17 +73,17 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python tools/refresh.py", description=(__doc__ or "").split(":")[0]
     )
-    parser.add_argument("--notebooks", type=Path, default=None, help="folder of the notebooks")
     parser.add_argument(
         "names", nargs="*", help="01, 02_simcse or the path of a notebook (default: every notebook)"
     )
     options = parser.parse_args(argv)
-    sources = [notebooks.find(name, options.notebooks) for name in options.names]
-    sources = sources or notebooks.find_all(options.notebooks)
-    outcomes = [refresh(notebook, sys.stdout) for notebook in sources]
-    for outcome in outcomes:
-        print(f"{outcome.name}: {outcome.error or 'refreshed'}, {notebooks.clock(outcome.seconds)}")
-    return int(any(outcome.error for outcome in outcomes))
+    sources = [notebooks.find(name) for name in options.names] or notebooks.find_all()
+    failed = 0
+    for notebook in sources:
+        done = refresh(notebook, sys.stderr.isatty())
+        failed += bool(done.error)
+        print(f"{notebook.stem}: {done.error or 'refreshed'}, {notebooks.clock(done.seconds)}")
+    return int(failed > 0)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import yaml
 
 from lib import paths, runs
 from lib.data.files import write_bytes, write_text
-from lib.runs import pages
+from tools import pages
 from tools.browser import chromium
 
 NOTEBOOK = paths.NOTEBOOKS / "07_results.ipynb"

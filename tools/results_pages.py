@@ -59,9 +59,8 @@ def page(finished: pd.DataFrame, collected: Collected, folder: Path) -> str:
         "# Results",
         "",
         "One row a run on real data in `NOTEBOOK.csv`, one row a step in `histories/`: `python -m"
-        " lib grid` and `python -m lib runs collect NOTEBOOK` write both from the folders of"
-        " finished runs. `make table` writes this page and [the scores of every row](rows.md). A"
-        " run's id"
+        " lib grid NAME` writes both from the folders of finished runs. `make table` writes this"
+        " page and [the scores of every row](rows.md). A run's id"
         " follows from its parameters and the hashes of its data; a test computes every id anew."
         ' Which runs stand behind a row of a table or a verdict: `results.rows("una_light")` has'
         " them with the row's name (of all notebooks: a run counts for every grid that asks for"

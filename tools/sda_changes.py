@@ -12,11 +12,11 @@ import pandas as pd
 
 from lib import data, paths
 from lib.augment import augment
-from lib.augment.discrete import edit_distance
+from lib.augment.edits import edit_distance
 from lib.augment.sda import parse
 from lib.augment.tfidf import terms_of
 from lib.data.files import write_text
-from lib.runs.profiles import profile
+from lib.runs.job import profile
 
 PATH = paths.DATA / "sda" / "changed.csv"
 RULES = {"PI": "punctuation", "MV": "modal_verbs", "DN": "double_negation", "NEG": "negation"}

@@ -16,7 +16,7 @@ from lib import data, paths
 from lib.data import Triplets
 from lib.data.files import write_text
 from lib.encoder import Encoder
-from lib.evaluate.margins import margin_table, margins
+from lib.evaluate import margin_table, margins
 from lib.runs import grids
 
 GRID = "sda_light_negation"

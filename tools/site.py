@@ -19,7 +19,8 @@ import pandas as pd
 from lib import paths
 from lib.data.files import is_foreign, remove, written
 from lib.results import claims
-from lib.runs import grids, notebooks, pages
+from lib.runs import grids, notebooks
+from tools import pages
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"[^>]*>")
 

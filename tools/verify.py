@@ -22,11 +22,9 @@ from lib.augment import sda
 from lib.checked import made
 from lib.encoder.device import resolve_precision
 from lib.runs import Job, run_job
-from lib.runs.baselines import METHODS
-from lib.runs.experiment import record_of
 from lib.runs.folder import RESULTS_VERSION, run_id
-from lib.runs.job import Settings, of_profile, portable_parameters
-from lib.runs.profiles import profile
+from lib.runs.job import Settings, of_profile, portable_parameters, profile
+from lib.runs.scoring import METHODS
 from lib.training.recipe import FIELDS, Recipe, default_of
 
 METRIC = "sts7_test_avg_best"
@@ -128,7 +126,7 @@ def rerun(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Dat
             recorded = replace(
                 job, settings=job.settings.model_copy(update={"precision": row["precision"]})
             )
-            id_today = record_of(recorded).id
+            id_today = recorded.record().id
             value = float((run_job(job).metrics or {})[METRIC])
         lines.append(
             {

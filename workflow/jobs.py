@@ -6,19 +6,19 @@ import json
 import shlex
 import sys
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from difflib import get_close_matches
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
 from lib import paths
+from lib.checked import closest
 from lib.data.files import write_text
 from lib.runs import grids, notebooks
-from lib.runs.baselines import METHODS
 from lib.runs.folder import RESULTS_VERSION
 from lib.runs.grids import Grid
-from lib.runs.profiles import profile
+from lib.runs.job import profile
+from lib.runs.scoring import METHODS
 
 FOLDER = "workflow"
 KNOWN = sorted(path.stem for path in paths.GRIDS.glob("*.yaml"))
@@ -87,8 +87,7 @@ def settings(config: Mapping[str, object]) -> Settings:
 
 def _meant(name: str, known: Collection[str]) -> str:
     """The nearest of some names, or all of them, as the end of a sentence."""
-    close = get_close_matches(name, known, 1)
-    return f": did you mean {close[0]}?" if close else f", there are {', '.join(known)}"
+    return closest(name, known) or f", there are {', '.join(known)}"
 
 
 def tables(chosen: Settings) -> dict[str, Grid]:
@@ -99,7 +98,7 @@ def tables(chosen: Settings) -> dict[str, Grid]:
         grid = grids.read(path)
         if chosen.profile in ("", grid.profile) or not grid.is_of_its_size:
             at = grid.at(chosen.profile, **chosen.steps)
-            found[path.stem] = replace(at, seeds=chosen.seeds or grid.seeds)
+            found[path.stem] = at.changed(seeds=list(chosen.seeds) or grid.seeds)
     return found
 
 

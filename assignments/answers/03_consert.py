@@ -200,7 +200,7 @@ def token_cutoff(x, mask, rate, random):
 
 
 # %% wrong: the library's own | token_cutoff
-from lib.augment.representations import token_cutoff
+from lib.augment.vectors import token_cutoff
 
 
 # %% wrong: the library's own, found among the loaded modules | feature_cutoff
@@ -208,7 +208,7 @@ import sys
 
 
 def feature_cutoff(x, mask, rate, random):
-    return sys.modules["lib.augment.representations"].feature_cutoff(x, mask, rate, random)
+    return sys.modules["lib.augment.vectors"].feature_cutoff(x, mask, rate, random)
 
 
 # %% wrong: the mask emptied so that nothing is padding | token_cutoff

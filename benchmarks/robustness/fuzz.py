@@ -133,8 +133,8 @@ def formats() -> list[Format]:
     text = "".join(f"{line}\n" for line in lines)
     both = "".join(f"{a}\t{b}\n" for a, b in pairs)
 
-    def named(reader: Callable) -> Callable[[Path], object]:
-        return lambda path: reader(path, "a set")
+    def graded(form: str) -> Callable[[Path], object]:
+        return partial(readers.graded_file, name="a set", form=form)
 
     def with_gold(path: Path) -> object:
         gold = path.with_name("STS.gs.x.txt")
@@ -143,14 +143,16 @@ def formats() -> list[Format]:
 
     return [
         Format("STS input and gold", "STS.input.x.txt", both, with_gold),
-        Format("STS-B", "sts-dev.csv", stsb, named(readers.stsb_file)),
-        Format("SICK", "SICK_train.txt", sick, named(readers.sick_file)),
-        Format("pairs with kinds", "sts_dev.tsv", kinds, named(readers.kinds_file)),
-        Format("CNSD", "cnsd-sts-dev.txt", cnsd, named(readers.cnsd_file)),
+        Format("STS-B", "sts-dev.csv", stsb, graded("STS-B")),
+        Format("SICK", "SICK_train.txt", sick, graded("SICK-R")),
+        Format("pairs with kinds", "sts_dev.tsv", kinds, graded("mini")),
+        Format("CNSD", "cnsd-sts-dev.txt", cnsd, graded("CNSD")),
         Format("sentences", "rt-polarity.pos", text, readers.sentences_file),
-        Format("SST-2", "sentiment-dev", sst, readers.sst2_file),
-        Format("TREC", "TREC_10.label", trec, readers.trec_file),
-        Format("MRPC", "msr_paraphrase_test.txt", mrpc, readers.mrpc_file),
+        Format("SST-2", "sentiment-dev", sst, partial(readers.labelled_file, task="SST2")),
+        Format("TREC", "TREC_10.label", trec, partial(readers.labelled_file, task="TREC")),
+        Format(
+            "MRPC", "msr_paraphrase_test.txt", mrpc, partial(readers.labelled_file, task="MRPC")
+        ),
         Format("text", "corpus.txt", text, data.corpus),
         Format("aligned text", "aligned.txt", text, readers.read_aligned, may_be_empty=True),
         Format("text, gzip", "corpus.txt.gz", text, data.corpus),

@@ -5,13 +5,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 
 import numpy as np
 from nltk.tokenize import NLTKWordTokenizer
 
-from lib.data.cache import load_arrays, save_arrays
+from lib.data.files import load_arrays, save_arrays
 
 CHUNK = 10_000
 _TOKENIZER = NLTKWordTokenizer()
@@ -76,37 +76,16 @@ class Terms:
     def __getitem__(self, rows: Sequence[int] | np.ndarray) -> "Terms":
         """The sentences `rows`, in that order."""
         rows = np.asarray(rows, np.int64)
-        return Terms(*ragged_take(self.ids, self.offsets, rows), self.unseen)
+        lengths = self.lengths[rows]
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        where = np.arange(bounds[-1]) + np.repeat(self.offsets[rows] - bounds[:-1], lengths)
+        return Terms(self.ids[where], bounds, self.unseen)
 
     def counts(self) -> np.ndarray:
         """How often each token's term occurs in its sentence, (tokens,)."""
         key = self.rows * (int(self.ids.max(initial=0)) + 1) + self.ids
-        order = np.argsort(key)
-        ordered = key[order]
-        begins = np.ones(len(key), bool)
-        begins[1:] = ordered[1:] != ordered[:-1]
-        group = np.cumsum(begins) - 1
-        counts = np.empty(len(key), np.int64)
-        counts[order] = np.bincount(group)[group] if len(group) else 0
-        return counts
-
-
-def ragged_take(
-    flat: np.ndarray, offsets: np.ndarray, rows: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a ragged array end to end, and their boundaries.
-
-    Example:
-        >>> flat, offsets = ragged_take(np.array([5, 6, 7]), np.array([0, 1, 3]),
-        ...     np.array([1, 0, 1]))
-        >>> flat.tolist(), offsets.tolist()
-        ([6, 7, 5, 6, 7], [0, 2, 3, 5])
-    """
-    lengths = offsets[rows + 1] - offsets[rows]
-    bounds = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(lengths, out=bounds[1:])
-    where = np.arange(bounds[-1]) + np.repeat(offsets[rows] - bounds[:-1], lengths)
-    return flat[where], bounds
+        _, group, counts = np.unique(key, return_inverse=True, return_counts=True)
+        return counts[group]
 
 
 @dataclass(frozen=True)
@@ -175,11 +154,6 @@ class TfidfModel:
         rank[self.order] = np.arange(len(self.terms))
         return rank
 
-    @cached_property
-    def _idf(self) -> np.ndarray:
-        """idf, and behind it that of an unseen term, (V + 1,)."""
-        return np.append(self.idf, self.idf.max())
-
     def encode(self, sentences: Iterable[str]) -> Terms:
         """Term numbers of sentences, those of the vocabulary and new ones for unseen terms."""
         index, unseen, seen = self.index, dict[str, int](), len(self.terms)
@@ -197,14 +171,12 @@ class TfidfModel:
         """The sentences, terms joined by single blanks."""
         known, seen = self.terms, len(self.terms)
         words = [known[i] if i < seen else terms.unseen[i - seen] for i in terms.ids.tolist()]
-        return [
-            " ".join(words[a:b]) for a, b in zip(terms.offsets[:-1], terms.offsets[1:], strict=True)
-        ]
+        return [" ".join(words[a:b]) for a, b in pairwise(terms.offsets.tolist())]
 
     def scores(self, terms: Terms) -> np.ndarray:
         """z of every token in its sentence, (tokens,) float64; an unseen term has the largest
         idf."""
-        idf = self._idf[np.minimum(terms.ids, len(self.idf))]
+        idf = np.append(self.idf, self.idf.max())[np.minimum(terms.ids, len(self.idf))]
         return np.log1p(terms.counts() / np.repeat(terms.lengths, terms.lengths)) * idf
 
     def save(self, path: str | Path) -> None:
@@ -220,11 +192,8 @@ class TfidfModel:
         Raises:
             ValueError: the file is none of `save`'s.
         """
-        arrays = load_arrays(Path(path), ("terms", "idf", "s", "n_sentences"))
-        terms = arrays["terms"].tobytes().decode().split("\n")
-        if not len(terms) == len(arrays["idf"]) == len(arrays["s"]):
-            raise ValueError(f"{path} is no TF-IDF model")
-        return cls(terms, arrays["idf"], arrays["s"], int(arrays["n_sentences"]))
+        text, idf, s, n = load_arrays(Path(path), ("terms", "idf", "s", "n_sentences")).values()
+        return cls(text.tobytes().decode().split("\n"), idf, s, int(n))
 
 
 def _chunks(corpus: Iterable[str], number: Callable[[str], int]) -> Iterator[Terms]:

@@ -12,8 +12,7 @@ import numpy as np
 
 from lib.augment.tfidf import Terms, TfidfModel
 
-SELECT = ("tfidf", "random")
-REPLACE = ("window", "uniform")
+Array = np.ndarray
 _PICK, _DRAW, _FORCE = range(3)
 
 
@@ -22,7 +21,7 @@ class UNA:
     """Negatives of sentences given as term numbers; draws depend on (seed, epoch, sentence,
     position) alone.
 
-    Step 2, with z_i the TF-IDF score of a token and a_i = z_i − min z:
+    Step 2, with z_i the TF-IDF score of a token, a_i = z_i − min z, and mean(a) over all tokens:
         p_i = min(β · a_i / mean(a), 1), and 1 for the first token with the largest z.
     Step 3: a token drawn with p_i becomes one of the `radius` terms below and above it in the
     order of s, with probability proportional to s.
@@ -38,8 +37,6 @@ class UNA:
         radius: r ≥ 1, terms on either side.
         include_self: True keeps a term in its own window, so that it may "replace" itself, as in
             the authors' code.
-        per: mean(a) over the sentence's tokens ("token", as in the authors' code) or its distinct
-            terms ("type").
         select: "tfidf" is step 2; "random" draws every token with rate β, and one at random where
             none was drawn.
         replace: "window" is step 3; "uniform" draws from the whole vocabulary, as both steps of the
@@ -62,7 +59,6 @@ class UNA:
     beta: float = 0.5
     radius: int = 4000
     include_self: bool = False
-    per: str = "token"
     select: str = "tfidf"
     replace: str = "window"
     seed: int = 0
@@ -72,49 +68,34 @@ class UNA:
             raise ValueError(f"beta must not be negative, got {self.beta}")
         if self.radius < 1:
             raise ValueError(f"radius must be at least 1, got {self.radius}")
-        for name, known in (("per", ("token", "type")), ("select", SELECT), ("replace", REPLACE)):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
-                )
 
-    def probabilities(self, terms: Terms) -> np.ndarray:
+    def probabilities(self, terms: Terms) -> Array:
         """p of every token, (tokens,) in [0, 1]; for `select="random"` the rate β before the
         guarantee."""
         if self.select == "random":
             return np.full(len(terms.ids), min(self.beta, 1.0))
-        z = self.model.scores(terms)
-        full = np.flatnonzero(terms.lengths)
-        starts, lengths = terms.offsets[full], terms.lengths[full]
-        a = z - np.repeat(np.minimum.reduceat(z, starts), lengths) if len(full) else z
+        z, full = self.model.scores(terms), np.flatnonzero(terms.lengths)
         if not len(full):
-            return a
-        weight = np.ones(len(z)) if self.per == "token" else 1 / terms.counts()
-        mean = np.add.reduceat(a * weight, starts) / np.add.reduceat(weight, starts)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            p = np.minimum(self.beta * a / np.repeat(mean, lengths), 1.0)
-        p = np.where(np.repeat(mean, lengths) > 0, p, 0.0)
+            return z
+        starts, lengths = terms.offsets[full], terms.lengths[full]
+        a = z - np.repeat(np.minimum.reduceat(z, starts), lengths)
+        mean = np.repeat(np.add.reduceat(a, starts) / lengths, lengths)
+        p = np.divide(self.beta * a, mean, out=np.zeros_like(a), where=mean > 0).clip(max=1.0)
         top = np.flatnonzero(z == np.repeat(np.maximum.reduceat(z, starts), lengths))
-        _, first = np.unique(np.repeat(np.arange(len(full)), lengths)[top], return_index=True)
+        _, first = np.unique(terms.rows[top], return_index=True)
         p[top[first]] = 1.0
         return p
 
-    def window(self, term: int) -> tuple[np.ndarray, np.ndarray]:
+    def window(self, term: int) -> tuple[Array, Array]:
         """Terms that may replace `term` of the vocabulary, and their exact probabilities."""
         (first,), (last,) = self._bounds(self.model.rank[[term]], np.ones(1, bool))
-        candidates, weights = self.model.order[first:last], self._weights[first:last].copy()
-        if not self.include_self:
-            weights[candidates == term] = 0
-        if not weights.sum():
-            weights = (
-                np.ones(len(candidates))
-                if self.include_self
-                else (candidates != term).astype(float)
-            )
+        candidates, weights = self.model.order[first:last], self._weights[first:last]
+        allowed = (candidates != term) | self.include_self
+        weights = weights * allowed if (weights * allowed).any() else allowed.astype(float)
         return candidates, weights / max(weights.sum(), 1e-300)
 
     def __call__(
-        self, terms: Terms, rows: Sequence[int] | np.ndarray | None = None, epoch: int = 0
+        self, terms: Terms, rows: Sequence[int] | Array | None = None, epoch: int = 0
     ) -> Terms:
         """One negative of every sentence, of the same length.
 
@@ -127,7 +108,8 @@ class UNA:
             epoch: another number, other draws.
         """
         rows = np.arange(len(terms)) if rows is None else np.asarray(rows)
-        token_rows, position = np.repeat(rows, terms.lengths), _positions(terms)
+        token_rows = np.repeat(rows, terms.lengths)
+        position = np.arange(len(terms.ids)) - np.repeat(terms.offsets[:-1], terms.lengths)
         pick = uniform(self.seed, epoch, token_rows, position, _PICK) < self.probabilities(terms)
         if self.select == "random":
             self._at_least_one(pick, terms, rows, epoch)
@@ -137,34 +119,32 @@ class UNA:
         ids[picked] = self._replacements(terms, picked, draw)
         return Terms(ids, terms.offsets, terms.unseen)
 
-    def _at_least_one(self, pick: np.ndarray, terms: Terms, rows: np.ndarray, epoch: int) -> None:
+    def _at_least_one(self, pick: Array, terms: Terms, rows: Array, epoch: int) -> None:
         drawn = np.bincount(terms.rows[pick], minlength=len(terms))
         none = np.flatnonzero((drawn == 0) & (terms.lengths > 0))
-        where = (
-            uniform(self.seed, epoch, rows[none], np.zeros(len(none), np.int64), _FORCE)
-            * terms.lengths[none]
-        )
+        draw = uniform(self.seed, epoch, rows[none], np.zeros(len(none), np.int64), _FORCE)
+        where = draw * terms.lengths[none]
         pick[terms.offsets[none] + where.astype(np.int64)] = True
 
     @cached_property
-    def _weights(self) -> np.ndarray:
+    def _weights(self) -> Array:
         """Weight of every rank in the order of s: s, or 1 where all are drawn alike. (V,)"""
         ordered = self.model.s[self.model.order]
         return np.ones_like(ordered) if self.replace == "uniform" else ordered
 
     @cached_property
-    def _cumulative(self) -> np.ndarray:
+    def _cumulative(self) -> Array:
         """Prefix sums of the weights, (V + 1,): `_cumulative[i]` is the weight before rank i."""
         return np.concatenate([[0.0], np.cumsum(self._weights)])
 
-    def _bounds(self, rank: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _bounds(self, rank: Array, known: Array) -> tuple[Array, Array]:
         """The window's first rank and the one behind its last; "uniform" is a window of
         everything."""
         size = len(self.model.terms)
         radius = size if self.replace == "uniform" else self.radius
         return np.maximum(rank - radius, 0), np.minimum(rank + radius + known, size)
 
-    def _replacements(self, terms: Terms, picked: np.ndarray, draw: np.ndarray) -> np.ndarray:
+    def _replacements(self, terms: Terms, picked: Array, draw: Array) -> Array:
         """Term numbers for the tokens `picked`, each by one binary search in the prefix sums."""
         size, old = len(self.model.terms), terms.ids[picked]
         known = old < size
@@ -186,13 +166,8 @@ class UNA:
 
 
 def _drawn(
-    cumulative: np.ndarray,
-    rank: np.ndarray,
-    first: np.ndarray,
-    last: np.ndarray,
-    own_weight: np.ndarray,
-    draw: np.ndarray,
-) -> np.ndarray:
+    cumulative: Array, rank: Array, first: Array, last: Array, own_weight: Array, draw: Array
+) -> Array:
     """Ranks in [first, last) by their weight, whose sums are `cumulative`, less `own_weight` at
     `rank`. All (tokens,)."""
     others = cumulative[last] - cumulative[first] - own_weight
@@ -201,13 +176,7 @@ def _drawn(
     return np.clip(np.searchsorted(cumulative, target, side="right") - 1, first, last - 1)
 
 
-def _positions(terms: Terms) -> np.ndarray:
-    return np.arange(len(terms.ids)) - np.repeat(terms.offsets[:-1], terms.lengths)
-
-
-def uniform(
-    seed: int, epoch: int, rows: np.ndarray, positions: np.ndarray, stream: int
-) -> np.ndarray:
+def uniform(seed: int, epoch: int, rows: Array, positions: Array, stream: int) -> Array:
     """Uniform numbers in [0, 1), each a function of its five arguments alone (53 bits of a mixed
     counter).
 
@@ -216,14 +185,12 @@ def uniform(
     Source: the finaliser is SplitMix64's, Steele, Lea & Flood 2014.
     """
     state = _mix(np.array([seed & 0xFFFFFFFFFFFFFFFF], np.uint64))
-    for number in (epoch, stream):
-        state = _mix(state + np.uint64(number))
-    return (
-        _mix(_mix(state + rows.astype(np.uint64)) + positions.astype(np.uint64)) >> np.uint64(11)
-    ) * 2.0**-53
+    for number in (epoch, stream, rows, positions):
+        state = _mix(state + np.asarray(number, np.uint64))
+    return (state >> np.uint64(11)) * 2.0**-53
 
 
-def _mix(x: np.ndarray) -> np.ndarray:
+def _mix(x: Array) -> Array:
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -6,8 +6,8 @@ on one GPU or on several. Machines share a grid by `--seeds` and `--rows`, or pr
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +18,21 @@ from lib.commands import reporting
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 if a run failed, or with `--plan` if one cannot start."""
     options = _options(arguments)
-    from lib.runs.grids import collect
+    from lib.runs.grids import collect, plan
 
-    grid = _grid(options)
+    grid, machine = _grid(options), {"data_dir": options.data_dir, "device": options.device}
     if options.list:
         for cell, seed in grid.runs():
             column = f" · {cell.column}" if cell.column else ""
-            print(f"{cell.row}{column} · seed {seed} · {dict(cell.set)}")
+            print(f"{cell.row}{column} · seed {seed} · {cell.set}")
         return 0
-    machine = {"data_dir": options.data_dir, "device": options.device}
     if options.plan:
-        return _print_plan(grid, machine)
+        table = plan(grid, machine, lambda text: print(text, file=sys.stderr))
+        _show(table)
+        print(
+            f"about {table['minutes'].sum():.0f} minutes one after another, of those that can start"
+        )
+        return int(bool(table["missing"].any()))
     if options.table:
         return _write_table(grid, collect(grid, machine), options.table)
     if options.against:
@@ -37,9 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m lib grid", description="Run a grid; finished runs are skipped."
-    )
+    about = "Run a grid; finished runs are skipped."
+    parser = argparse.ArgumentParser(prog="python -m lib grid", description=about)
     add = parser.add_argument
     add("grid", help="a file of your own, or a name in workflow/grids/")
     add("--profile", default="", help="mini, light, small or full (default: the grid's)")
@@ -50,82 +53,66 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--data-dir")
     add("--device", default="auto")
     add("--list", action="store_true", help="print the runs, train nothing")
-    add("--plan", action="store_true", help="print what each run needs and takes, train nothing")
+    add("--plan", action="store_true", help="print what each run lacks or takes, train nothing")
     add("--table", type=Path, help="a CSV file: the finished runs beside the paper's figures")
     add("--against", metavar="ROW", help="differences of all rows from this one, with intervals")
     add("--plot", type=Path, help="with --against: a picture of the differences")
-    options = parser.parse_args(arguments)
-    if not 1 <= options.jobs <= 1_000:
-        raise ValueError(f"--jobs must be from 1 to 1000, got {options.jobs}")
-    return options
+    return parser.parse_args(arguments)
 
 
 def _grid(options: argparse.Namespace) -> Any:
     """The grid at the profile, seeds, steps and rows that were asked for."""
-    from dataclasses import replace
-
     from lib.checked import closest
     from lib.runs.grids import check, read
 
     steps = {} if options.max_steps is None else {"max_steps": options.max_steps}
     grid = read(options.grid).at(options.profile, **steps)
     rows = [cell.row for cell in grid.cells]
-    for row in [*options.rows, *([options.against] if options.against else [])]:
+    for row in [*options.rows, *filter(None, [options.against])]:
         if row not in rows:
             raise ValueError(f"{options.grid} has no row {row!r}{closest(row, rows)}")
-    if options.rows:
-        grid = replace(grid, cells=tuple(cell for cell in grid.cells if cell.row in options.rows))
-    if options.seeds:
-        grid = replace(grid, seeds=tuple(options.seeds))
+    chosen = [cell for cell in grid.cells if cell.row in (options.rows or rows)]
+    grid = grid.changed(cells=chosen, seeds=options.seeds or grid.seeds)
     check(grid)
     return grid
 
 
+def _show(table: Any) -> None:
+    print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}", na_rep="–"))
+
+
 def _train(grid: Any, machine: dict[str, Any], jobs: int) -> int:
     """Train; the runs of a shipped grid on real data, at its own length, join `results/`."""
-    import sys
-
     from tqdm import tqdm
 
     from lib.runs import committing, grids
     from lib.training.distributed import is_main_process
 
     with tqdm(total=len(list(grid.runs())), unit="run", disable=jobs == 1) as bar:
-        members, failed = grids.train(grid, machine, partial(_say, bar), jobs)
-    whole = grids.read(grid.path) if grid.is_shipped else None
-    own = whole is not None and all(cell in whole.cells for cell in grid.cells)
+
+        def say(line: str) -> None:
+            bar.clear()
+            print(line, flush=True)
+            bar.update()
+
+        members, failed = grids.train(grid, machine, say, jobs)
+    whole = grids.read(grid.path).cells if grid.is_shipped else []
+    own = all(cell in whole for cell in grid.cells)
     if members and own and grid.profile != "mini" and is_main_process():
-        for saved in committing.save_everywhere({member[3] for member in members}):
-            print(f"wrote {saved}")
-        committing.add_members(members)
+        print("wrote", *committing.save_grid(members))
     if failed:
         print(f"{len(failed)} of {len(failed) + len(members)} runs failed", file=sys.stderr)
     return int(bool(failed))
 
 
-def _say(bar: Any, line: str) -> None:
-    """A line on stdout, and a step of the bar on stderr."""
-    bar.update()
-    with bar.external_write_mode(nolock=True):
-        print(line, flush=True)
-
-
 def _write_table(grid: Any, runs_of: Any, path: Path) -> int:
-    import sys
-
-    from lib import paths
     from lib.data.files import write_text
     from lib.runs.grids import beside_paper
 
-    if path.suffix != ".csv":
-        raise ValueError(f"--table writes CSV: call the file {path.with_suffix('.csv').name}")
     table = beside_paper(grid, runs_of)
     write_text(path, table.to_csv(index=False, float_format="%.4f"))
-    print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}", na_rep="–"))
-    empty = table.loc[table["n"] == 0, "row"]
-    if len(empty):
-        print(f"no finished run under {paths.outputs()} of: {'; '.join(empty)}", file=sys.stderr)
-    return int(len(empty) > 0)
+    _show(table)
+    return int((table["n"] == 0).any())
 
 
 def _compare(grid: Any, runs_of: Any, against: str, plot: Path | None) -> int:
@@ -137,45 +124,11 @@ def _compare(grid: Any, runs_of: Any, against: str, plot: Path | None) -> int:
         raise ValueError(f"no finished runs to compare with {against!r}: train the grid first")
     found = paired_differences(runs_of, grid.metric, dict.fromkeys(rows, against))
     print(f"{grid.metric} minus that of {against!r}, paired by seed, 95 % intervals together")
-    print(found.to_string(float_format=lambda value: f"{value:.2f}", na_rep="–"))
+    _show(found.reset_index())
     if plot:
         from lib.plots import forest
 
-        forest(found, f"{grid.metric}, difference from {against}").savefig(
-            plot, bbox_inches="tight"
-        )
+        figure = forest(found, f"{grid.metric}, difference from {against}")
+        figure.savefig(plot, bbox_inches="tight")
         print(f"wrote {plot}")
     return 0
-
-
-def _print_plan(grid: Any, machine: dict[str, Any]) -> int:
-    import sys
-
-    from lib.data import FETCH
-    from lib.runs.plan import plan
-
-    def tell(text: str) -> None:
-        print(text, file=sys.stderr)
-
-    table = plan(grid, machine, tell)
-    shown = table.drop(columns="missing")
-    print(shown.to_string(index=False, float_format=lambda value: f"{value:.1f}", na_rep="–"))
-    ready = int((table["missing"] == "").sum())
-    print(f"\n{ready} of {len(table)} runs can start; {_minutes(table)}.")
-    missing = sorted({text for line in table["missing"] for text in line.split("; ") if text})
-    if missing:
-        tell("missing:\n" + "\n".join(f"  {text}" for text in missing))
-        if all(FETCH in text for text in missing):
-            tell(f"`{FETCH}` brings all of it")
-    return int(bool(missing))
-
-
-def _minutes(table: Any) -> str:
-    """What is known of a grid's duration, in words."""
-    minutes, unknown = table["minutes"].sum(), int(table["minutes"].isna().sum())
-    if unknown == len(table):
-        return "how long they take is unknown before their encoder and texts are here"
-    words = f"about {minutes:.0f} minutes one after another"
-    if table["stand_in"].any():
-        words += ", timed on the shipped corpus in place of the missing one"
-    return words + (f"; unknown for {unknown} runs" if unknown else "")

@@ -1,21 +1,35 @@
-"""Training texts: what each is called, where its files are, and seeded samples of it."""
+"""Training texts: what each is called, where its files are, and seeded samples of it; and the
+sentences to look at and to search."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from tqdm import tqdm
 
 from lib import paths
 from lib.data import readers, sets
-from lib.data.folders import WIKI1M, WIKI1M_ROOTS, find
 from lib.data.readers import read_aligned, read_lines
+from lib.data.sets import WIKI1M, Folder
 
 WIKIPEDIA_FILES = ("wikipedia_en_2015.txt.xz", "wikipedia_en_2021.txt.xz")
+FILES = {
+    "wikipedia": [f"corpus/pretrain/{name}" for name in WIKIPEDIA_FILES],
+    "wiki1m": [WIKI1M],
+    "wiki_slice": ["wiki_slice.txt"],
+    "simclue": ["chinese/simclue.txt"],
+}
+CORPORA = ("mini", *FILES, "wiki1m_head", "sts_unlabelled", "stsb_train")
 MIN_WORDS = 3
 HEAD = 11_548
-Folder = str | Path | None
+REAL_TEXT = {
+    "wiki1m": "of wiki1m (English Wikipedia)",
+    "wiki1m_head": "at the beginning of wiki1m (English Wikipedia)",
+}
+PLANTED = ["same meaning", "decoy", "same subject"]
 
 
 def pretrain_corpus(data_dir: Folder = None, progress: bool = True) -> Iterator[str]:
@@ -23,20 +37,14 @@ def pretrain_corpus(data_dir: Folder = None, progress: bool = True) -> Iterator[
     skipped."""
     for base in paths.data_dirs(data_dir):
         for path in sorted((base / "corpus" / "pretrain").glob("*.txt.xz")):
-            lines = readers.numbered(path)
-            for _, line in tqdm(lines, desc=path.name, disable=not progress):
-                if line.strip():
-                    yield line.strip()
+            yield from tqdm(read_lines(path), desc=path.name, disable=not progress)
 
 
-def sts_unlabelled(data_dir: Folder = None, check: bool = True) -> list[str]:
+def sts_unlabelled(data_dir: Folder = None) -> list[str]:
     """The 89,192 sentences of the seven STS sets: every line, every split, pairs without a gold
     score included.
 
     These are ConSERT's training sentences, and the sentences of the test sets are among them.
-
-    Args:
-        check: as `stsb`.
 
     Source: Yan et al. 2021 (ConSERT), Table 1.
     """
@@ -45,42 +53,13 @@ def sts_unlabelled(data_dir: Folder = None, check: bool = True) -> list[str]:
         for subset, (size, _) in subsets.items():
             path = sets.sts_path(task, subset, data_dir)
             found = readers.sts_input(path)
-            sets.check_size(f"{task} {subset}", size, len(found), path, check)
+            sets.check_size(f"{task} {subset}", size, len(found), path)
             pairs += found
-    for reader in (sets.stsb, sets.sick):
+    for name in ("STS-B", "SICK-R"):
         for split in sets.SPLITS:
-            graded = reader(split, data_dir, check)
+            graded = sets.graded(name, split, data_dir)
             pairs += zip(graded.sentence1, graded.sentence2, strict=True)
     return [sentence for pair in pairs for sentence in pair]
-
-
-def _not_fetched(*names: str) -> Callable[[Folder], list[Path]]:
-    return lambda data_dir: [find(name, data_dir, fetched=False) for name in names]
-
-
-def _wiki_slice(data_dir: Folder) -> list[Path]:
-    return [find("wiki_slice.txt", data_dir, ("corpus", ""), fetched=False)]
-
-
-def _wiki1m(data_dir: Folder) -> list[Path]:
-    return [find(WIKI1M, data_dir, WIKI1M_ROOTS)]
-
-
-def _wiki1m_head(data_dir: Folder) -> list[Path]:
-    return (_wiki_slice if is_here("wiki_slice", data_dir) else _wiki1m)(data_dir)
-
-
-_FILES: dict[str, Callable[[Folder], list[Path]]] = {
-    "mini": lambda data_dir: [paths.MINI / "corpus.txt"],
-    "wikipedia": _not_fetched(*(f"corpus/pretrain/{file}" for file in WIKIPEDIA_FILES)),
-    "wiki1m": _wiki1m,
-    "wiki1m_head": _wiki1m_head,
-    "wiki_slice": _wiki_slice,
-    "sts_unlabelled": sets.unlabelled_files,
-    "stsb_train": lambda data_dir: [sets.stsb_path("train", data_dir)],
-    "simclue": _not_fetched("chinese/simclue.txt"),
-}
-CORPORA = tuple(_FILES)
 
 
 def corpus_files(name: str | Path, data_dir: Folder = None) -> list[Path]:
@@ -94,8 +73,16 @@ def corpus_files(name: str | Path, data_dir: Folder = None) -> list[Path]:
         >>> [path.name for path in corpus_files("mini")]
         ['corpus.txt']
     """
-    if name in _FILES:
-        return _FILES[str(name)](data_dir)
+    if name == "mini":
+        return [paths.MINI / "corpus.txt"]
+    if name == "sts_unlabelled":
+        return sets.unlabelled_files(data_dir)
+    if name == "stsb_train":
+        return [sets.graded_path("STS-B", "train", data_dir)]
+    if name == "wiki1m_head":
+        name = "wiki_slice" if is_here("wiki_slice", data_dir) else "wiki1m"
+    if name in FILES:
+        return [sets.find(file, data_dir, name == "wiki1m") for file in FILES[str(name)]]
     if Path(name).is_file():
         return [Path(name)]
     known = ", ".join(CORPORA)
@@ -137,10 +124,10 @@ def _lines(name: str | Path, data_dir: Folder) -> list[str]:
         return list(dict.fromkeys(long))
     lines = read_aligned(files[0])
     if name == "wiki1m":
-        sets.check_size("wiki1m", sets.SIZES["wiki1m"], len(lines), files[0], True)
+        sets.check_size("wiki1m", sets.SIZES["wiki1m"], len(lines), files[0])
     if name == "wiki1m_head":
         lines = lines[:HEAD]
-        sets.check_size("wiki1m_head", HEAD, len(lines), files[0], True)
+        sets.check_size("wiki1m_head", HEAD, len(lines), files[0])
     return lines
 
 
@@ -193,29 +180,20 @@ def corpus(
     return [sentences[row] for row in sample(len(sentences), n, seed)]
 
 
-def training_text(
-    name: str | Path, data_dir: Folder = None, n: int | None = None, seed: int = 0
-) -> list[str]:
+def training_text(name: str | Path, data_dir: Folder = None, n: int | None = None) -> list[str]:
     """As `corpus`, with a warning that counts the lines which repeat an earlier one.
 
     Two equal sentences in one batch are each other's negatives, although they mean the same.
     """
-    sentences = corpus(name, data_dir, n, seed)
+    sentences = corpus(name, data_dir, n)
     if repeated := len(sentences) - len(set(sentences)):
-        warnings.warn(
-            f"{repeated:,} of {len(sentences):,} lines of {str(name)!r} repeat an earlier line:"
-            " where both are in one batch, a sentence is trained as its own negative",
-            stacklevel=2,
-        )
+        lines = f"{repeated:,} of {len(sentences):,} lines of {str(name)!r} repeat an earlier line"
+        warnings.warn(f"{lines}, whose negative they are in one batch with it", stacklevel=2)
     return sentences
 
 
 def aligned_corpus(
-    name: str | Path,
-    positives: str | Path,
-    data_dir: Folder = None,
-    n: int | None = None,
-    seed: int = 0,
+    name: str | Path, positives: str | Path, data_dir: Folder = None, n: int | None = None
 ) -> tuple[list[str], list[str]]:
     """The sentences that `corpus` gives, and with each the line of another file that belongs to it.
 
@@ -225,32 +203,93 @@ def aligned_corpus(
 
     Args:
         positives: a text file that `read_aligned` reads, e.g. of paraphrases.
-        name, data_dir, n, seed: as `corpus`.
+        name, data_dir, n: as `corpus`, with its seed 0.
 
     Raises:
         FileNotFoundError: a file is not there.
-        ValueError: other numbers of lines, a line that is blank in one file alone, or a sample of
-            the corpus in its place.
+        ValueError: other numbers of lines, or a line that is blank in one file alone.
 
     Example:
-        >>> first, second = aligned_corpus("mini", paths.MINI / "corpus.txt", n=3, seed=7)
-        >>> first == second == corpus("mini", n=3, seed=7)
+        >>> first, second = aligned_corpus("mini", paths.MINI / "corpus.txt", n=3)
+        >>> first == second == corpus("mini", n=3)
         True
     """
-    lines, others = _lines(name, data_dir), read_aligned(positives)
-    ends = [max((i for i, x in enumerate(text, 1) if x), default=0) for text in (lines, others)]
-    if ends[0] != ends[1]:
-        raise ValueError(
-            f"{positives} has {ends[1]:,} lines, the corpus {str(name)!r} {ends[0]:,}: line i must"
-            " belong to line i, as `python -m lib augment` writes it"
-        )
-    pairs = list(zip(lines[: ends[0]], others[: ends[1]], strict=True))
-    for number, (line, other) in enumerate(pairs, 1):
+    both = list(zip_longest(_lines(name, data_dir), read_aligned(positives), fillvalue=""))
+    for number, (line, other) in enumerate(both, 1):
         if bool(line) != bool(other):
-            where = f"only in the corpus {str(name)!r}" if other else "only there"
-            raise ValueError(
-                f"{positives}, line {number}: blank {where}, so the two do not belong together"
-            )
-    pairs = [pair for pair in pairs if pair[0]]
-    drawn_pairs = [pairs[row] for row in sample(len(pairs), n, seed)]
-    return [line for line, _ in drawn_pairs], [other for _, other in drawn_pairs]
+            where = f"{positives}, line {number}: there or in the corpus {str(name)!r} alone"
+            raise ValueError(f"{where}: line i must belong to line i, as `lib augment` writes it")
+    pairs = [pair for pair in both if pair[0]]
+    drawn = [pairs[row] for row in sample(len(pairs), n)]
+    return [line for line, _ in drawn], [other for _, other in drawn]
+
+
+def handwritten() -> list[str]:
+    """The sentences that were written by hand for the course, in the order of their file.
+
+    Those that have a paraphrase there are also in the corpus `mini`; the others are in no text to
+    train on.
+
+    Example:
+        >>> handwritten()[1]
+        'Nobody knew why the lights had gone out.'
+    """
+    return [sentence for sentence, _ in readers.handwritten_file(paths.MINI / "handwritten.txt")]
+
+
+def queries() -> list[str]:
+    """The dozen sentences whose nearest neighbours the notebooks show; none is in the corpus
+    `mini`.
+
+    Example:
+        >>> len(queries()), queries()[0]
+        (12, 'A dog runs through the snow.')
+    """
+    return read_lines(paths.MINI / "queries.txt")
+
+
+def planted() -> pd.DataFrame:
+    """For each of `queries` the three sentences that `handwritten` holds for it, which a search can
+    be judged by.
+
+    Returns:
+        A row a query: `query`, `same meaning` (in other words), `decoy` (its words with another
+        meaning) and `same subject`.
+
+    Example:
+        >>> planted()["same meaning"][0]
+        'A hound is bounding across the white winter meadow.'
+    """
+    text = (paths.MINI / "handwritten.txt").read_text(encoding="utf-8")
+    sentences = text.split("## the dozen\n")[1].split("\n## ")[0].splitlines()
+    return pd.DataFrame({"query": queries()} | {k: sentences[i::3] for i, k in enumerate(PLANTED)})
+
+
+def searchable(data_dir: Folder = None, n: int = 20_000) -> tuple[list[str], str]:
+    """Distinct sentences of 4 to 40 words to search in: real ones where there are any.
+
+    Real ones are those of wiki1m, or of its beginning where only that is here; else `handwritten`
+    is searched. Nothing is downloaded.
+
+    Args:
+        n: sentences at most; more than these are drawn from with seed 0, fewer are all taken, in
+            order.
+
+    Returns:
+        The sentences, and one line that says what they are.
+
+    Raises:
+        ValueError: `n` below 0, or a part of a published corpus.
+
+    Example:
+        >>> sentences, what = searchable(paths.MINI, n=2)
+        >>> len(sentences), what.split(" of ")[0], what.split("sentences ")[1]
+        (2, '2', 'written by hand for this course')
+    """
+    name = next((name for name in REAL_TEXT if is_here(name, data_dir)), None)
+    text = corpus(name, data_dir) if name else handwritten()
+    fitting = [s for s in dict.fromkeys(text) if 4 <= len(s.split()) <= 40]
+    rows = sample(len(fitting), n if n < len(fitting) else None)
+    source = REAL_TEXT[name] if name else "written by hand for this course"
+    share = f"{len(rows):,} of the {len(text):,}" if len(rows) < len(text) else f"{len(rows):,}"
+    return [fitting[row] for row in rows], f"{share} sentences {source}"

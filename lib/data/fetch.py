@@ -1,21 +1,16 @@
 """Real data from the Hugging Face Hub, counted: `python -m lib data fetch` and `check`."""
 
-import lzma
 import shutil
 import tarfile
-import zlib
 from pathlib import Path
 
 from lib import data, paths
-from lib.data import TAR, WIKI1M, files, readers, sets
-from lib.data.folders import WIKI1M_ROOTS, find
+from lib.data import FETCH, WIKI1M, files, sets
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
-EXPECTED = {
-    task: sum(scored for _, scored in subsets.values())
-    for task, subsets in data.STS_SUBSETS.items()
-}
-EXPECTED |= {"STS unlabelled": 89192, **data.SIZES}
+TAR = "senteval.tar"
+EXPECTED = {task: sum(scored for _, scored in of.values()) for task, of in sets.STS_SUBSETS.items()}
+EXPECTED |= {"STS unlabelled": 89192, **sets.SIZES}
 OPTIONAL = ("CNSD train", "CNSD dev", "CNSD test", "wiki1m")
 ABSENT = "absent"
 CheckRow = tuple[str, int, int | str]
@@ -24,30 +19,28 @@ CheckRow = tuple[str, int, int | str]
 def _count(name: str, directory: Path) -> int:
     task, _, split = name.partition(" ")
     if task in data.STS_SUBSETS:
-        subsets = data.STS_SUBSETS[task]
-        return sum(len(sets.sts_subset(task, subset, directory, False)) for subset in subsets)
+        return sum(len(sets.sts_subset(task, part, directory)) for part in sets.STS_SUBSETS[task])
     if name == "STS unlabelled":
-        return len(data.sts_unlabelled(directory, check=False))
+        return len(data.sts_unlabelled(directory))
     if task in data.TRANSFER_TASKS:
-        return len(data.transfer_task(task, directory, check=False).splits[split or "all"][0])
+        return len(data.transfer_task(task, directory).splits[split or "all"][0])
     if name == "wiki1m":
-        return sum(1 for _ in readers.numbered(find(WIKI1M, directory, WIKI1M_ROOTS)))
-    reader = {"STS-B": data.stsb, "SICK-R": data.sick, "CNSD": data.cnsd}[task]
-    return len(reader(split, directory, check=False))
+        return len(data.corpus("wiki1m", directory))
+    return len(sets.graded(task, split, directory))
 
 
 def check(directory: str | Path, names: tuple[str, ...] = tuple(EXPECTED)) -> list[CheckRow]:
     """Count the sets under `directory`: (set, expected, found), found being a count, `absent` or
     what is wrong."""
-    counted: dict[str, int | str] = {}
+    found: dict[str, int | str] = {}
     for name in names:
         try:
-            counted[name] = _count(name, Path(directory))
+            found[name] = _count(name, Path(directory))
         except FileNotFoundError:
-            counted[name] = ABSENT
+            found[name] = ABSENT
         except (ValueError, OSError) as error:
-            counted[name] = str(error)
-    return [(name, EXPECTED[name], counted[name]) for name in names]
+            found[name] = str(error)
+    return [(name, EXPECTED[name], found[name]) for name in names]
 
 
 def differences(rows: list[CheckRow]) -> list[str]:
@@ -68,10 +61,8 @@ def download(name: str, folder: Path) -> Path:
         snapshot_download(REPOSITORY, repo_type="dataset", allow_patterns=name, local_dir=folder)
     except Exception as error:  # the Hub's, its transport's and the system's have no common class
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise ConnectionError(
-            f"{REPOSITORY} cannot be downloaded: {reason} (`{data.FETCH} --source FOLDER` takes"
-            f" {TAR} and {WIKI1M} from a folder)"
-        ) from error
+        remedy = f"`{FETCH} --source FOLDER` takes {TAR} and {WIKI1M} from a folder"
+        raise ConnectionError(f"{REPOSITORY} cannot be downloaded: {reason} ({remedy})") from error
     return folder
 
 
@@ -79,10 +70,9 @@ def _unpacked(tar_path: Path, folder: Path) -> Path:
     """The root of SentEval's data in an unpacked archive, where it may lie at any depth."""
     try:
         with tarfile.open(tar_path) as tar:
-            plain = [m for m in tar if m.isfile() or m.isdir()]  # no links, no devices
-            members = [m for m in plain if not m.name.rpartition("/")[2].startswith("._")]
+            members = [m for m in tar if (m.isfile() or m.isdir()) and "/._" not in m.name]
             tar.extractall(folder, members, filter="data")
-    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+    except Exception as error:  # every compression has errors of its own
         raise ValueError(f"{tar_path} cannot be unpacked: {error}") from error
     marks = sorted(folder.rglob("STS/STS12-en-test"), key=lambda path: len(path.parts))
     if not marks:

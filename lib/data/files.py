@@ -1,7 +1,8 @@
-"""Files that are complete or not there: written under a temporary name, then renamed.
+"""Files that are complete or not there: written under a temporary name, then renamed; and what
+several runs need of one text, made once and kept under the hash of its content.
 
-A temporary name is `.<name>.tmp-<host>-<process>-<8 hex>`, so that no two writers share one, on
-whatever machines. What a killed writer left is removed by the next one that writes the same name.
+A temporary name is `.<name>.tmp-<host>-<process>`, so that no two writers share one, on whatever
+machines. What a killed writer left is removed by the next one that writes the same name.
 """
 
 import hashlib
@@ -11,19 +12,20 @@ import re
 import shutil
 import socket
 import time
-import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import psutil
 from filelock import FileLock
 
+T = TypeVar("T")
+Arrays = dict[str, np.ndarray]
 FOREIGN_SECONDS = 24 * 3600
-_HOST = re.sub(r"[^A-Za-z0-9.]", ".", socket.gethostname()) or "host"
-_RUN = uuid.uuid4().hex[:8]
-_MARK = re.compile(r"\.(.+)\.(tmp|old)-([A-Za-z0-9.]+)-(\d+)-([0-9a-f]{8})")
+_HOST = socket.gethostname()
+_MARK = re.compile(r"\.(.+)\.(tmp|old)-(.+)-(\d+)")
 
 
 def temporary_name(path: Path, kind: str = "tmp") -> Path:
@@ -33,15 +35,11 @@ def temporary_name(path: Path, kind: str = "tmp") -> Path:
         >>> temporary_name(Path("a/metrics.json")).name.startswith(".metrics.json.tmp-")
         True
     """
-    return path.with_name(f".{path.name}.{kind}-{_HOST}-{os.getpid()}-{_RUN}")
+    return path.with_name(f".{path.name}.{kind}-{_HOST}-{os.getpid()}")
 
 
 def make_folder(folder: Path, other: str) -> None:
-    """Make a folder and those above it.
-
-    Args:
-        folder: may be there already.
-        other: where the user names another, such as "--out".
+    """Make a folder and those above it; `other` is where the user names another, such as "--out".
 
     Raises:
         OSError: it cannot be made.
@@ -49,43 +47,31 @@ def make_folder(folder: Path, other: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OSError(
-            f"no folder {folder} can be made ({error.strerror}): name another with {other}"
-        ) from error
+        why = f"({error.strerror}): name another with {other}"
+        raise OSError(f"no folder {folder} can be made {why}") from error
 
 
-def _remains(folder: Path) -> list[tuple[Path, re.Match]]:
+def remains(folder: Path) -> list[tuple[Path, re.Match]]:
+    """What is left in `folder` of writers that were killed, or is being written just now."""
     marks = ((path, _MARK.fullmatch(path.name)) for path in folder.glob(".*"))
     return [(path, mark) for path, mark in marks if mark]
 
 
 def _is_abandoned(path: Path, mark: re.Match) -> bool:
     """Whether its writer has ended; on another machine, whether it has been still for a day."""
-    host, process, run = mark[3], int(mark[4]), mark[5]
-    if host == _HOST and process == os.getpid():
-        return run != _RUN
-    if host == _HOST:
-        return not psutil.pid_exists(process)
-    try:
-        return time.time() - path.stat().st_mtime > FOREIGN_SECONDS
-    except FileNotFoundError:
-        return False
-
-
-def with_remains(folder: Path) -> set[Path]:
-    """The files and folders in `folder` of which something is left, or being written just now."""
-    return {folder / mark[1] for _, mark in _remains(folder)}
+    if mark[3] == _HOST:
+        return not psutil.pid_exists(int(mark[4]))
+    return time.time() - path.stat().st_mtime > FOREIGN_SECONDS
 
 
 def sweep_folder(folder: Path, name: str = "") -> None:
     """Remove what killed writers left in `folder`, of one file or of all; a folder that was moved
     aside gets its name back."""
-    for left, mark in _remains(folder):
-        if name in ("", mark[1]) and _is_abandoned(left, mark):
-            if mark[2] == "old" and not (folder / mark[1]).exists():
-                with suppress(FileNotFoundError):  # another process has swept it
+    for left, mark in remains(folder):
+        with suppress(FileNotFoundError):  # another process has swept it
+            if name in ("", mark[1]) and _is_abandoned(left, mark):
+                if mark[2] == "old" and not (folder / mark[1]).exists():
                     left.rename(folder / mark[1])
-            else:
                 remove(left)
 
 
@@ -97,19 +83,11 @@ def sweep(path: Path) -> None:
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
     """A folder beside `path` for this process alone, removed at the end; what killed ones left of
-    `path` goes first.
-
-    Raises:
-        OSError: nothing can be written beside `path`.
-    """
+    `path` goes first."""
+    sweep(path)
     folder = temporary_name(path)
-    try:
-        sweep(path)
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise OSError(
-            f"nothing can be written to {path.parent} ({error.strerror}): name another place"
-        ) from error
+    remove(folder)
+    folder.mkdir(parents=True)
     try:
         yield folder
     finally:
@@ -144,22 +122,21 @@ def written(path: str | Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path)
     temporary = temporary_name(path)
+    remove(temporary)
     try:
         yield temporary
         replace(temporary, path)
-    except BaseException:
+    finally:
         remove(temporary)
-        raise
 
 
 def replace(temporary: Path, path: Path) -> None:
     """Give a finished file or folder its name."""
-    if not path.is_dir():
-        os.replace(temporary, path)
-        return
     old = temporary_name(path, "old")
-    path.rename(old)
-    temporary.rename(path)
+    remove(old)
+    if path.is_dir():
+        path.rename(old)
+    os.replace(temporary, path)
     remove(old)
 
 
@@ -223,3 +200,60 @@ def is_foreign(path: Path, mark: str) -> bool:
         mark: name of a file that every folder of our own making has.
     """
     return path.is_file() or (path.is_dir() and any(path.iterdir()) and not (path / mark).exists())
+
+
+def digest(*parts: str | Iterable[str]) -> str:
+    """16 hexadecimal digits of texts and lists of texts; no two different inputs are joined alike.
+
+    Example:
+        >>> digest("a", ["b", "c"]) == digest("a", ["bc"])
+        False
+    """
+    found = hashlib.sha256()
+    for part in parts:
+        for line in [part] if isinstance(part, str) else part:
+            text = line.encode()
+            found.update(len(text).to_bytes(8, "little") + text)
+        found.update(b"end of part")
+    return found.hexdigest()[:16]
+
+
+def kept(path: Path, make: Callable[[], T], save: Callable, load: Callable[[Path], T]) -> T:
+    """What `load` reads from `path`; where nothing is, or something damaged, what `make` gives,
+    saved there.
+
+    Of several processes one makes it, the others wait and read.
+
+    Args:
+        save: of the value and the path, complete or not at all.
+        load: raises ValueError or OSError if the file is damaged.
+    """
+    with locked(path):
+        try:
+            return load(path)
+        except (ValueError, OSError):
+            value = make()
+            save(value, path)
+            return value
+
+
+def save_arrays(arrays: Arrays, path: Path) -> None:
+    """Write arrays by name as one `.npz` file, complete or not at all."""
+    with written(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]
+
+
+def load_arrays(path: Path, names: Iterable[str]) -> Arrays:
+    """Read what `save_arrays` wrote.
+
+    Raises:
+        OSError: it is not there.
+        ValueError: it is damaged.
+    """
+    try:
+        with np.load(path) as file:
+            return {name: file[name] for name in names}
+    except OSError:
+        raise
+    except Exception as error:  # zip, zlib and NumPy name a damaged file in a dozen ways
+        raise ValueError(f"{path} is damaged") from error

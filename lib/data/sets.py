@@ -1,93 +1,87 @@
 """Evaluation sets: the seven STS tasks, STS-B, SICK-R, the shipped pairs, CNSD and the seven
-transfer tasks."""
+transfer tasks; and where real data is looked for.
 
-from collections.abc import Callable
+That is the explicit `data_dir`, else `CSE_DATA` and then the project's `data/`. Evaluation sets lie
+in the SentEval layout (`STS/`, `SICK/`, `MR/`, …) in one of the sub-folders `ROOTS`.
+"""
+
 from pathlib import Path
+
+import yaml
 
 from lib import paths
 from lib.data import readers
-from lib.data.folders import FETCH, find, find_senteval
 from lib.data.readers import Pairs, TransferTask, Triplets
 
-_SIZES = readers.yaml_value(Path(__file__).with_name("sizes.yaml").read_text(encoding="utf-8"))
+_SIZES = yaml.safe_load(Path(__file__).with_name("sizes.yaml").read_text(encoding="utf-8"))
 SIZES: dict[str, int] = _SIZES["sets"]  # pairs, sentences or lines
 STS_SUBSETS: dict[str, dict[str, list[int]]] = _SIZES["subsets"]  # pairs, those with a gold score
+TRANSFER_FILES: dict[str, dict[str, str]] = _SIZES["transfer"]  # split, or label of a line → file
+TRANSFER_TASKS = tuple(TRANSFER_FILES)
 SPLITS = ("train", "dev", "test")
 SICK_FILES = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
-BINARY_TASKS = {  # (file of label 1, file of label 0)
-    "MR": ("MR/rt-polarity.pos", "MR/rt-polarity.neg"),
-    "CR": ("CR/custrev.pos", "CR/custrev.neg"),
-    "SUBJ": ("SUBJ/subj.objective", "SUBJ/subj.subjective"),
-    "MPQA": ("MPQA/mpqa.pos", "MPQA/mpqa.neg"),
-}
-TRANSFER_FILES: dict[str, dict[str, str]] = {
-    **{task: {"one": one, "zero": zero} for task, (one, zero) in BINARY_TASKS.items()},
-    "SST2": {split: f"SST/binary/sentiment-{split}" for split in SPLITS},
-    "TREC": {"train": "TREC/train_5500.label", "test": "TREC/TREC_10.label"},
-    "MRPC": {split: f"MRPC/msr_paraphrase_{split}.txt" for split in ("train", "test")},
-}
-TRANSFER_TASKS = tuple(TRANSFER_FILES)
 OWN_SETS = "own-sets"
+WIKI1M: str = "wiki1m_for_simcse.txt"
+FETCH: str = "python -m lib data fetch"
+ROOTS = ("senteval", "", "SentEval/data/downstream", "corpus", "chinese/cnsd", "cnsd")
+
+Folder = str | Path | None
 
 
-def _check_split(split: str, splits: tuple[str, ...] = SPLITS) -> None:
-    if split not in splits:
-        raise ValueError(f"split must be one of {', '.join(splits)}, got {split!r}")
+def find(relative: str, data_dir: Folder, fetched: bool = True) -> Path:
+    """The first file of this name in the folders that are searched; an error says where it was
+    looked for, and whether `FETCH` brings it."""
+    bases = paths.data_dirs(data_dir)
+    for base in bases:
+        for root in ROOTS:
+            if (base / root / relative).is_file():
+                return base / root / relative
+    where = ", ".join(map(str, bases))
+    remedy = f"`{FETCH}` brings it, or set" if fetched else f"it is not part of `{FETCH}`, so set"
+    raise FileNotFoundError(
+        f"{relative} is missing (looked for in {where}): {remedy} CSE_DATA to a folder that has it"
+    )
 
 
-def check_size(name: str, expected: int, size: int, path: Path, check: bool) -> None:
+def check_size(name: str, expected: int, size: int, path: Path) -> None:
     """Refuse a part of a published set.
 
     A folder with an empty file `own-sets` holds sets of the user's own, of any size.
     """
-    if not check or size == expected:
-        return
-    if any((folder / OWN_SETS).is_file() for folder in path.absolute().parents):
-        return
-    raise ValueError(
-        f"{path}: {size:,} where {name} has {expected:,}: bring the whole file (`{FETCH}`), or, if"
-        f" the sets there are your own, put an empty file {OWN_SETS!r} into {path.parent}"
-    )
+    own = any((folder / OWN_SETS).is_file() for folder in path.absolute().parents)
+    if size != expected and not own:
+        raise ValueError(
+            f"{path}: {size:,} where {name} has {expected:,}: bring the whole file (`{FETCH}`), or,"
+            f" if the sets are your own, put an empty file {OWN_SETS!r} into {path.parent}"
+        )
 
 
-def sts_path(task: str, subset: str, data_dir: str | Path | None) -> Path:
-    """The sentences of a sub-set of STS12 to STS16."""
-    return find_senteval(f"STS/{task}-en-test/STS.input.{subset}.txt", data_dir)
+def sts_path(task: str, subset: str, data_dir: Folder, part: str = "input") -> Path:
+    """The sentences of a sub-set of STS12 to STS16, or its gold scores, the part `gs`."""
+    return find(f"STS/{task}-en-test/STS.{part}.{subset}.txt", data_dir)
 
 
-def stsb_path(split: str, data_dir: str | Path | None) -> Path:
-    """A split of STS-B."""
-    return find_senteval(f"STS/STSBenchmark/sts-{split}.csv", data_dir)
+def graded_path(name: str, split: str, data_dir: Folder) -> Path:
+    """The file of a split of STS-B, SICK-R or CNSD."""
+    if split not in SPLITS:
+        raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
+    if name == "CNSD":
+        return find(f"cnsd-sts-{split}.txt", data_dir, fetched=False)
+    sts_b = f"STS/STSBenchmark/sts-{split}.csv"
+    return find(sts_b if name == "STS-B" else f"SICK/{SICK_FILES[split]}", data_dir)
 
 
-def sick_path(split: str, data_dir: str | Path | None) -> Path:
-    """A split of SICK-R."""
-    return find_senteval(f"SICK/{SICK_FILES[split]}", data_dir)
+def _sts_files(data_dir: Folder, part: str) -> list[Path]:
+    return [sts_path(t, s, data_dir, part) for t, subsets in STS_SUBSETS.items() for s in subsets]
 
 
-def cnsd_path(split: str, data_dir: str | Path | None) -> Path:
-    """A split of CNSD's STS-B."""
-    return find(f"cnsd-sts-{split}.txt", data_dir, ("chinese/cnsd", "cnsd", ""), fetched=False)
-
-
-def _mini_path(name: str) -> Path:
-    path = paths.MINI / name
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: `python -m tools.mini_data` writes it")
-    return path
-
-
-def _sts_files(data_dir: str | Path | None) -> list[Path]:
-    return [sts_path(task, part, data_dir) for task in STS_SUBSETS for part in STS_SUBSETS[task]]
-
-
-def unlabelled_files(data_dir: str | Path | None = None) -> list[Path]:
+def unlabelled_files(data_dir: Folder = None) -> list[Path]:
     """The files of the seven STS sets whose sentences ConSERT trains on."""
-    splits = [path(split, data_dir) for path in (stsb_path, sick_path) for split in SPLITS]
-    return _sts_files(data_dir) + splits
+    both = [graded_path(name, split, data_dir) for name in ("STS-B", "SICK-R") for split in SPLITS]
+    return _sts_files(data_dir, "input") + both
 
 
-def graded_files(name: str, split: str, data_dir: str | Path | None = None) -> list[Path]:
+def graded_files(name: str, split: str, data_dir: Folder = None) -> list[Path]:
     """The files that are read for a graded set, `mini`, `stsb`, `cnsd`, or for the seven test sets,
     `sts7`.
 
@@ -98,93 +92,73 @@ def graded_files(name: str, split: str, data_dir: str | Path | None = None) -> l
     if name == "mini":
         return [paths.MINI / f"sts_{split}.tsv"]
     if name != "sts7":
-        return [{"stsb": stsb_path, "cnsd": cnsd_path}[name](split, data_dir)]
-    inputs = _sts_files(data_dir)
-    gold = [path.with_name(path.name.replace("STS.input.", "STS.gs.")) for path in inputs]
-    return [*inputs, *gold, stsb_path(split, data_dir), sick_path(split, data_dir)]
+        return [graded_path({"stsb": "STS-B", "cnsd": "CNSD"}[name], split, data_dir)]
+    both = [graded_path(name, split, data_dir) for name in ("STS-B", "SICK-R")]
+    return [*_sts_files(data_dir, "input"), *_sts_files(data_dir, "gs"), *both]
 
 
-def transfer_files(data_dir: str | Path | None = None) -> list[Path]:
+def transfer_files(data_dir: Folder = None) -> list[Path]:
     """The files of the seven transfer tasks."""
-    names = [name for files in TRANSFER_FILES.values() for name in files.values()]
-    return [find_senteval(name, data_dir) for name in names]
+    return [find(name, data_dir) for files in TRANSFER_FILES.values() for name in files.values()]
 
 
-def sts_subset(task: str, subset: str, data_dir: str | Path | None, check: bool = True) -> Pairs:
+def sts_subset(task: str, subset: str, data_dir: Folder) -> Pairs:
     """A sub-set of STS12 to STS16 with its scores."""
-    path = sts_path(task, subset, data_dir)
-    gold_path = path.with_name(f"STS.gs.{subset}.txt")
-    if not gold_path.is_file():
-        raise FileNotFoundError(
-            f"{gold_path} is missing beside {path.name}: remove that folder and run `{FETCH}`"
-        )
-    pairs = readers.sts_subset(path, gold_path, f"{task} {subset}")
-    check_size(pairs.name, STS_SUBSETS[task][subset][1], len(pairs), gold_path, check)
+    path, gold = (sts_path(task, subset, data_dir, part) for part in ("input", "gs"))
+    pairs = readers.sts_subset(path, gold, f"{task} {subset}")
+    check_size(pairs.name, STS_SUBSETS[task][subset][1], len(pairs), gold)
     return pairs
 
 
-def sts_tasks(
-    data_dir: str | Path | None = None, check: bool = True
-) -> dict[str, dict[str, Pairs]]:
+def sts_tasks(data_dir: Folder = None) -> dict[str, dict[str, Pairs]]:
     """The seven STS test sets: task → sub-set → pairs; STS-B and SICK-R have the one sub-set
     `test`.
 
     Pairs without a gold score (most of STS15 and STS16) are left out.
 
-    Args:
-        check: as `stsb`.
-
     Sources: SemEval 2012–2016, STS shared tasks; Cer et al. 2017 (STS-B); Marelli et al. 2014
     (SICK); Conneau & Kiela 2018 (SentEval, whose build these files are).
     """
     tasks = {
-        task: {subset: sts_subset(task, subset, data_dir, check) for subset in subsets}
+        task: {subset: sts_subset(task, subset, data_dir) for subset in subsets}
         for task, subsets in STS_SUBSETS.items()
     }
-    tasks["STS-B"] = {"test": stsb("test", data_dir, check)}
-    tasks["SICK-R"] = {"test": sick("test", data_dir, check)}
+    tasks["STS-B"] = {"test": stsb("test", data_dir)}
+    tasks["SICK-R"] = {"test": sick("test", data_dir)}
     return tasks
 
 
-def _graded(
-    name: str,
-    split: str,
-    path_of: Callable[[str, str | Path | None], Path],
-    read: Callable[[Path, str], Pairs],
-    data_dir: str | Path | None,
-    check: bool,
-) -> Pairs:
-    _check_split(split)
-    path, name = path_of(split, data_dir), f"{name} {split}"
-    pairs = read(path, name)
-    check_size(name, SIZES[name], len(pairs), path, check)
+def graded(name: str, split: str, data_dir: Folder = None) -> Pairs:
+    """A split of STS-B, SICK-R or CNSD."""
+    path, full = graded_path(name, split, data_dir), f"{name} {split}"
+    pairs = readers.graded_file(path, full, name)
+    check_size(full, SIZES[full], len(pairs), path)
     return pairs
 
 
-def stsb(split: str, data_dir: str | Path | None = None, check: bool = True) -> Pairs:
+def stsb(split: str, data_dir: Folder = None) -> Pairs:
     """STS Benchmark, `split` train, dev or test.
 
-    Args:
-        check: refuse a file with another number of pairs than the published one; not asked of a
-            folder that holds an empty file `own-sets`.
+    Raises:
+        ValueError: another number of pairs than the published one; not where the folder holds an
+            empty file `own-sets`.
     """
-    return _graded("STS-B", split, stsb_path, readers.stsb_file, data_dir, check)
+    return graded("STS-B", split, data_dir)
 
 
-def sick(split: str, data_dir: str | Path | None = None, check: bool = True) -> Pairs:
-    """SICK relatedness (1–5), `split` train, dev (SICK's "trial") or test; `check` as `stsb`."""
-    return _graded("SICK-R", split, sick_path, readers.sick_file, data_dir, check)
+def sick(split: str, data_dir: Folder = None) -> Pairs:
+    """SICK relatedness (1–5), `split` train, dev (SICK's "trial") or test."""
+    return graded("SICK-R", split, data_dir)
 
 
-def cnsd(split: str, data_dir: str | Path | None = None, check: bool = True) -> Pairs:
-    """The Chinese STS-B of CNSD, `split` train, dev or test; `check` as `stsb`."""
-    return _graded("CNSD", split, cnsd_path, readers.cnsd_file, data_dir, check)
+def cnsd(split: str, data_dir: Folder = None) -> Pairs:
+    """The Chinese STS-B of CNSD, `split` train, dev or test."""
+    return graded("CNSD", split, data_dir)
 
 
 def mini_pairs(split: str) -> Pairs:
     """The shipped graded pairs with their kinds, `split` dev or test."""
-    _check_split(split, ("dev", "test"))
-    return readers.kinds_file(_mini_path(f"sts_{split}.tsv"), f"mini {split}")
+    return readers.graded_file(paths.MINI / f"sts_{split}.tsv", f"mini {split}", "mini")
 
 
 def mini_triplets() -> Triplets:
@@ -195,12 +169,10 @@ def mini_triplets() -> Triplets:
         >>> len(triplets), len(set(triplets.anchors)), triplets.kinds[:2]
         (1392, 232, ['paraphrase', 'role swapped'])
     """
-    return readers.triplets_file(_mini_path("triplets.tsv"), "mini triplets")
+    return readers.triplets_file(paths.MINI / "triplets.tsv", "mini triplets")
 
 
-def transfer_task(
-    name: str, data_dir: str | Path | None = None, check: bool = True
-) -> TransferTask:
+def transfer_task(name: str, data_dir: Folder = None) -> TransferTask:
     """A transfer task of SentEval: MR, CR, SUBJ, MPQA (no splits), SST2, TREC (coarse classes),
     MRPC (pairs).
 
@@ -208,28 +180,24 @@ def transfer_task(
     as Latin-1; the builds in circulation differ). Labels are SentEval's: 1 is positive, objective,
     paraphrase; TREC's index `TREC_CLASSES`.
 
-    Args:
-        check: as `stsb`.
-
     Source: Conneau & Kiela 2018 (SentEval).
     """
     if name not in TRANSFER_TASKS:
         raise ValueError(f"transfer task must be one of {', '.join(TRANSFER_TASKS)}, got {name!r}")
-    files = {split: find_senteval(file, data_dir) for split, file in TRANSFER_FILES[name].items()}
+    files = {split: find(file, data_dir) for split, file in TRANSFER_FILES[name].items()}
     second: dict[str, list[str]] = {}
     splits: dict[str, tuple[list[str], list[int]]] = {}
-    if name in BINARY_TASKS:
+    if "one" in files:
         one, zero = (readers.sentences_file(path) for path in files.values())
         splits["all"] = one + zero, [1] * len(one) + [0] * len(zero)
-    elif name == "MRPC":
-        for split, path in files.items():
-            first, second[split], labels = readers.mrpc_file(path)
-            splits[split] = first, labels
     else:
-        read = readers.sst2_file if name == "SST2" else readers.trec_file
-        splits = {split: read(path) for split, path in files.items()}
+        for split, path in files.items():
+            first, *seconds, labels = readers.labelled_file(path, name)
+            splits[split] = first, labels
+            if seconds:
+                second[split] = seconds[0]
     for split, (_, labels) in splits.items():
         full = name if split == "all" else f"{name} {split}"
         path = files.get(split, next(iter(files.values())))
-        check_size(full, SIZES[full], len(labels), path, check)
+        check_size(full, SIZES[full], len(labels), path)
     return TransferTask(name, splits, second)

@@ -15,22 +15,17 @@ def resolve_device(device: str = "auto") -> torch.device:
     Raises:
         ValueError: no device is called so, or PyTorch sees none of that kind here.
     """
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    message = f"device must be 'auto', 'cpu', 'cuda', 'cuda:1', … or 'mps', got {device!r}"
+        return torch.device("cuda" if gpus else "cpu")
+    present = {"cpu": 1, "cuda": gpus, "mps": int(torch.backends.mps.is_available())}
     try:
         resolved = torch.device(device)
     except (RuntimeError, TypeError) as error:
+        message = f"device must be 'auto', 'cpu', 'cuda', 'cuda:1', … or 'mps', got {device!r}"
         raise ValueError(message) from error
-    if resolved.type not in ("cpu", "cuda", "mps"):
-        raise ValueError(message)
-    if resolved.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"device {device!r} asked for, but PyTorch sees no GPU: use device='cpu'")
-    if resolved.type == "cuda" and (resolved.index or 0) >= torch.cuda.device_count():
-        n = torch.cuda.device_count()
-        raise ValueError(f"device {device!r} asked for, but the last of {n} GPUs is 'cuda:{n - 1}'")
-    if resolved.type == "mps" and not torch.backends.mps.is_available():
-        raise ValueError("device 'mps' asked for, but this is no Mac with a GPU: use device='cpu'")
+    if (resolved.index or 0) >= present.get(resolved.type, 0):
+        raise ValueError(f"device {device!r}: PyTorch sees no such one here: use device='cpu'")
     return resolved
 
 
@@ -43,16 +38,15 @@ def resolve_precision(precision: str = "auto", device: str | torch.device = "cpu
     place; a precision that is named is not touched.
 
     Raises:
-        ValueError: `precision` is not one of auto, fp32, bf16.
+        ValueError: `precision`, or the variable, is not one of auto, fp32, bf16.
     """
+    if precision == "auto":
+        precision = os.environ.get("CSE_AUTO_PRECISION") or "auto"
     if precision not in ("auto", "fp32", "bf16"):
-        raise ValueError(f"precision must be 'auto', 'fp32' or 'bf16', got {precision!r}")
+        allowed = "precision (or CSE_AUTO_PRECISION) must be 'auto', 'fp32' or 'bf16'"
+        raise ValueError(f"{allowed}, got {precision!r}")
     if precision != "auto":
         return precision
-    if wished := os.environ.get("CSE_AUTO_PRECISION"):
-        if wished not in ("fp32", "bf16"):
-            raise ValueError(f"CSE_AUTO_PRECISION must be fp32 or bf16, got {wished!r}")
-        return wished
     if torch.device(device).type == "cuda":
         fast = bool(torch.version.hip) or torch.cuda.get_device_properties(device).major >= 8
     else:

@@ -1,39 +1,95 @@
-"""Projection heads: what stands between the pooled vector and the loss."""
+"""From the states of a sentence's tokens to what the loss sees: pooling and projection heads."""
+
+import re
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
-from lib.checked import closest
+from lib.checked import Checked, closest, setting
 
-HEADS = ("none", "linear", "tanh", "relu", "simclr", "bn_mlp", "simsiam", "scd")
-SIZED_HEADS = ("simclr", "bn_mlp", "simsiam", "scd")
-DRAWN_HEADS = ("linear", "tanh", "relu", "scd")
+LAYERS = {
+    "mean": (-1,),
+    "last2_mean": (-1, -2),
+    "first_last_mean_embeddings": (0, -1),
+    "first_last_mean_layer_1": (1, -1),
+}
+POOLINGS = ("cls", *LAYERS, "last_token")
 BATCH_NORM_HEADS = ("simclr", "bn_mlp", "simsiam", "scd")
+DRAWN_HEADS = ("linear", "tanh", "relu", "scd")
+HEADS = ("none", "linear", "tanh", "relu", *BATCH_NORM_HEADS)
 HEAD_INITS = ("bert", "torch")
-LARGEST_LAYER = 65_536
+SIZES = re.compile(r":[1-9]\d{0,4}:[1-9]\d{0,4}", re.ASCII)
+
+
+class Settings(Checked):
+    """How the states of a sentence's tokens become its embedding.
+
+    Attributes:
+        pooling: in training (`pool`); None: what fits the architecture.
+        head: in training (`build_head`), with its initial weights `head_init`.
+        eval_pooling: in evaluation; None: the pooling of the training.
+        eval_head: the head has a part in the evaluation, too.
+        head_per_view: in training the head meets each view by itself, if `forward` is told their
+            sizes.
+    """
+
+    pooling: str | None = setting(None, among=POOLINGS)
+    head: str = "none"
+    eval_pooling: str | None = setting(None, among=POOLINGS)
+    eval_head: bool = False
+    head_init: str = setting("bert", among=HEAD_INITS)
+    head_per_view: bool = False
+
+
+def pool(hidden_states: Sequence[Tensor], mask: Tensor, pooling: str) -> Tensor:
+    """Sentence vectors `(n, d)` from the hidden states of all layers.
+
+    Args:
+        hidden_states: the embeddings' output and every layer's output, each (n, t, d). For `cls`,
+            `mean` and `last_token` the last entry alone is enough.
+        mask: (n, t), 1 for real tokens, 0 for padding; padding never enters a mean.
+        pooling: `cls` first column, so padding has to stand on the right;
+            `mean` of the last layer; `last2_mean` of the last two layers;
+            `first_last_mean_embeddings` of the embeddings' output and the last layer;
+            `first_last_mean_layer_1` of layer 1 and the last layer; `last_token` the last real
+            token, whichever side the padding is on.
+
+    Raises:
+        ValueError: unknown pooling.
+
+    Example:
+        >>> states = [torch.tensor([[[1.0], [3.0], [9.0]]])]
+        >>> pool(states, torch.tensor([[1, 1, 0]]), "mean")
+        tensor([[2.]])
+    """
+    last = hidden_states[-1]
+    if pooling == "cls":
+        return last[:, 0]
+    if pooling == "last_token":
+        position = (mask * torch.arange(1, mask.shape[1] + 1, device=mask.device)).argmax(1)
+        return last[torch.arange(len(last), device=last.device), position]
+    if pooling not in LAYERS:
+        raise ValueError(f"unknown pooling {pooling!r}: choose one of {', '.join(POOLINGS)}")
+    weight = mask[:, :, None].to(last.dtype)  # (n, t, 1)
+    total = torch.stack([hidden_states[i] for i in LAYERS[pooling]]).mean(0)  # (n, t, d)
+    return (total * weight).sum(1) / weight.sum(1).clamp_min(1)
 
 
 def check_head(head: str) -> None:
     """Refuse what is no head.
 
     Raises:
-        ValueError: unknown name, or sizes that are not two whole numbers.
+        ValueError: unknown name, or sizes that are not two whole numbers below 100,000.
 
     Example:
         >>> check_head("simclr:600:512")
     """
-    kind, *sizes = head.split(":")
-    if kind not in HEADS:
-        raise ValueError(
-            f"head must be one of {', '.join(HEADS)}, got {head!r}{closest(kind, HEADS)}"
-        )
-    numbers = [int(size) for size in sizes if size.isascii() and size.isdecimal()]
-    if sizes and (kind not in SIZED_HEADS or len(numbers) != 2 or len(sizes) != 2):
-        raise ValueError(
-            f"head {head!r}: sizes are written as in simclr:600:512 or simsiam:600:512"
-        )
-    if not all(1 <= number <= LARGEST_LAYER for number in numbers):
-        raise ValueError(f"head {head!r}: sizes must be whole numbers in [1, {LARGEST_LAYER}]")
+    kind, colon, _ = head.partition(":")
+    sized = kind in BATCH_NORM_HEADS and SIZES.fullmatch(head.removeprefix(kind))
+    if kind not in HEADS or (colon and not sized):
+        allowed = f"one of {', '.join(HEADS)}, with sizes as simclr:600:512"
+        raise ValueError(f"head must be {allowed}, got {head!r}{closest(kind, HEADS)}")
 
 
 def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> nn.Module:
@@ -55,7 +111,7 @@ def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> 
     Batch norm takes its statistics over all rows that the head is called with.
 
     Raises:
-        ValueError: unknown head or init, or sizes that are not two positive numbers.
+        ValueError: as `check_head`.
 
     Example:
         >>> build_head("simclr:600:512", 768)(torch.randn(4, 768)).shape
@@ -68,8 +124,6 @@ def build_head(name: str, width: int, std: float = 0.02, init: str = "bert") -> 
     scd/models.py lines 116-135 of its code, whose last batch norm the loss computes.
     """
     check_head(name)
-    if init not in HEAD_INITS:
-        raise ValueError(f"head_init must be 'bert' or 'torch', got {init!r}")
     kind, *sizes = name.split(":")
     numbers = [int(size) for size in sizes]
     if kind == "none":

@@ -4,50 +4,25 @@ import copy
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from lib.checked import made
 from lib.data.files import write_json, write_text, written
-from lib.encoder import adapters, pretrained, storage
+from lib.encoder import layers, load
 from lib.encoder.device import copied_to, resolve_device, resolve_precision
-from lib.encoder.heads import build_head
-from lib.encoder.pooling import check_pooling, pool
-from lib.encoder.pretrained import first_line, fitting_pooling
-from lib.encoder.speedups import FirstToken, speed_up
+from lib.encoder.heads import Settings, build_head, pool
+from lib.encoder.load import first_line, fitting_pooling
 from lib.encoder.tokens import TokenRows, tokenise
 
 _LONGEST = 1_000_000
-PROBE = "A sentence alone, and beside a longer one."
-PADDING_TOLERANCE = 1e-4  # of the states' norm; rounding is 100 times smaller
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How the states of a sentence's tokens become its embedding.
-
-    Attributes:
-        pooling: in training (`lib.encoder.pooling`); None: what fits the architecture.
-        head: in training (`lib.encoder.heads`), with its initial weights `head_init`.
-        eval_pooling: in evaluation; None: the pooling of the training.
-        eval_head: the head has a part in the evaluation, too.
-        head_per_view: in training the head meets each view by itself, if `forward` is told their
-            sizes.
-    """
-
-    pooling: str | None = None
-    head: str = "none"
-    eval_pooling: str | None = None
-    eval_head: bool = False
-    head_init: str = "bert"
-    head_per_view: bool = False
+Poolings = Sequence[str | None]
 
 
 class Encoder(nn.Module):
@@ -58,7 +33,7 @@ class Encoder(nn.Module):
 
     Args:
         seed: of the head's initial weights.
-        speedups: the CPU's dropout and the other means of `lib.encoder.speedups`, which `speed_up`
+        speedups: the CPU's dropout and the other means of `lib.encoder.layers`, which `speed_up`
             has given the backbone.
         settings: fields of `Settings`.
 
@@ -72,17 +47,13 @@ class Encoder(nn.Module):
     def __init__(self, backbone, tokenizer, seed: int = 0, speedups: bool = True, **settings: Any):
         super().__init__()
         self.backbone, self.tokenizer = backbone, tokenizer
-        chosen = Settings(**settings)
+        chosen = made(Settings, settings, "an encoder")
         pooling = chosen.pooling or fitting_pooling(backbone.config)
-        self.settings: dict[str, Any] = {
-            "pooling": self._checked(pooling),
-            "head": chosen.head,
-            "eval_pooling": self._checked(chosen.eval_pooling or pooling),
-            "eval_head": chosen.eval_head,
-        }
+        poolings = {"pooling": pooling, "eval_pooling": chosen.eval_pooling or pooling}
+        self.settings = chosen.model_dump(exclude={"head_init", "head_per_view"}) | poolings
+        self._warn_of(*poolings.values())
         self.head_per_view = chosen.head_per_view
-        self.padding_matters = False
-        self._first_token = FirstToken(backbone if speedups else None)
+        self._first_token = layers.FirstToken(backbone, speedups)
         std = getattr(backbone.config, "initializer_range", 0.02)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -108,7 +79,7 @@ class Encoder(nn.Module):
             dropout: probability of every dropout inside the backbone, in [0, 1); None keeps the
                 model's own.
             device: as `resolve_device`.
-            lora_rank: r of LoRA (`encoder.adapters`), 0 trains all weights. `save` writes the sum
+            lora_rank: r of LoRA (`layers.add_lora`), 0 trains all weights. `save` writes the sum
                 of both.
             options: as `Encoder`. A field of `Settings` that is not given or None is what the
                 folder was saved or exported with. `pooling="pooler"` is [CLS] through the pooler
@@ -126,85 +97,40 @@ class Encoder(nn.Module):
         """
         name, where = str(name_or_folder), resolve_device(device)
         options = {key: value for key, value in options.items() if value is not None}
-        saved = storage.saved_settings(name)
-        saved_head = saved.get("head", "none")
-        if "pooling" in options:
-            saved.pop("eval_pooling", None)
-        settings = saved | options
-        pooling = settings.get("pooling")
-        model = storage.described(name, pooling)
+        with load.explained(name):
+            folder = load.small_files(name)
+            saved = load.saved_settings(folder)
+            if "pooling" in options:
+                saved.pop("eval_pooling", None)
+            settings = saved | options
+            pooling = settings.get("pooling") or load.their_pooling(folder)
+            backbone, tokenizer = load.load_backbone(name, dropout, pooling)
+            load.limit(tokenizer, folder)
+        settings |= {"pooling": pooling} if pooling else {}
         if pooling == "pooler":
             settings |= {"pooling": "cls", "head": "tanh", "eval_head": True}
-        elif pooling is None:
-            settings["pooling"] = pooling = model.pooling
-        backbone, tokenizer = pretrained.load_backbone(model.folder, dropout, pooling)
-        storage.limit(tokenizer, model.transformer)
         if settings.get("speedups", True):
-            speed_up(backbone)
+            layers.speed_up(backbone)
         if lora_rank:
-            adapters.add_lora(backbone, lora_rank, settings.get("seed", 0))
+            layers.add_lora(backbone, lora_rank, settings.get("seed", 0))
         encoder = cls(backbone, tokenizer, **settings)
-        if pooling == "pooler":
-            layer: Any = backbone.pooler  # a linear layer, in most models called dense
-            weights = getattr(layer, "dense", layer).state_dict()
-            encoder.head.get_submodule("0").load_state_dict(weights)
-            backbone.pooler = None  # type: ignore[assignment]
-        elif encoder.settings["head"] == saved_head:
-            encoder._load_head(name)
-        encoder.to(where).eval()._look_at_padding(name)
-        return encoder
+        with load.explained(name):
+            if pooling == "pooler":
+                layer: Any = backbone.pooler  # a linear layer, in most models called dense
+                weights = getattr(layer, "dense", layer).state_dict()
+                encoder.head.get_submodule("0").load_state_dict(weights)
+                backbone.pooler = None  # type: ignore[assignment]
+            elif encoder.settings["head"] == saved.get("head") and encoder.head.state_dict():
+                encoder.head.load_state_dict(load_file(folder / load.HEAD_FILE))
+                load.check_finite(encoder.head.state_dict())
+        return encoder.to(where).eval()
 
-    def _checked(self, pooling: str) -> str:
-        """A pooling that somebody has asked for; a warning says where it does not fit."""
-        if check_pooling(pooling) == "cls" and fitting_pooling(self.backbone.config) != "cls":
-            warnings.warn(
-                f"the first token of {type(self.backbone).__name__} sees itself alone, so pooling"
-                " 'cls' gives all sentences the same vector: choose last_token or mean",
-                stacklevel=3,
-            )
-        return pooling
-
-    @torch.inference_mode()
-    def _look_at_padding(self, name: str) -> None:
-        """Find out whether a sentence's states change with the padding that stands behind it."""
-        most = max(1, self.longest_input() // 2)
-        ids = torch.tensor([self.tokenizer(PROBE)["input_ids"][:most]], device=self.device)
-        length = ids.shape[1]
-        if not length:
-            return
-        mask = torch.ones_like(ids)
-        padded = nn.functional.pad(ids, (0, length), value=int(ids[0, -1]))
-        alone = self.backbone(input_ids=ids, attention_mask=mask).last_hidden_state
-        mask = nn.functional.pad(mask, (0, length))
-        beside = self.backbone(input_ids=padded, attention_mask=mask).last_hidden_state
-        difference = (beside[:, :length] - alone).norm() / alone.norm()
-        self.padding_matters = bool(difference > PADDING_TOLERANCE)
-        if self.padding_matters:
-            warnings.warn(
-                f"{name}: padding changes the vectors of {type(self.backbone).__name__} by"
-                f" {100 * difference:.2g} %, so `encode` puts sentences of one length into a batch;"
-                " training and sentence-transformers do not",
-                stacklevel=3,
-            )
-
-    def _load_head(self, name: str) -> None:
-        if not self.head.state_dict():
-            return
-        path = pretrained.optional_file(name, storage.HEAD_FILE)
-        if path is None:
-            raise FileNotFoundError(
-                f"{name}: {storage.HEAD_FILE}, the weights of its head, is missing: copy it there,"
-                " or choose head='none'"
-            )
-        try:
-            self.head.load_state_dict(load_file(path))
-        except (SafetensorError, RuntimeError, OSError) as error:
-            head = self.settings["head"]
-            raise ValueError(
-                f"{path} does not hold the weights of the head {head!r} ({first_line(error)}): "
-                "the file is damaged or of another head"
-            ) from error
-        pretrained.check_finite(str(path), self.head.state_dict())
+    def _warn_of(self, *poolings: str | None) -> None:
+        """Say where somebody has asked for a pooling that does not fit."""
+        if "cls" in poolings and fitting_pooling(self.backbone.config) != "cls":
+            kind = type(self.backbone).__name__
+            advice = "so pooling 'cls' gives all sentences one vector: choose last_token or mean"
+            warnings.warn(f"the first token of {kind} sees itself alone, {advice}", stacklevel=3)
 
     @property
     def device(self) -> torch.device:
@@ -228,25 +154,21 @@ class Encoder(nn.Module):
             return self.head(z)
         return torch.cat([self.head(view) for view in z.split(list(sizes))])
 
-    def _pooled(
-        self, input_ids: Tensor, attention_mask: Tensor, poolings: Sequence[str]
-    ) -> list[Tensor]:
+    def _pooled(self, ids: Tensor, mask: Tensor, poolings: Sequence[str]) -> list[Tensor]:
         """One forward pass, read with each of the poolings."""
         every = not set(poolings) <= {"cls", "mean", "last_token"}
         with self._first_token.alone(set(poolings) == {"cls"}):
-            output = self.backbone(
-                input_ids=input_ids, attention_mask=attention_mask, output_hidden_states=every
-            )
+            output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=every)
         states = output.hidden_states if every else (output.last_hidden_state,)
-        return [pool(states, attention_mask, pooling) for pooling in poolings]
+        return [pool(states, mask, pooling) for pooling in poolings]
 
-    def encode(
-        self, sentences: Sequence[str], pooling: str | None = None, **options: Any
-    ) -> np.ndarray:
+    def encode(self, sentences: Sequence[str], pooling: str | None = None, **options) -> np.ndarray:
         """Embeddings `(n, d)` float32 of `sentences`, in their order, without dropout.
 
         Each distinct sentence is encoded once. A sentence without any token, as the empty one is
-        for a tokenizer without special tokens, is a row of zeros.
+        for a tokenizer without special tokens, is a row of zeros. The few architectures whose
+        states see the padding (FNet, CANINE, ConvBERT, Nyströmformer) give a sentence a vector that
+        depends on its batch.
 
         Args:
             pooling: another pooling than `eval_pooling`, without the head.
@@ -256,7 +178,7 @@ class Encoder(nn.Module):
 
     def encode_with(
         self,
-        poolings: Sequence[str | None],
+        poolings: Poolings,
         sentences: Sequence[str],
         batch_tokens: int | None = None,
         precision: str = "auto",
@@ -285,51 +207,28 @@ class Encoder(nn.Module):
         """
         if isinstance(sentences, str):
             raise TypeError("sentences must be a list of strings, not one string")
-        for pooling in poolings:
-            if pooling is not None:
-                self._checked(pooling)
+        self._warn_of(*poolings)
         bf16 = resolve_precision(precision, self.device) == "bf16"
         row_of = {s: i for i, s in enumerate(dict.fromkeys(sentences))}
         with self._evaluating(), torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
-            out = [np.zeros((len(row_of), self._width(p)), np.float32) for p in poolings]
+            blank = torch.zeros(1, self.backbone.config.hidden_size, device=self.device)
+            widths = [self._headed(blank, pooling).shape[1] for pooling in poolings]
+            out = [np.zeros((len(row_of), width), np.float32) for width in widths]
             if not row_of:
                 return out
             longest = max_length or self.longest_input()
             rows = tokenise(list(row_of), self.tokenizer, longest, progress=False)
-            order = np.argsort(rows.lengths, kind="stable")
-            order = order[rows.lengths[order] > 0]
-            if batch_tokens is None:
-                cached = 400_000 // self.backbone.config.hidden_size
-                batch_tokens = cached if self.device.type == "cpu" else 16_384
-            bar = tqdm(total=len(order), unit="sentence", desc="encode", disable=not progress)
-            vectors: list[list[Tensor]] = []
-            with bar:
-                for batch in self._batches(order, rows.lengths, batch_tokens):
-                    vectors.append(self._encode_batch(rows, batch, poolings))
-                    bar.update(len(batch))
+            cached = 400_000 // self.backbone.config.hidden_size
+            usual = cached if self.device.type == "cpu" else 16_384
+            batches = list(_batches(rows.lengths, batch_tokens or usual))
+            bar = tqdm(batches, unit="batch", desc="encode", disable=not progress)
+            vectors = [self._encode_batch(rows, batch, poolings) for batch in bar]
             for table, parts in zip(out, zip(*vectors, strict=True), strict=bool(vectors)):
-                table[order] = torch.cat(parts).cpu().numpy()
+                table[np.concatenate(batches)] = torch.cat(parts).cpu().numpy()
         places = [row_of[s] for s in sentences]
         return [table[places] for table in out]
 
-    def _batches(
-        self, order: np.ndarray, lengths: np.ndarray, batch_tokens: int
-    ) -> Iterator[np.ndarray]:
-        """Runs of `order` that hold at most `batch_tokens` tokens with their padding, or that need
-        no padding where it would change the vectors."""
-        start = 0
-        for stop in range(1, len(order) + 1):
-            if stop < len(order):
-                longest = lengths[order[stop]]
-                fits = (stop + 1 - start) * longest <= batch_tokens
-                if fits and not (self.padding_matters and longest != lengths[order[start]]):
-                    continue
-            yield order[start:stop]
-            start = stop
-
-    def _encode_batch(
-        self, rows: TokenRows, batch: np.ndarray, poolings: Sequence[str | None]
-    ) -> list[Tensor]:
+    def _encode_batch(self, rows: TokenRows, batch: np.ndarray, poolings: Poolings) -> list[Tensor]:
         ids, mask = (copied_to(x, self.device) for x in rows[batch])
         usual = self.settings["eval_pooling"]
         pooled = self._pooled(ids, mask, [pooling or usual for pooling in poolings])
@@ -338,10 +237,6 @@ class Encoder(nn.Module):
     def _headed(self, z: Tensor, pooling: str | None) -> Tensor:
         """Pooled vectors as they leave the evaluation: through the head where it has a part."""
         return self.head(z) if self.settings["eval_head"] and pooling is None else z
-
-    def _width(self, pooling: str | None) -> int:
-        vector = torch.zeros(1, self.backbone.config.hidden_size, device=self.device)
-        return self._headed(vector, pooling).shape[1]
 
     @contextmanager
     def as_trained(self) -> Iterator["Encoder"]:
@@ -385,13 +280,10 @@ class Encoder(nn.Module):
     def hidden_states(self, sentence: str) -> np.ndarray:
         """Hidden states `(layers + 1, t, d)` of one sentence without dropout; entry 0 is the
         embeddings' output."""
-        longest = self.longest_input()
-        batch = self.tokenizer(
-            sentence, return_tensors="pt", truncation=True, max_length=longest
-        ).to(self.device)
-        inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+        rows = tokenise([sentence], self.tokenizer, self.longest_input(), progress=False)
+        ids, mask = (x.to(self.device) for x in rows[[0]])
         with self._evaluating():
-            output = self.backbone(**inputs, output_hidden_states=True)
+            output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=True)
         return torch.stack(output.hidden_states)[:, 0].float().cpu().numpy()
 
     def trained_state(self) -> dict[str, Tensor]:
@@ -400,11 +292,10 @@ class Encoder(nn.Module):
         The tensors are the model's own. `load_trained_state` puts them into an encoder that was
         loaded the same way.
         """
-        if not adapters.has_lora(self.backbone):
-            return self.state_dict()
-        trained = {"backbone": adapters.adapter_state(self.backbone)}
-        trained["head"] = self.head.state_dict()
-        return {f"{part}.{k}": v for part, state in trained.items() for k, v in state.items()}
+        state = self.state_dict()
+        if not hasattr(self.backbone, "peft_config"):
+            return state
+        return {k: v for k, v in state.items() if ".lora_" in k or k.startswith("head.")}
 
     def load_trained_state(self, state: Mapping[str, Tensor]) -> None:
         """Take up what `trained_state` gave, in place; frozen weights stay as they are.
@@ -412,15 +303,11 @@ class Encoder(nn.Module):
         Raises:
             ValueError: the state is of another encoder.
         """
-        try:
-            if not adapters.has_lora(self.backbone):
-                self.load_state_dict(dict(state))
-                return
-            self.head.load_state_dict(_part(state, "head."))
-        except RuntimeError as error:
-            message = f"these weights are of another encoder: {first_line(error)}"
-            raise ValueError(message) from error
-        adapters.load_adapter_state(self.backbone, _part(state, "backbone."))
+        here, there = ({k: v.shape for k, v in s.items()} for s in (self.trained_state(), state))
+        if here != there:
+            odd = min(dict(here.items() ^ there.items()))
+            raise ValueError(f"these weights are of another encoder: {odd} differs, for one")
+        self.load_state_dict(dict(state), strict=False)
 
     def save(self, folder: str | Path) -> None:
         """Write backbone, tokenizer, head and settings; `load(folder)` gives the same embeddings.
@@ -431,8 +318,8 @@ class Encoder(nn.Module):
             self._write_backbone(temporary)
             state = {k: v.contiguous() for k, v in self.head.state_dict().items()}
             if state:
-                save_file(state, temporary / storage.HEAD_FILE)
-            write_json(temporary / storage.SETTINGS_FILE, self.settings)
+                save_file(state, temporary / load.HEAD_FILE)
+            write_json(temporary / load.SETTINGS_FILE, self.settings)
 
     def _write_backbone(self, folder: Path, padded: bool = False) -> None:
         """Weights and tokenizer; `padded` for programs that let the tokenizer pad."""
@@ -444,9 +331,8 @@ class Encoder(nn.Module):
         if fast := getattr(tokenizer, "backend_tokenizer", None):
             fast.no_truncation()  # else the file holds the length of the last call
             fast.no_padding()
-        with pretrained.quiet():
-            self.backbone.save_pretrained(folder, state_dict=adapters.merged_state(self.backbone))
-            tokenizer.save_pretrained(folder)
+        self.backbone.save_pretrained(folder, state_dict=layers.merged_state(self.backbone))
+        tokenizer.save_pretrained(folder)
 
     def export_sentence_transformers(self, folder: str | Path, card: str = "") -> None:
         """Write a folder that `SentenceTransformer(folder)` opens and that gives the vectors of
@@ -460,18 +346,15 @@ class Encoder(nn.Module):
                 the head is kept at evaluation.
         """
         pooling = self.settings["eval_pooling"]
-        if pooling not in storage.EXPORTED_POOLINGS or self.settings["eval_head"]:
-            raise ValueError(
-                f"sentence-transformers has no module for eval_pooling={pooling!r} with"
-                f" eval_head={self.settings['eval_head']}: export with cls, mean or last_token and"
-                " no head"
-            )
+        if pooling not in load.THEIR_POOLINGS or self.settings["eval_head"]:
+            advice = "export with cls, mean or last_token and without head"
+            raise ValueError(f"sentence-transformers has no module for this {pooling!r}: {advice}")
         transformer: dict[str, Any] = {"max_seq_length": self.longest_input()}
-        if pretrained.takes_pooler(type(self.backbone)):
+        if load.takes_pooler(type(self.backbone)):
             transformer["model_args"] = {"add_pooling_layer": False}
         with _written(folder) as temporary:
             self._write_backbone(temporary, padded=True)
-            storage.write_modules(temporary, pooling, self.backbone.config.hidden_size, transformer)
+            load.write_modules(temporary, pooling, self.backbone.config.hidden_size, transformer)
             if card:
                 write_text(temporary / "README.md", card)
 
@@ -489,5 +372,13 @@ def _written(folder: str | Path) -> Iterator[Path]:
             raise OSError(f"{folder} cannot be written: {first_line(error)}") from error
 
 
-def _part(state: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}
+def _batches(lengths: np.ndarray, batch_tokens: int) -> Iterator[np.ndarray]:
+    """Rows by length, without the empty ones: at most `batch_tokens` tokens with their padding in
+    each batch."""
+    order = np.argsort(lengths, kind="stable")
+    order = order[lengths[order] > 0]
+    start = 0
+    for stop in range(1, len(order) + 1):
+        if stop == len(order) or (stop + 1 - start) * lengths[order[stop]] > batch_tokens:
+            yield order[start:stop]
+            start = stop

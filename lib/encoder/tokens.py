@@ -6,6 +6,7 @@ at most 65,535 pieces, about 50 MB for a million sentences.
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from threading import Lock
 
@@ -13,8 +14,9 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from lib.data.cache import digest, kept, load_arrays, save_arrays
+from lib.data.files import Arrays, digest, kept, load_arrays, save_arrays
 
+CHUNK = 10_000  # sentences tokenised at once
 _ONE_AT_A_TIME = Lock()  # a tokenizer keeps the length it cuts at, which all threads share
 
 
@@ -34,8 +36,6 @@ class TokenRows:
     """
 
     def __init__(self, ids: np.ndarray, offsets: np.ndarray, pad_id: int):
-        if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(ids):
-            raise ValueError(f"offsets must run from 0 to {len(ids)}, the number of ids")
         self.ids, self.offsets, self.pad_id = ids, np.asarray(offsets, np.int64), pad_id
         self.lengths = np.diff(self.offsets).astype(np.int32)
 
@@ -64,21 +64,16 @@ def tokenise_once(
     if cache is None or backend is None:
         return tokenise(sentences, tokenizer, max_length, progress)
 
-    def make() -> TokenRows:
-        return tokenise(sentences, tokenizer, max_length, progress)
-
-    def save(rows: TokenRows, path: Path) -> None:
-        pad_id = np.array(rows.pad_id)
-        save_arrays({"ids": rows.ids, "offsets": rows.offsets, "pad_id": pad_id}, path)
-
-    def load(path: Path) -> TokenRows:
-        arrays = load_arrays(path, ("ids", "offsets", "pad_id"))
-        return TokenRows(arrays["ids"], arrays["offsets"], int(arrays["pad_id"]))
+    def arrays() -> Arrays:
+        rows = tokenise(sentences, tokenizer, max_length, progress)
+        return {"ids": rows.ids, "offsets": rows.offsets, "pad_id": np.array(rows.pad_id)}
 
     parts = json.loads(backend.to_str())
     del parts["truncation"], parts["padding"]  # what the last call asked for
     key = digest(json.dumps(parts), type(tokenizer).__name__, str(max_length), sentences)
-    return kept(cache / f"tokens-{key}.npz", make, save, load)
+    load = partial(load_arrays, names=("ids", "offsets", "pad_id"))
+    found = kept(cache / f"tokens-{key}.npz", arrays, save_arrays, load)
+    return TokenRows(found["ids"], found["offsets"], int(found["pad_id"]))
 
 
 def tokenise(
@@ -92,20 +87,17 @@ def tokenise(
     if not len(sentences):
         raise ValueError("no sentences to tokenise")
     dtype = np.uint16 if len(tokenizer) <= np.iinfo(np.uint16).max else np.uint32
-    lean = {"return_attention_mask": False, "return_token_type_ids": False}
+    options = {"truncation": True, "max_length": max_length}
+    options |= {"return_attention_mask": False, "return_token_type_ids": False}
     parts: list[np.ndarray] = []
     lengths: list[int] = []
-    chunk = 10_000
-    for start in tqdm(
-        range(0, len(sentences), chunk), desc="tokenise", unit="×10k", disable=not progress
-    ):
-        batch = list(sentences[start : start + chunk])
+    chunks = range(0, len(sentences), CHUNK)
+    for start in tqdm(chunks, desc="tokenise", unit="×10k", disable=not progress):
         with _ONE_AT_A_TIME:
-            rows = tokenizer(batch, truncation=True, max_length=max_length, **lean)["input_ids"]
-        lengths.extend(len(r) for r in rows)
-        parts.append(np.fromiter((i for r in rows for i in r), dtype))
+            rows = tokenizer(list(sentences[start : start + CHUNK]), **options)["input_ids"]
+        lengths.extend(map(len, rows))
+        parts.append(np.fromiter((i for row in rows for i in row), dtype))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    pad_id = (
-        tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    )
+    pad_id = tokenizer.pad_token_id
+    pad_id = tokenizer.eos_token_id if pad_id is None else pad_id
     return TokenRows(np.concatenate(parts), offsets, pad_id)

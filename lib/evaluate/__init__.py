@@ -4,19 +4,15 @@ the statistics of seeds.
 `encode` is any function from a list of sentences to one row a sentence.
 """
 
-from lib.evaluate.baselines import bag_of_words_encode, token_counts, word_vectors_encode
-from lib.evaluate.geometry import (
-    alignment,
-    effective_rank,
-    geometry,
-    mean_cosine,
-    singular_values,
-    uniformity,
+from lib.evaluate.baselines import (
+    bag_of_words_encode,
+    token_counts,
+    whitened_encode,
+    word_vectors_encode,
 )
-from lib.evaluate.margins import margin_table, margins
-from lib.evaluate.neighbours import nearest, neighbour_table, place_table
+from lib.evaluate.geometry import alignment, effective_rank, geometry, mean_cosine, uniformity
+from lib.evaluate.neighbours import margin_table, margins, nearest, neighbour_table, place_table
 from lib.evaluate.sts import (
-    AGGREGATIONS,
     TASKS,
     Encode,
     by_kind,
@@ -27,32 +23,3 @@ from lib.evaluate.sts import (
     sts7,
     sts_task,
 )
-from lib.evaluate.whitening import whitened_encode
-
-__all__ = [
-    "AGGREGATIONS",
-    "TASKS",
-    "Encode",
-    "alignment",
-    "bag_of_words_encode",
-    "by_kind",
-    "effective_rank",
-    "geometry",
-    "margin_table",
-    "margins",
-    "mean_cosine",
-    "nearest",
-    "neighbour_table",
-    "pairs_spearman",
-    "place_table",
-    "remember",
-    "similarities",
-    "singular_values",
-    "spearman",
-    "sts7",
-    "sts_task",
-    "token_counts",
-    "uniformity",
-    "whitened_encode",
-    "word_vectors_encode",
-]

@@ -1,4 +1,4 @@
-"""Sentence vectors without training: counts of words, TF-IDF, word vectors and SIF."""
+"""Sentence vectors without training: counts of words, TF-IDF, word vectors, SIF and whitening."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -49,8 +49,6 @@ def word_vectors_encode(
     """
     weights = np.ones(len(matrix))
     if sif is not None:
-        if len(sif) != len(matrix):
-            raise ValueError(f"sif has {len(sif)} frequencies, the matrix {len(matrix)} rows")
         weights = a / (a + np.asarray(sif, float) / np.sum(sif))
     weighted = np.asarray(matrix, float) * weights[:, None]
 
@@ -58,9 +56,8 @@ def word_vectors_encode(
         counts = _token_matrix(sentences, tokenizer, len(matrix))
         vectors = counts @ weighted / np.maximum(counts.sum(1).A1, 1)[:, None]  # (n, d)
         if sif is not None:
-            common = np.linalg.eigh(vectors.T @ vectors)[1][
-                :, -1
-            ]  # first right singular vector, (d,)
+            # the first right singular vector, (d,)
+            common = np.linalg.eigh(vectors.T @ vectors)[1][:, -1]
             vectors = vectors - np.outer(vectors @ common, common)
         return vectors
 
@@ -83,3 +80,34 @@ def bag_of_words_encode(vectorizer: Any) -> Encode:
         return vectorizer.transform(sentences)
 
     return encode
+
+
+def whitened_encode(encode: Encode, sentences: Sequence[str] | None = None) -> Encode:
+    """Post-process any encoder so that its features are uncorrelated and of variance 1.
+
+    x̃ = (x − μ) U Λ^(−1/2), with mean μ and covariance U Λ Uᵀ; the first columns belong to the
+    largest λ. Directions without variance (λ below 1e-10 of the largest) become 0.
+
+    Args:
+        sentences: what μ and covariance are estimated on; None: the sentences of each call, as the
+            paper's "target".
+
+    Source: Su et al. 2021, "Whitening Sentence Representations", Algorithm 1; the row of UNA's
+        Table D8.
+    """
+
+    def fit(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean = x.mean(0)
+        values, vectors = np.linalg.eigh((x - mean).T @ (x - mean) / len(x))
+        order = np.argsort(values)[::-1]
+        kept = values[order] > 1e-10 * values.max()
+        return mean, vectors[:, order] * np.where(kept, np.where(kept, values[order], 1) ** -0.5, 0)
+
+    known = None if sentences is None else fit(np.asarray(encode(list(sentences)), float))
+
+    def whitened(texts: list[str]) -> np.ndarray:
+        x = np.asarray(encode(texts), float)
+        mean, matrix = known or fit(x)
+        return (x - mean) @ matrix
+
+    return whitened

@@ -1,4 +1,5 @@
-"""The sentences of a collection that an encoder holds nearest to a query."""
+"""The sentences of a collection that an encoder holds nearest to a query, and how much nearer to an
+anchor than a sentence that says something else."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,27 +8,27 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from lib.evaluate.sts import Encode, unit
+from lib.data import Triplets
+from lib.evaluate.sts import Encode, as_matrix, cosines_of, remember, unit
+from lib.results.statistics import mean_interval
 
 BLOCK = 2**22  # cosines that are held at once, 32 MiB
 DECIMALS = 12  # equal vectors differ by less in a matrix product
 
 
 def nearest(
-    encode: Encode, queries: Sequence[str], sentences: Sequence[str], k: int = 3, own: bool = False
+    encode: Encode, queries: Sequence[str], sentences: Sequence[str], k: int = 3
 ) -> pd.DataFrame:
     """The k sentences nearest to each query by cosine, nearest first.
 
     cos(q, s) = qᵀs / (‖q‖ ‖s‖). Sentences of equal cosine stand in the order of `sentences`, of
     which one that stands twice counts once. All texts go through `encode` in one call. A zero
-    vector has cosine 0 with every other.
+    vector has cosine 0 with every other. A query that is in the collection does not find itself.
 
     Args:
         encode: sentences → one row a sentence, dense or sparse.
         sentences: the collection.
         k: sentences a query, at most as many as the collection has beside the query.
-        own: whether a query that is in the collection is also found there; it would be its own
-            nearest neighbour.
 
     Returns:
         k rows a query, queries in their order: `query`, `rank` from 1, `sentence`, `cosine` in
@@ -51,16 +52,13 @@ def nearest(
     texts, n = list(row_of), len(set(sentences))
     rows = as_matrix(encode(texts), len(texts))
     places = [row_of[query] for query in queries]
-    left_out = [-1 if own or place >= n else place for place in places]
-    found, cosines = top_k(rows[places], rows[:n], k, left_out)
-    return pd.DataFrame(
-        {
-            "query": np.repeat(np.array(queries, object), k),
-            "rank": np.tile(np.arange(1, k + 1), len(queries)),
-            "sentence": [texts[i] for i in found.ravel()],
-            "cosine": cosines.ravel(),
-        }
-    )
+    lines: list[tuple] = []
+    for query, numbers, cosines in zip(queries, *top_k(rows[places], rows[:n], k + 1), strict=True):
+        found = [(texts[i], c) for i, c in zip(numbers, cosines, strict=True) if texts[i] != query]
+        if not 1 <= k <= len(found):
+            raise ValueError(f"k={k} neighbours asked for, beside the query are {len(found)}")
+        lines += [(query, rank, *one) for rank, one in enumerate(found[:k], 1)]
+    return pd.DataFrame(lines, columns=["query", "rank", "sentence", "cosine"])
 
 
 def neighbour_table(
@@ -122,41 +120,32 @@ def place_table(
     queries, kinds = planted["query"].tolist(), planted.columns.drop("query")
     added = [text for kind in kinds for text in planted[kind]]
     collection = [s for s in dict.fromkeys([*sentences, *added]) if s not in set(queries)]
+    n, row_of = len(collection), {text: i for i, text in enumerate(collection)}
     medians = {}
     for name, encode in encoders.items():
-        found = nearest(encode, queries, collection, k=len(collection))
-        place = found.set_index(["query", "sentence"])["rank"]
-        medians[name] = [
-            place.loc[list(zip(queries, planted[kind], strict=True))].median() for kind in kinds
-        ]
+        rows = as_matrix(encode([*collection, *queries]), n + len(queries))
+        found, _ = top_k(rows[n:], rows[:n], n)
+        place = found.argsort(axis=1) + 1  # (queries, n)
+        numbers = [[row_of[text] for text in planted[kind]] for kind in kinds]
+        medians[name] = [np.median(place[np.arange(len(queries)), at]) for at in numbers]
     return pd.DataFrame(medians, index=list(kinds))
 
 
-def as_matrix(x: Any, n: int) -> Any:
-    """`x` as an array or CSR matrix of `n` rows, in the precision that it has."""
-    x = sparse.csr_matrix(x) if sparse.issparse(x) else np.asarray(x)
-    if x.ndim != 2 or x.shape[0] != n:
-        raise ValueError(f"embeddings of shape {x.shape} where ({n}, d) is expected")
-    return x
-
-
-def top_k(
-    queries: Any, rows: Any, k: int, left_out: Sequence[int] | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """For each query the numbers of the k rows of largest cosine, largest first, and the cosines.
+def top_k(queries: Any, rows: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each query the numbers of the k rows of largest cosine, largest first, and the cosines;
+    of all rows where there are fewer.
 
     The rows are taken block by block, so that a million of them need no matrix of all cosines.
     Cosines are rounded to 12 decimals, and the earlier of two equal ones comes first.
 
     Args:
         queries, rows: (q, d) and (n, d), dense or CSR, of any length.
-        left_out: for each query the number of a row that is not to be found, −1 for none.
 
     Returns:
         Numbers (q, k) int64 and cosines (q, k) float64.
 
     Raises:
-        ValueError: `k` below 1 or above the rows there are; NaN or infinity.
+        ValueError: NaN or infinity.
 
     Example:
         >>> rows = np.array([[3.0, 0.0], [0.6, 0.8], [0.0, 0.0], [2.0, 0.0]])
@@ -165,39 +154,86 @@ def top_k(
         ([[0, 3, 1]], [[1.0, 1.0, 0.6]])
     """
     q, n = queries.shape[0], rows.shape[0]
-    masked = np.full(q, -1) if left_out is None else np.asarray(left_out, int)
-    most = n - bool((masked >= 0).any())
-    if not 1 <= k <= most:
-        beside = " beside the query" if most < n else ""
-        raise ValueError(f"k={k} neighbours asked for, the collection has {most}{beside}")
     u, size = unit(queries), min(8192, max(1, BLOCK // max(q, 1)))
     found, best = np.empty((q, 0), int), np.empty((q, 0))
     for start in range(0, n, size):
-        cosines = _cosines(u, unit(rows[start : start + size]))  # (q, b)
-        stop = start + cosines.shape[1]
-        inside = np.flatnonzero((start <= masked) & (masked < stop))
-        cosines[inside, masked[inside] - start] = -np.inf
-        numbers = np.broadcast_to(np.arange(start, stop), cosines.shape)
+        product = u @ unit(rows[start : start + size]).T  # (q, b)
+        dense = product.toarray() if sparse.issparse(product) else product
+        cosines = np.round(np.clip(dense, -1, 1), DECIMALS) + 0.0  # −0 becomes 0
+        numbers = np.broadcast_to(np.arange(start, start + cosines.shape[1]), cosines.shape)
         found, best = np.hstack([found, numbers]), np.hstack([best, cosines])  # (q, k + b)
-        columns = _largest(best, k)
+        columns = np.argsort(-best, axis=1, kind="stable")[:, :k]
         found, best = (np.take_along_axis(x, columns, 1) for x in (found, best))  # (q, k)
     return found, best
 
 
-def _cosines(u: Any, v: Any) -> np.ndarray:
-    product = u @ v.T
-    dense = product.toarray() if sparse.issparse(product) else product
-    return np.round(np.clip(dense, -1, 1), DECIMALS) + 0.0  # −0 becomes 0
+def margins(encode: Encode, triplets: Triplets, reference: str = "paraphrase") -> pd.DataFrame:
+    """Margin of each anchor against its sentence of each kind.
+
+    m(a, k) = cos(a, p) − cos(a, s), p the anchor's sentence of the reference kind, s its sentence
+    of kind k. It is 0 for an encoder that does not tell s from p, and has no floor near which a
+    small change would be lost: it moves both ways. Each distinct sentence is encoded once; a zero
+    vector has cosine 0.
+
+    Args:
+        encode: sentences → one row a sentence.
+        triplets: as `lib.data.mini_triplets` reads them; an anchor may lack a kind.
+        reference: the kind that should be nearest.
+
+    Returns:
+        A row an anchor and a column a kind, both in the order in which they appear, in [−2, 2]; NaN
+        where the anchor lacks the kind.
+
+    Raises:
+        KeyError: no sentence of the reference kind.
+        ValueError: `encode` returned another shape than (n, d), NaN or infinity.
+
+    Example:
+        >>> toy = Triplets("toy", ["a", "a"], ["paraphrase", "negated"], ["b", "c"])
+        >>> vectors = {"a": [1.0, 0.0], "b": [0.6, 0.8], "c": [0.8, 0.6]}
+        >>> found = margins(lambda sentences: [vectors[s] for s in sentences], toy)
+        >>> found.round(2).to_dict()
+        {'negated': {'a': -0.2}}
+
+    Source: accuracy on triplets as E. Hoffer, N. Ailon, *Deep Metric Learning Using Triplet
+        Network* (2015); kinds of change on shared anchors as X. Zhu, T. Li, G. de Melo, *Exploring
+        Semantic Properties of Sentence Embeddings*, ACL 2018.
+    """
+    known = remember(encode, [*triplets.anchors, *triplets.sentences])
+    cosine = cosines_of(known, triplets.anchors, triplets.sentences)
+    long = pd.DataFrame({"anchor": triplets.anchors, "kind": triplets.kinds, "cosine": cosine})
+    wide = long.pivot(index="anchor", columns="kind", values="cosine")  # anchors × kinds
+    wide = wide.loc[list(dict.fromkeys(triplets.anchors)), list(dict.fromkeys(triplets.kinds))]
+    return wide.drop(columns=reference).rsub(wide[reference], axis=0)
 
 
-def _largest(values: np.ndarray, k: int) -> np.ndarray:
-    """Columns of the k largest values of each row, largest first, the earlier of equal ones first;
-    all columns where there are fewer."""
-    k = min(k, values.shape[1])
-    least = np.partition(values, -k, axis=1)[:, -k, None]  # (q, 1)
-    above, equal = values > least, values == least
-    wanted = k - above.sum(1, keepdims=True)
-    kept = above | (equal & (np.cumsum(equal, axis=1) <= wanted))
-    columns = np.nonzero(kept)[1].reshape(len(values), k)
-    order = np.argsort(-np.take_along_axis(values, columns, 1), axis=1, kind="stable")
-    return np.take_along_axis(columns, order, 1)
+def margin_table(found: pd.DataFrame) -> pd.DataFrame:
+    """Margins by kind: their mean, its interval over anchors, and how many are above 0.
+
+    x̄ₖ = Σₐ m(a, k) / nₖ over the anchors that have the kind, and |{a: m(a, k) > 0}| / nₖ. Two
+    encoders are compared by the table of `after - before`, whose interval is that of the change:
+    the two intervals side by side are wider than that.
+
+    Args:
+        found: of `margins`, or the difference of two.
+
+    Returns:
+        kind → `n`, `mean_margin`, `low`, `high`, `share_above_0` in [0, 1].
+
+    Raises:
+        ValueError: a kind that no anchor has.
+
+    Example:
+        >>> found = pd.DataFrame({"negated": [0.1, 0.1, -0.05, float("nan")]})
+        >>> margin_table(found).round(2).loc["negated"].tolist()
+        [3.0, 0.05, -0.05, 0.1, 0.67]
+
+    Source: as `statistics.mean_interval`.
+    """
+    rows = {}
+    for kind, column in found.items():
+        values = column.dropna().to_numpy(float)
+        mean = mean_interval(values)
+        rows[kind] = (len(values), *mean, float((values > 0).mean()))
+    columns = ["n", "mean_margin", "low", "high", "share_above_0"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("kind")

@@ -15,17 +15,20 @@ from lib import data
 from lib.data import Pairs
 
 Encode = Callable[[list[str]], Any]
-AGGREGATIONS = ("all", "mean", "wmean")
 TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
+
+
+def as_matrix(x: Any, n: int | None = None) -> Any:
+    """`x` as an array or CSR matrix (n, d), in the precision that it has."""
+    x = sparse.csr_matrix(x) if sparse.issparse(x) else np.asarray(x)
+    if x.ndim != 2 or n not in (None, x.shape[0]):
+        raise ValueError(f"embeddings of shape {x.shape} where ({n or 'n'}, d) is expected")
+    return x
 
 
 def as_rows(x: Any, n: int | None = None) -> Any:
     """`x` as a float64 matrix (n, d), dense or CSR, checked."""
-    x = sparse.csr_matrix(x, dtype=np.float64) if sparse.issparse(x) else np.asarray(x, np.float64)
-    if x.ndim != 2 or (n is not None and x.shape[0] != n):
-        raise ValueError(
-            f"embeddings of shape {x.shape} where ({'n' if n is None else n}, d) is expected"
-        )
+    x = as_matrix(x, n).astype(np.float64)
     if not np.isfinite(x.data if sparse.issparse(x) else x).all():
         raise ValueError("embeddings hold NaN or infinity: did the training diverge?")
     return x
@@ -96,13 +99,8 @@ def spearman(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -
         100.0
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
-    if x.shape != y.shape or x.ndim != 1 or len(x) < 2:
-        raise ValueError(
-            f"a rank correlation needs two lists of one length, at least 2: got {x.shape} and"
-            f" {y.shape}"
-        )
-    if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise ValueError("values to rank hold NaN or infinity")
+    if x.shape != y.shape or x.ndim != 1 or len(x) < 2 or not np.isfinite([x, y]).all():
+        raise ValueError("to rank are two lists of one length, at least 2, of finite numbers")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstantInputWarning)
         return 100 * float(spearmanr(x, y).statistic)
@@ -124,13 +122,8 @@ def check_rankable(pairs: Pairs) -> None:
     Raises:
         ValueError: fewer than two scored pairs, or the same score for all of them.
     """
-    if len(pairs) < 2:
-        raise ValueError(f"{pairs.name}: {len(pairs)} scored pairs, a ranking needs at least 2")
-    if len(set(pairs.scores.tolist())) == 1:
-        raise ValueError(
-            f"{pairs.name}: all {len(pairs)} pairs have the score {pairs.scores[0]:g}, which"
-            " ranks nothing"
-        )
+    if len(set(pairs.scores.tolist())) < 2:
+        raise ValueError(f"{pairs.name}: {len(pairs)} pairs without two different scores to rank")
 
 
 def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
@@ -146,16 +139,14 @@ def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
     for pairs in subsets.values():
         check_rankable(pairs)
     known = remember(encode, sentences_of(subsets.values()))
-    cosines = {
-        name: cosines_of(known, pairs.sentence1, pairs.sentence2) for name, pairs in subsets.items()
-    }
+    cosines = {n: cosines_of(known, p.sentence1, p.sentence2) for n, p in subsets.items()}
     single = {name: spearman(cosines[name], pairs.scores) for name, pairs in subsets.items()}
     gold = np.concatenate([pairs.scores for pairs in subsets.values()])
-    sizes = [len(pairs) for pairs in subsets.values()]
+    sizes, values = [len(pairs) for pairs in subsets.values()], list(single.values())
     return {
         "all": spearman(np.concatenate(list(cosines.values())), gold),
-        "mean": float(np.mean(list(single.values()))),
-        "wmean": float(np.average(list(single.values()), weights=sizes)),
+        "mean": float(np.mean(values)),
+        "wmean": float(np.average(values, weights=sizes)),
         **single,
     }
 
@@ -177,16 +168,10 @@ def sts7(
 
     Raises:
         FileNotFoundError: the data is not there; the message names the command that brings it.
-        ValueError: unknown aggregation.
     """
-    if aggregation not in AGGREGATIONS:
-        raise ValueError(
-            f"aggregation must be one of {', '.join(AGGREGATIONS)}, got {aggregation!r}"
-        )
     tasks = data.sts_tasks(data_dir)
-    known = remember(
-        encode, sentences_of(pairs for subsets in tasks.values() for pairs in subsets.values())
-    )
+    every = [pairs for subsets in tasks.values() for pairs in subsets.values()]
+    known = remember(encode, sentences_of(every))
     scores = {task: sts_task(known, subsets)[aggregation] for task, subsets in tasks.items()}
     return {**scores, "avg": float(np.mean(list(scores.values())))}
 
@@ -211,18 +196,15 @@ def by_kind(
     cosine, kinds = similarities(encode, pairs), np.array(pairs.kinds)
     table = {}
     for kind in dict.fromkeys(pairs.kinds):
-        of_kind = kinds == kind
-        either = of_kind | (kinds == reference)
-        separable = kind != reference and reference in pairs.kinds
+        own = kinds == kind
+        either, auc = own | (kinds == reference), math.nan
+        if kind != reference and reference in pairs.kinds:
+            auc = float(roc_auc_score(~own[either], cosine[either]))
         table[kind] = {
-            "n": int(of_kind.sum()),
-            "mean_gold": float(pairs.scores[of_kind].mean()),
-            "mean_cosine": float(cosine[of_kind].mean()),
-            "spearman": spearman(cosine[of_kind], pairs.scores[of_kind])
-            if of_kind.sum() > 1
-            else math.nan,
-            f"auc_against_{reference}": (
-                float(roc_auc_score(~of_kind[either], cosine[either])) if separable else math.nan
-            ),
+            "n": int(own.sum()),
+            "mean_gold": float(pairs.scores[own].mean()),
+            "mean_cosine": float(cosine[own].mean()),
+            "spearman": spearman(cosine[own], pairs.scores[own]) if own.sum() > 1 else math.nan,
+            f"auc_against_{reference}": auc,
         }
     return table

@@ -5,7 +5,6 @@
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from lib.evaluate.sts import as_rows
 C_GRID = tuple(2.0**k for k in range(-2, 4))
 C_GRID_INNER_FOLDS = tuple(2.0**k for k in range(-1, 6))
 TOLERANCE, MAX_ITERATIONS = 1e-6, 2000
-Split = tuple[np.ndarray, np.ndarray]
+Split = tuple[np.ndarray, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]
 
 
 def _embeddings(encode: Encode, sentences: Sequence[str]) -> Any:
@@ -47,25 +46,21 @@ def _features(encode: Encode, task: TransferTask) -> Any:
     return np.hstack([np.abs(u - v), u * v])
 
 
-def _splits(
-    task: TransferTask, y: np.ndarray, folds: int, seed: int
-) -> list[tuple[np.ndarray, np.ndarray, list[Split]]]:
+def _splits(task: TransferTask, y: np.ndarray, folds: int, seed: int) -> list[Split]:
     """(training rows, test rows, [(rows to fit on, rows to choose C on), …] inside the training
     rows), …"""
     stops = np.cumsum([len(labels) for _, labels in task.splits.values()])
     rows = dict(zip(task.splits, np.split(np.arange(len(y)), stops[:-1]), strict=True))
     kfold = StratifiedKFold(folds, shuffle=True, random_state=seed)
-    inner = lambda train: [(train[fit], train[dev]) for fit, dev in kfold.split(train, y[train])]  # noqa: E731
-    if rows.keys() == {"all"}:
+
+    def inner(train: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        return [(train[fit], train[dev]) for fit, dev in kfold.split(train, y[train])]
+
+    if "all" in rows:
         return [(train, test, inner(train)[:1]) for train, test in kfold.split(y, y)]
-    if rows.keys() == {"train", "dev", "test"}:
+    if "dev" in rows:
         return [(rows["train"], rows["test"], [(rows["train"], rows["dev"])])]
-    if rows.keys() == {"train", "test"}:
-        return [(rows["train"], rows["test"], inner(rows["train"]))]
-    raise ValueError(
-        f"{task.name}: splits {', '.join(rows)} where all; train, test; or train, dev, test are"
-        " expected"
-    )
+    return [(rows["train"], rows["test"], inner(rows["train"]))]
 
 
 def _predictions(
@@ -83,9 +78,7 @@ def _predictions(
     return [model.set_params(C=c).fit(x_fit, y[fit]).predict(x_ask) for c in grid]
 
 
-def score_task(
-    encode: Encode, task: TransferTask, folds: int = 10, seed: int = 1111, workers: int = 1
-) -> dict:
+def score_task(encode: Encode, task: TransferTask, folds: int = 10, seed: int = 1111) -> dict:
     """Accuracy of a logistic regression on frozen embeddings: how much of a task's answer they hold
     linearly.
 
@@ -108,7 +101,6 @@ def score_task(
         task: of `data.transfer_task`; with `second` the features of a pair are |u − v| beside
             u ∘ v.
         folds: outer folds and inner folds, at least 2; each class needs as many members.
-        workers: threads over which folds are spread.
 
     Returns:
         `accuracy`, the mean over the folds' test parts; `dev`, that on what C was chosen on; `C`,
@@ -116,7 +108,7 @@ def score_task(
         in [0, 100].
 
     Raises:
-        ValueError: other splits than these, embeddings of a wrong shape, NaN or infinity in them.
+        ValueError: embeddings of a wrong shape, NaN or infinity in them.
 
     Relations: SentEval chooses C of MR, CR, SUBJ and MPQA by inner folds, here one split of the
     same size stands for them, a tenth of the work. Its regression was scikit-learn's of 2018,
@@ -132,61 +124,40 @@ def score_task(
     Source: Conneau & Kiela 2018 (SentEval), §3; Zhu et al. 2024 (SDA), §6.2 and Table 5.
     """
     y = np.array([label for _, labels in task.splits.values() for label in labels])
-    parts = _splits(task, y, folds, seed)
     grid = C_GRID_INNER_FOLDS if task.splits.keys() == {"train", "test"} else C_GRID
     x = _features(encode, task)
-    inner = [split for _, _, splits in parts for split in splits]
-    with ThreadPoolExecutor(workers) as pool:
-        tried = list(pool.map(lambda rows: _predictions(x, y, rows[0], rows[1], grid), inner))
-        scores = np.array(
-            [
-                [(p == y[dev]).mean() for p in predictions]
-                for predictions, (_, dev) in zip(tried, inner, strict=True)
-            ]
-        )
-        scores = scores.reshape(len(parts), -1, len(grid)).mean(1)  # (outer folds, grid)
-        best_c = [grid[i] for i in scores.argmax(1)]
-        last = list(
-            pool.map(lambda part, c: _predictions(x, y, part[0], part[1], [c]), parts, best_c)
-        )
-    tests = [
-        (predictions[0], y[test]) for predictions, (_, test, _) in zip(last, parts, strict=True)
-    ]
-    accuracy = float(100 * np.mean([(predicted == true).mean() for predicted, true in tests]))
-    result = {"accuracy": accuracy, "dev": float(100 * scores.max(1).mean()), "C": best_c}
-    return result | (
-        {"f1": float(100 * np.mean([f1_score(y, p) for p, y in tests]))} if task.second else {}
-    )
+    accuracies, devs, f1s, chosen = [], [], [], []
+    for train, test, inner in _splits(task, y, folds, seed):
+        tried = [
+            [(p == y[dev]).mean() for p in _predictions(x, y, fit, dev, grid)] for fit, dev in inner
+        ]
+        scores = np.mean(tried, axis=0)  # (grid,)
+        chosen.append(grid[scores.argmax()])
+        (predicted,) = _predictions(x, y, train, test, chosen[-1:])
+        devs.append(scores.max())
+        accuracies.append((predicted == y[test]).mean())
+        f1s += [f1_score(y[test], predicted)] if task.second else []
+    means = {"accuracy": accuracies, "dev": devs} | ({"f1": f1s} if task.second else {})
+    return {name: float(100 * np.mean(found)) for name, found in means.items()} | {"C": chosen}
 
 
 def transfer7(
-    encode: Encode,
-    data_dir: str | Path | None = None,
-    tasks: Sequence[str] = data.TRANSFER_TASKS,
-    **options: int,
+    encode: Encode, data_dir: str | Path | None = None, folds: int = 10, seed: int = 1111
 ) -> dict[str, float]:
     """Accuracy on MR, CR, SUBJ, MPQA, SST2, TREC and MRPC, their mean `avg`, and `MRPC f1`, which
     is not in it.
 
     Args:
-        tasks: some of the seven; `avg` is then their mean.
-        options: `folds`, `seed`, `workers` of `score_task`.
+        folds, seed: as `score_task`.
 
     Raises:
         FileNotFoundError: the data is not there; the message names the command that brings it.
-        ValueError: unknown task, no task, bad embeddings.
-
-    Example:
-        >>> transfer7(lambda sentences: [[len(s)] for s in sentences], tasks=[])
-        Traceback (most recent call last):
-        ValueError: no task: name at least one of MR, CR, SUBJ, MPQA, SST2, TREC, MRPC
+        ValueError: bad embeddings.
 
     Source: the columns of Table 5 of Zhu et al. 2024 (SDA).
     """
-    loaded = [data.transfer_task(name, data_dir) for name in tasks]
-    if not loaded:
-        raise ValueError(f"no task: name at least one of {', '.join(data.TRANSFER_TASKS)}")
-    results = {task.name: score_task(encode, task, **options) for task in loaded}
-    accuracy = {name: result["accuracy"] for name, result in results.items()}
-    f1 = {f"{name} f1": result["f1"] for name, result in results.items() if "f1" in result}
-    return {**accuracy, "avg": float(np.mean(list(accuracy.values()))), **f1}
+    tasks = [data.transfer_task(name, data_dir) for name in data.TRANSFER_TASKS]
+    found = {task.name: score_task(encode, task, folds, seed) for task in tasks}
+    accuracy = {name: result["accuracy"] for name, result in found.items()}
+    avg = float(np.mean(list(accuracy.values())))
+    return {**accuracy, "avg": avg, "MRPC f1": found["MRPC"]["f1"]}

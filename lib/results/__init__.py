@@ -2,5 +2,3 @@
 
 from lib.results import public
 from lib.results.committed import OF_A_STEP, every_run, histories, members, rows, steps
-
-__all__ = ["OF_A_STEP", "every_run", "histories", "members", "public", "rows", "steps"]

@@ -7,8 +7,8 @@ difference it is about, and the two rows of our grids that measure the same.
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -27,15 +27,18 @@ SIZES = ("small", "light")
 SEEDS = {"small": 5, "light": 2}  # fewest that answer: two of `small` say less than five of `light`
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A difference that a paper prints.
+Claim = Any  # a line of the table, whose cells are its attributes
+
+
+def read(path: Path = paths.PAPERS / "claims.csv") -> list[Claim]:
+    """The claims in the order of the file, each a difference that a paper prints.
 
     Two rows of ours answer it where they differ in what the paper's two rows differ in, and stand
     on what those stand on: the family of the encoder, the kind of text, the other augmentations.
     What else differs, the rate of dropout among it, is the profile's.
 
-    Attributes:
+    Returns:
+        Claims with the attributes
         paper, where: short name of the text, and its table.
         claim: in our words, such that the difference times `sign` is above zero where it holds.
         table: file of `data/papers/`; row, baseline: `row_id` of its two cells, after a colon their
@@ -47,36 +50,14 @@ class Claim:
         full: grid that tests the claim in the paper's own setting.
         untested: what a test would need that we lack; empty where there are rows.
     """
-
-    paper: str
-    where: str
-    claim: str
-    table: str
-    row: str
-    baseline: str
-    column: str
-    sign: int
-    rows: str
-    row_ours: str
-    baseline_ours: str
-    baseline_small: str
-    metric: str
-    full: str
-    untested: str
-
-    def pair(self, size: str) -> tuple[str, str]:
-        """Our two rows at `small` or `light`."""
-        small = self.baseline_small if size == "small" else ""
-        return self.row_ours, small or self.baseline_ours
+    table = pd.read_csv(path, dtype=str, keep_default_na=False).astype({"sign": int})
+    return list(table.itertuples(index=False, name="Claim"))
 
 
-def read(path: Path = paths.PAPERS / "claims.csv") -> list[Claim]:
-    """The claims in the order of the file."""
-    table = pd.read_csv(path, dtype=str, keep_default_na=False)
-    return [
-        Claim(**{str(name): text for name, text in line.items()} | {"sign": int(line["sign"])})
-        for line in table.to_dict("records")
-    ]
+def pair(claim: Claim, size: str) -> tuple[str, str]:
+    """Our two rows at `small` or `light`."""
+    small = claim.baseline_small if size == "small" else ""
+    return claim.row_ours, small or claim.baseline_ours
 
 
 def printed(claim: Claim) -> float:
@@ -105,23 +86,17 @@ def _cell(table: pd.DataFrame, name: str, column: str) -> float:
     return float(table.loc[row, own or column])
 
 
-def rows_of(claims: list[Claim]) -> dict[str, pd.DataFrame]:
-    """The committed rows that answer the claims, by grid."""
-    names = {claim.rows.format(size) for claim in claims if claim.rows for size in SIZES}
-    return {name: rows_of_grid(name) for name in sorted(names)}
-
-
 def grid_of(claim: Claim, rows: Mapping[str, pd.DataFrame]) -> str | None:
     """The grid whose committed rows answer the claim: `small` if its two rows share five seeds,
     else `light` if they share two; None where neither does.
 
     Args:
-        rows: as `rows_of`.
+        rows: the committed rows of each of its grids.
     """
     for size in SIZES if claim.rows else ():
         name = claim.rows.format(size)
         measured = rows[name].reindex(columns=["row", "seed", f"{claim.metric}_last"]).dropna()
-        shared = [set(measured.loc[measured["row"] == row, "seed"]) for row in claim.pair(size)]
+        shared = [set(measured.loc[measured["row"] == row, "seed"]) for row in pair(claim, size)]
         if len(set.intersection(*shared)) >= SEEDS[size]:
             return name
     return None
@@ -147,36 +122,32 @@ def judged(
         full, untested. `could_be_seen` is the `smallest_effect` at the scatter of our difference. A
         claim without runs has NaN and "not tested".
     """
-    rows = rows_of(claims)
+    names = {claim.rows.format(size) for claim in claims if claim.rows for size in SIZES}
+    rows = {name: rows_of_grid(name) for name in sorted(names)}
     grids = [grid_of(claim, rows) for claim in claims]
     together = Counter(c.paper for c, g in zip(claims, grids, strict=True) if g)
     lines = []
     for claim, grid in zip(claims, grids, strict=True):
         line: dict[str, object] = {"paper": claim.paper, "where": claim.where, "claim": claim.claim}
-        many = comparisons or together[claim.paper]
-        line |= {"printed": printed(claim), **_ours(claim, grid, rows, checkpoint, many)}
+        line |= {"printed": printed(claim), "ours": math.nan, "half_width": math.nan}
+        line |= {"could_be_seen": math.nan, "seeds": 0, "grid": "", "verdict": "not tested"}
+        if grid:
+            metric, many = f"{claim.metric}_{checkpoint}", comparisons or together[claim.paper]
+            line |= {
+                "grid": grid,
+                **_ours(claim, rows[grid], pair(claim, grid.split("_")[1]), metric, many),
+            }
         lines.append(line | {"full": claim.full, "untested": claim.untested})
     return pd.DataFrame(lines)
 
 
 def _ours(
-    claim: Claim,
-    grid: str | None,
-    rows: Mapping[str, pd.DataFrame],
-    checkpoint: str,
-    comparisons: int,
+    claim: Claim, rows: pd.DataFrame, pair: tuple[str, str], metric: str, comparisons: int
 ) -> dict[str, object]:
-    if grid is None:
-        nothing = dict.fromkeys(("ours", "half_width", "could_be_seen"), math.nan)
-        return nothing | {"seeds": 0, "grid": "", "verdict": OUTCOME["not tested"]}
-    row, baseline = claim.pair(grid.split("_")[1])
-    found = paired_differences(
-        rows[grid], f"{claim.metric}_{checkpoint}", {row: baseline}, comparisons=comparisons
-    ).loc[row]
-    ours, half = claim.sign * found["mean"], found["95 % ±"]
+    """Our difference, its interval and the verdict."""
+    row, baseline = pair
+    found = paired_differences(rows, metric, {row: baseline}, comparisons=comparisons).loc[row]
+    ours, half, n = claim.sign * found["mean"], found["95 % ±"], int(found["seeds"])
+    seen = math.nan if math.isnan(half) else smallest_effect(n, found["sd"], comparisons)
     said = OUTCOME[verdict(ours, half, claimed=printed(claim))]
-    n, seen = int(found["seeds"]), math.nan
-    if not math.isnan(half):
-        seen = smallest_effect(n, found["sd"], comparisons)
-    rest = {"could_be_seen": seen, "seeds": n, "grid": grid, "verdict": said}
-    return {"ours": ours, "half_width": half, **rest}
+    return {"ours": ours, "half_width": half, "could_be_seen": seen, "seeds": n, "verdict": said}

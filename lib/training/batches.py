@@ -15,15 +15,16 @@ from torch import Tensor
 
 from lib.encoder.device import copied_to
 from lib.encoder.tokens import TokenRows
-from lib.training.negatives import Negatives, make_negatives
-from lib.training.objective import Objective
-from lib.training.positives import Text, make_views
 from lib.training.recipe import Recipe
+from lib.training.sources import Negatives, Text, make_negatives, make_views
 
 VIEWS = ("anchor", "positive")
+HARD = ("negative", "negative_again")
+POOL = 50  # batches whose rows are sorted by length together
+Views = Sequence[TokenRows]
+Share = Callable[[np.ndarray], np.ndarray]  # np.asarray: all rows
 T = TypeVar("T")
 _END: Any = object()
-HARD = ("negative", "negative_again")
 
 
 @dataclass(frozen=True)
@@ -60,22 +61,16 @@ class Batch:
         """
         width = max(ids.shape[1] for ids, _ in parts.values())
         width = next((allowed for allowed in widths if allowed >= width), width)
-        ids = torch.cat(
-            [F.pad(i, (0, width - i.shape[1]), value=pad_id) for i, _ in parts.values()]
-        )
-        mask = torch.cat([F.pad(m, (0, width - m.shape[1])) for _, m in parts.values()])
-        return cls(ids, mask, {role: len(i) for role, (i, _) in parts.items()})
+        ids = [F.pad(i, (0, width - i.shape[1]), value=pad_id) for i, _ in parts.values()]
+        masks = [F.pad(m, (0, width - m.shape[1])) for _, m in parts.values()]
+        sizes = {role: len(i) for role, (i, _) in parts.items()}
+        return cls(torch.cat(ids), torch.cat(masks), sizes)
 
     def of_roles(self, roles: Collection[str]) -> "Batch":
         """The rows of these roles alone, in their order."""
-        at = list(self.sizes.values())
-        ids, mask = (
-            torch.cat(
-                [part for role, part in zip(self.sizes, x.split(at), strict=True) if role in roles]
-            )
-            for x in (self.ids, self.mask)
-        )
-        return Batch(ids, mask, {role: n for role, n in self.sizes.items() if role in roles})
+        sizes = list(self.sizes.values())
+        parts = zip(self.sizes, self.ids.split(sizes), self.mask.split(sizes), strict=True)
+        return Batch.of({role: (ids, mask) for role, ids, mask in parts if role in roles}, 0)
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device; the copy to a GPU does not wait for what runs there."""
@@ -94,12 +89,11 @@ class Feed:
         seed: of the order, a whole number from 0.
 
     Raises:
-        ValueError: views of different lengths, negatives that the recipe does not ask for or none
-            where it does, or a batch of one sentence.
+        ValueError: a batch of one sentence.
 
     Example:
         >>> from lib import data, paths
-        >>> from lib.encoder.pretrained import read_tokenizer
+        >>> from lib.encoder.load import read_tokenizer
         >>> from lib.training.recipe import recipe
         >>> simcse = recipe("mini_simcse")
         >>> feed = Feed.of(data.corpus("mini", n=256), simcse, read_tokenizer(str(paths.MINI_BERT)))
@@ -108,34 +102,14 @@ class Feed:
     """
 
     def __init__(
-        self,
-        views: Sequence[TokenRows],
-        recipe: Recipe,
-        negatives: Negatives | None = None,
-        seed: int = 42,
+        self, views: Views, recipe: Recipe, negatives: Negatives | None = None, seed: int = 42
     ):
-        if len({len(view) for view in views}) != 1:
-            raise ValueError(
-                f"views must be aligned row by row, got {[len(view) for view in views]} rows"
-            )
-        if not isinstance(seed, int | np.integer) or seed < 0:
-            raise ValueError(f"seed must be a whole number of at least 0, got {seed!r}")
-        if recipe.has_hard != (negatives is not None):
-            raise ValueError(
-                f"the recipe's negative is {recipe.negative!r}: pass"
-                " negatives=make_negatives(…) accordingly"
-            )
         self.views, self.recipe, self.negatives, self.seed = views, recipe, negatives, seed
         lengths = np.max([view.lengths for view in views], axis=0)
-        own = recipe
-        self.order = BucketBatches(lengths, own.batch_size, seed, own.bucket, own.drop_last)
+        size = recipe.batch_size
+        self.order = BucketBatches(lengths, size, seed, recipe.bucket, recipe.drop_last)
         if 1 in self.order.sizes:
-            raise ValueError(
-                "a batch of one sentence has no other to be told from:"
-                f" batch_size={own.batch_size} with {len(lengths):,} sentences leaves one,"
-                " change it or drop_last"
-            )
-        self.hard_roles = HARD[: Objective(recipe).negative_encodings]
+            raise ValueError(f"a batch of one sentence is left: change batch_size={size}")
 
     @classmethod
     def of(
@@ -159,37 +133,32 @@ class Feed:
         """Batches in one epoch."""
         return len(self.order)
 
-    def batch(
-        self, step: int, share: Callable[[np.ndarray], np.ndarray] = lambda rows: rows
-    ) -> Batch:
+    def batch(self, step: int, share: Share = np.asarray) -> Batch:
         """The batch of one step; `share` picks the rows of this process."""
-        _, rows = next(self.order.from_step(step))
-        return self._batch(step, share(rows))
+        return next(self.steps(step, step + 1, share))[1]
 
     def steps(
-        self,
-        start: int,
-        stop: int,
-        share: Callable[[np.ndarray], np.ndarray] = lambda rows: rows,
-        widths: Sequence[int] = (),
+        self, start: int, stop: int, share: Share = np.asarray, widths: Sequence[int] = ()
     ) -> Iterator[tuple[int, Batch]]:
         """The steps from `start` to `stop` and their batches, without going through the earlier
         ones; `widths` as `Batch.of`."""
         for step, rows in islice(self.order.from_step(start), max(stop - start, 0)):
             yield step, self._batch(step, share(rows), widths)
 
-    def _batch(self, step: int, rows: np.ndarray, widths: Sequence[int] = ()) -> Batch:
+    def _batch(self, step: int, rows: np.ndarray, widths: Sequence[int]) -> Batch:
         parts = {role: view[rows] for role, view in zip(VIEWS, self.views, strict=False)}
         if self.negatives is not None and step % self.recipe.every == 0:
             hard = self.negatives(rows, step)
-            parts |= {role: hard for role in self.hard_roles}
+            doubled = self.recipe.negative_mode == "doubled"  # then it is an anchor, too
+            parts |= dict.fromkeys(HARD if doubled else HARD[:1], hard)
         return Batch.of(parts, self.views[0].pad_id, widths)
 
 
+@dataclass
 class BucketBatches:
     """Seeded batches of row numbers; with `bucket`, rows of similar length share a batch.
 
-    Every epoch is a fresh permutation. It is cut into pools of `pool` batches, each pool is
+    Every epoch is a fresh permutation. It is cut into pools of 50 batches, each pool is
     sorted by length and cut into batches, and the batches are shuffled: little padding, and every
     sentence once an epoch. Batch i of epoch e depends on (seed, e, i) alone, so a resumed run
     sees the same batches.
@@ -201,49 +170,31 @@ class BucketBatches:
             batch size); else they make one batch more, at the end of the epoch, with `bucket`
             anywhere.
 
+    Raises:
+        ValueError: the rows do not fill one batch.
+
     Example:
         >>> batches = BucketBatches(np.array([3, 9, 3, 9]), batch_size=2, seed=0)
         >>> sorted(sorted(b.tolist()) for b in batches.epoch(0))
         [[0, 2], [1, 3]]
     """
 
-    def __init__(
-        self,
-        lengths: np.ndarray,
-        batch_size: int,
-        seed: int = 0,
-        bucket: bool = True,
-        drop_last: bool = True,
-        pool: int = 50,
-    ):
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
-        if not len(lengths):
-            raise ValueError("no sentences to make batches of")
-        if len(lengths) < batch_size and drop_last:
-            raise ValueError(
-                f"{len(lengths)} sentences do not fill one batch of {batch_size}: lower batch_size"
-            )
-        self.lengths, self.batch_size, self.seed = np.asarray(lengths), batch_size, seed
-        self.bucket, self.drop_last, self.pool = bucket, drop_last, pool
+    lengths: np.ndarray
+    batch_size: int
+    seed: int = 0
+    bucket: bool = True
+    drop_last: bool = True
 
-    @property
-    def rows(self) -> int:
-        """Rows in one epoch."""
-        return len(self) * self.batch_size if self.drop_last else len(self.lengths)
-
-    @property
-    def sizes(self) -> set[int]:
-        """Rows in the batches of an epoch: `batch_size`, and the rest if that is not left out."""
-        full, rest = divmod(len(self.lengths), self.batch_size)
-        return ({self.batch_size} if full else set()) | (
-            {rest} if rest and not self.drop_last else set()
-        )
+    def __post_init__(self) -> None:
+        n, size = len(self.lengths), self.batch_size
+        if n < (size if self.drop_last else 1):
+            raise ValueError(f"{n} sentences do not fill one batch of {size}: lower batch_size")
+        self.rows = n - n % size if self.drop_last else n  # in one epoch
+        self.sizes = {min(size, self.rows), self.rows % size} - {0}  # rows in a batch
 
     def __len__(self) -> int:
         """Batches in one epoch."""
-        full, rest = divmod(len(self.lengths), self.batch_size)
-        return full if self.drop_last or not rest else full + 1
+        return -(-self.rows // self.batch_size)
 
     def epoch(self, number: int) -> list[np.ndarray]:
         """All batches of epoch `number`, in training order."""
@@ -251,7 +202,7 @@ class BucketBatches:
         order = rng.permutation(len(self.lengths))
         order = order[: self.rows]
         if self.bucket:
-            size = self.pool * self.batch_size
+            size = POOL * self.batch_size
             pools = [order[i : i + size] for i in range(0, len(order), size)]
             order = np.concatenate([p[np.argsort(self.lengths[p], kind="stable")] for p in pools])
         batches = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]

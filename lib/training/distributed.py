@@ -23,43 +23,25 @@ def is_main_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _gathered(z: Tensor) -> Tensor:
-    z = z.contiguous()
-    parts = [torch.empty_like(z) for _ in range(dist.get_world_size())]
-    dist.all_gather(parts, z)
-    return torch.cat(parts)
+class _Gather(torch.autograd.Function):
+    """All-gather along the batch whose backward sums what all processes have to say about a row."""
+
+    @staticmethod
+    def forward(ctx, z: Tensor) -> Tensor:
+        z = z.contiguous()
+        parts = [torch.empty_like(z) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, z)
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx, *gradients: Tensor) -> Tensor:
+        total = gradients[0].clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(total)
+        return _own_rows(total)
 
 
 def _own_rows(whole: Tensor) -> Tensor:
     return whole.chunk(dist.get_world_size())[dist.get_rank()]
-
-
-class _Gather(torch.autograd.Function):
-    """All-gather along the batch whose backward hands every process the gradient of its own rows.
-
-    Right where all processes compute the same from the whole batch, as they do the loss.
-    """
-
-    @staticmethod
-    def forward(ctx, z: Tensor) -> Tensor:
-        return _gathered(z)
-
-    @staticmethod
-    def backward(ctx, *gradients: Tensor) -> Tensor:
-        return _own_rows(gradients[0])
-
-
-class _GatherAndSum(_Gather):
-    """All-gather whose backward sums what all processes have to say about a row.
-
-    Right where each process goes on with its own rows, as after a batch norm.
-    """
-
-    @staticmethod
-    def backward(ctx, *gradients: Tensor) -> Tensor:
-        total = gradients[0].contiguous()
-        dist.all_reduce(total)
-        return _own_rows(total)
 
 
 class WholeBatchNorm(nn.BatchNorm1d):
@@ -69,20 +51,21 @@ class WholeBatchNorm(nn.BatchNorm1d):
         """Own rows (n / processes, d) of the normalised whole batch (n, d)."""
         if not self.training:
             return super().forward(x)
-        return _own_rows(super().forward(_GatherAndSum.apply(x)))
+        return _own_rows(super().forward(_Gather.apply(x)))
 
 
 class Group:
     """The processes that train together.
 
-    The loss of the gathered batch is the same in every process. Each one back-propagates through
-    its own rows; DDP averages, so the loss is scaled by the number of processes, which makes the
-    average the gradient of the whole batch. While the main process evaluates, the others wait for
-    it, for days if need be.
+    The loss of the gathered batch is the same in every process, and each one back-propagates
+    through its own rows. Their gradient is summed over the processes and DDP averages, which makes
+    the average the gradient of the whole batch. While the main process evaluates, the others wait
+    for it, for days if need be.
     """
 
     def __init__(self, device: torch.device):
         self.size, self.rank, self.device = self.processes(), 0, device
+        self.is_main = is_main_process()
         if self.size == 1:
             return
         self.rank = int(os.environ["RANK"])
@@ -98,11 +81,6 @@ class Group:
         """How many processes train together."""
         return int(os.environ.get("WORLD_SIZE", "1"))
 
-    @property
-    def is_main(self) -> bool:
-        """True in the process that writes files."""
-        return self.rank == 0
-
     def prepare(self, model: nn.Module) -> nn.Module:
         """The model on this process's device.
 
@@ -116,39 +94,25 @@ class Group:
                 module.__class__ = WholeBatchNorm
         return DistributedDataParallel(model, [self.device] if self.device.type == "cuda" else None)
 
-    def share(self, rows: np.ndarray) -> np.ndarray:
-        """This process's part of a batch.
+    def check(self, sizes: Iterable[int]) -> None:
+        """Refuse batches of these sizes if one does not divide among the processes.
 
         Raises:
-            ValueError: the batch does not divide among the processes.
+            ValueError: one does not.
         """
-        self.check_share(len(rows))
+        for rows in sizes:
+            if rows % self.size:
+                raise ValueError(f"a batch of {rows} does not divide among {self.size} processes")
+
+    def share(self, rows: np.ndarray) -> np.ndarray:
+        """This process's part of a batch."""
         part = len(rows) // self.size
         return rows[self.rank * part : (self.rank + 1) * part]
-
-    def check_shares(self, sizes: Iterable[int]) -> None:
-        """`check_share` for batches of these sizes."""
-        for rows in sizes:
-            self.check_share(rows)
-
-    def check_share(self, rows: int) -> None:
-        """Refuse a batch of `rows` sentences that does not divide among the processes.
-
-        Raises:
-            ValueError: it does not.
-        """
-        if rows % self.size:
-            raise ValueError(f"a batch of {rows} does not divide among {self.size} processes")
 
     def gather(self, views: Sequence[Tensor]) -> list[Tensor]:
         """The whole batch's embeddings (n, d) of each view, with gradients to this process's
         rows."""
         return list(views) if self.size == 1 else [_Gather.apply(z) for z in views]
-
-    def backward(self, loss: Tensor) -> None:
-        """Back-propagate so that the averaged gradient is the gradient of `loss` over the whole
-        batch."""
-        (loss * self.size).backward()
 
     def agree(self, flag: bool) -> bool:
         """The main process's `flag`, in every process."""

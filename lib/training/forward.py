@@ -1,20 +1,20 @@
 """One forward pass of a whole batch: precision, views in embedding space, chunks, a queue, several
 processes."""
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint as recomputed
 
-from lib.augment.embeddings import EmbeddingViews
+from lib.augment.vectors import EmbeddingViews
 from lib.encoder import Encoder
-from lib.encoder.dropout import dropout_of
+from lib.encoder.layers import dropout_of
 from lib.training.batches import Batch
 from lib.training.distributed import Group
-from lib.training.memory import Memory
 from lib.training.objective import step_generator
 from lib.training.recipe import Recipe
 
@@ -43,7 +43,8 @@ def encode_batch(
     sizes = list(batch.sizes.values())
     with nullcontext() if views is None else views.drawn(batch.mask, sizes, generator):
         if chunk_size:
-            z = _in_chunks(model, batch, chunk_size)
+            chunks = zip(batch.ids.split(chunk_size), batch.mask.split(chunk_size), strict=True)
+            z = torch.cat([recomputed(model, *c, use_reentrant=False).float() for c in chunks])
         else:
             z = model(batch.ids, batch.mask, sizes).float()
     return dict(zip(batch.sizes, z.split(sizes), strict=True))
@@ -81,12 +82,6 @@ def compiles(
     return device.type == "cuda" and steps >= LONG and whole
 
 
-def _in_chunks(model: Callable[..., Tensor], batch: Batch, chunk_size: int) -> Tensor:
-    chunks = zip(batch.ids.split(chunk_size), batch.mask.split(chunk_size), strict=True)
-    parts = [recomputed(model, *chunk, use_reentrant=False).float() for chunk in chunks]
-    return torch.cat(parts)
-
-
 class Forward:
     """Embeddings of a training's batches, gathered from all processes; a context that takes its
     hooks off again.
@@ -100,9 +95,6 @@ class Forward:
         compiled: let `torch.compile` make programs of the forward and the backward pass, one for
             each shape; on a GPU each is a CUDA graph, whose thousand kernels start at once.
             Batches then come in a few `widths` only.
-
-    Attributes:
-        say: is told, before a new shape is compiled, that this takes a while.
 
     Raises:
         ValueError: chunks, a second dropout or a queue with several processes.
@@ -121,64 +113,40 @@ class Forward:
             if getattr(recipe, name) and group.size > 1:
                 raise ValueError(f"{name} works in one process only: set {name}=0")
         self.group, self.encoder, self.recipe = group, encoder, recipe
-        self.seed = seed
-        self.precision = precision
+        self.seed, self.precision = seed, precision
         self.model: Callable[..., Tensor] = group.prepare(encoder)
-        self.memory: Memory | None = None
-        if recipe.queue:
-            rows = max(1, int(recipe.queue * recipe.batch_size))
-            self.memory = Memory(encoder, rows, recipe.queue_momentum)
-        self.views: EmbeddingViews | None = None
-        if recipe.has_views:
-            self.views = EmbeddingViews(encoder.backbone, recipe.views)
-        self.widths: tuple[int, ...] = ()
+        rows = max(1, int(recipe.queue * recipe.batch_size))
+        self.memory = Memory(encoder, rows, recipe.queue_momentum) if recipe.queue else None
+        self.views = EmbeddingViews(encoder.backbone, recipe.views) if recipe.has_views else None
         self.compiled = compiled
-        self.say: Callable[[str], object] = lambda text: None
-        self.shapes: set[tuple[int, ...]] = set()
+        self.graphs = compiled and group.device.type == "cuda"
+        self.widths = padded_widths(recipe.max_length) if compiled else ()
         if compiled:
-            self.widths = padded_widths(recipe.max_length)
-            mode = "reduce-overhead" if group.device.type == "cuda" else None
+            mode = "reduce-overhead" if self.graphs else None
             self.model = torch.compile(self.model, dynamic=False, mode=mode)
 
     def __call__(self, batch: Batch, step: int) -> dict[str, Tensor]:
-        """Embeddings (N, d) of each role, of the rows of all processes, and the `queue` (m, d) once
-        there is one."""
-        if self.compiled:
-            self._begin(tuple(batch.ids.shape))
-        device = self.group.device
-        generator = None
-        if self.views is not None:
-            generator = step_generator(self.seed, step, device, self.group.rank)
+        """Embeddings (N, d) of each role, of the rows of all processes, and (m, d) of the `queue`
+        as it was before these anchors joined it; m is 0 at first."""
+        if self.graphs:  # what those of the last step hold may be overwritten
+            torch.compiler.cudagraph_mark_step_begin()
+        device, rank, queue = self.group.device, self.group.rank, {}
+        generator = step_generator(self.seed, step, device, rank) if self.views else None
         with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             batch = batch.to(device)
             z = self._encoded(batch, generator)
-            queue = self._queue(batch)
+            if self.memory is not None:
+                anchors = batch.of_roles({"anchor"})
+                queue["queue"] = self.memory(anchors.ids, anchors.mask)
         return dict(zip(z, self.group.gather(list(z.values())), strict=True)) | queue
 
     def _encoded(self, batch: Batch, generator: torch.Generator | None) -> dict[str, Tensor]:
         """All roles in one pass, or the positives in one of their own with their own dropout."""
         if not self.recipe.dropout2:
             return encode_batch(self.model, batch, self.recipe.chunk_size, self.views, generator)
-        others = batch.of_roles(batch.sizes.keys() - {"positive"})
-        z = encode_batch(self.model, others)
+        z = encode_batch(self.model, batch.of_roles(batch.sizes.keys() - {"positive"}))
         with dropout_of(self.encoder.backbone, self.recipe.dropout2):
             return z | encode_batch(self.model, batch.of_roles({"positive"}))
-
-    def _queue(self, batch: Batch) -> dict[str, Tensor]:
-        """What the memory held before these anchors joined it, if it held anything."""
-        if self.memory is None:
-            return {}
-        anchors = batch.of_roles({"anchor"})
-        queue = self.memory(anchors.ids, anchors.mask)
-        return {"queue": queue} if len(queue) else {}
-
-    def _begin(self, shape: tuple[int, ...]) -> None:
-        """A new step, in which what the last one's graphs hold may be overwritten."""
-        if shape not in self.shapes:
-            self.shapes.add(shape)
-            self.say(f"compiling for {shape[0]} × {shape[1]} tokens")
-        if self.group.device.type == "cuda":
-            torch.compiler.cudagraph_mark_step_begin()
 
     def __enter__(self) -> "Forward":
         return self
@@ -186,3 +154,66 @@ class Forward:
     def __exit__(self, *_: object) -> None:
         if self.views is not None:
             self.views.remove()
+
+
+class Memory:
+    """A queue of embeddings of earlier batches, made by a copy of the encoder that follows it
+    slowly.
+
+    In every step, with θ the backbone's weights and θ′ the copy's:
+
+    θ′ ← m θ′ + (1 − m) θ,   queue ← the newest `rows` of [queue; f_θ′(sentences)]
+
+    The copy begins as the encoder (MoCo), has no dropout and no gradient, and shares its head.
+
+    Args:
+        encoder: what is trained, on its device, before anything is hooked to it.
+        rows: of the queue, at least 1.
+        momentum: m in [0, 1]; 0 is the encoder itself, 1 stays at its first weights.
+
+    Example:
+        >>> from lib import paths
+        >>> memory = Memory(Encoder.load(paths.MINI_BERT).train(), rows=3, momentum=0.995)
+        >>> ids = torch.tensor([[2, 7, 3], [2, 9, 3]])
+        >>> [len(memory(ids, torch.ones_like(ids))) for _ in range(3)]
+        [0, 2, 3]
+
+    Relations:
+        In ESimCSE's code the copy begins at random weights: it is made before the checkpoint is
+        read, and its log lists it as newly initialised. Its queue is emptied after every epoch.
+
+    Source: Wu et al. 2022 (ESimCSE), momentum contrast, after He et al. 2020 (MoCo); their code,
+        esimcse/models.py lines 123-163 and 347-354, esimcse/trainers.py lines 452 and 619-636.
+    """
+
+    def __init__(self, encoder: Encoder, rows: int, momentum: float = 0.995):
+        self.rows, self.momentum = rows, momentum
+        shared = (encoder.tokenizer, encoder.head)
+        self.encoder = encoder
+        self.slow = copy.deepcopy(encoder, {id(part): part for part in shared})
+        self.slow.backbone.requires_grad_(False).eval()
+        self.slow.training = True  # pooling and head of the training, without dropout
+        self.queue: Tensor | None = None
+
+    @torch.no_grad()
+    def __call__(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """The queue (m, d), which these sentences (n, t) join afterwards; m is 0 at first."""
+        fast = self.encoder.backbone.parameters()
+        for slow, own in zip(self.slow.backbone.parameters(), fast, strict=True):
+            slow.lerp_(own, 1 - self.momentum)
+        new = self.slow(ids, mask).float()  # (n, d)
+        before = new[:0] if self.queue is None else self.queue
+        self.queue = torch.cat([before, new])[-self.rows :]
+        return before
+
+    def state(self) -> dict[str, Tensor]:
+        """What a training is taken up with: the copy's weights and the queue."""
+        weights = {f"slow.{name}": p for name, p in self.slow.backbone.named_parameters()}
+        return weights if self.queue is None else weights | {"queue": self.queue}
+
+    @torch.no_grad()
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Take up what `state` gave."""
+        for name, weight in self.slow.backbone.named_parameters():
+            weight.copy_(state[f"slow.{name}"])
+        self.queue = state["queue"].to(self.encoder.device) if "queue" in state else None

@@ -2,32 +2,31 @@
 
 import math
 import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from tqdm import tqdm
 
 from lib.checked import Checked, made, setting
 from lib.encoder import Encoder
 from lib.encoder.device import resolve_device, resolve_precision
-from lib.training import checkpoint, losses
+from lib.training import losses
 from lib.training.batches import Feed, prefetched
 from lib.training.distributed import Group
-from lib.training.forward import Forward, compiles
+from lib.training.forward import Forward
 from lib.training.objective import Objective
-from lib.training.optimizer import learning_rate, make_optimizer, set_learning_rate
 from lib.training.recipe import Recipe
-from lib.training.state import Dev, Result, State, dropout_seed, is_better
-
-__all__ = ["Result", "discard_checkpoint", "dropout_seed", "evaluates_after", "fit", "is_better"]
+from lib.training.state import Dev, Result, State
 
 FLUSH_EVERY = 20
 MOST_STEPS = 10_000_000
+ADVICE = "lower the learning rate, raise the temperature or set precision='fp32'"
+LONG_AGO = 1e6  # steps after which no moment is corrected any more: 0.999^1e6 is 0
 
 
 class Options(Checked):
@@ -36,10 +35,8 @@ class Options(Checked):
     Attributes:
         max_steps: optimiser steps; None is the recipe's epochs.
         eval_every: steps between dev scores; None: the recipe's.
-        resume: continue from the checkpoint in `out`.
         device, precision: as `lib.encoder.device`.
-        compile: `torch.compile`, on a GPU with CUDA graphs; None: where it is quicker
-            (`lib.training.forward.compiles`).
+        compile: `torch.compile`, on a GPU with CUDA graphs.
         checkpoint_minutes: at least so long between checkpoints, each of which follows a dev score
             (or an interruption from the keyboard); 0 writes one after every dev score.
         progress: whether a bar is shown.
@@ -47,10 +44,9 @@ class Options(Checked):
 
     max_steps: int | None = setting(None, ge=0, le=MOST_STEPS)
     eval_every: int | None = setting(None, ge=1)
-    resume: bool = setting(True)
     device: str = setting("auto")
     precision: str = setting("auto")
-    compile: bool | None = setting(False)
+    compile: bool = setting(False)
     checkpoint_minutes: float = setting(0.0, ge=0)
     progress: bool = setting(False)
 
@@ -64,7 +60,7 @@ def fit(
     there; the result equals an uninterrupted run's bit for bit on a CPU. Whatever decides the
     numbers must be the same: text, hard negatives, initial weights, recipe, seed, precision. A
     damaged checkpoint is set aside with a warning, and the training begins anew. A finished
-    training is not done again: its result comes back, until `discard_checkpoint(out)`.
+    training is not done again: its result comes back, until `state.discard(out)`.
 
     Args:
         feed: text, recipe and seed of the training.
@@ -84,48 +80,44 @@ def fit(
     own = made(Options, options, "a training")
     recipe = feed.recipe
     total = recipe.epochs * len(feed) if own.max_steps is None else own.max_steps
-    eval_every = recipe.eval_every if own.eval_every is None else own.eval_every
+    eval_every = own.eval_every or recipe.eval_every
     group = Group(resolve_device(own.device))
-    group.check_shares(feed.order.sizes)
+    group.check(feed.order.sizes)
     precision = resolve_precision(own.precision, group.device)
-    compile = compiles(own.compile, group.device, total, recipe, group.size)
-    settings = dict(steps=total, eval_every=eval_every, precision=precision, compile=compile)
     objective = Objective(recipe, feed.seed)
-    monitor = Monitor(recipe, total, own.progress and group.is_main)
-    with (
-        Forward(encoder, recipe, group, feed.seed, precision, compile) as forward,
-        _interrupts() as interrupted,
-    ):
-        forward.say = monitor.say
+    forward = Forward(encoder, recipe, group, feed.seed, precision, own.compile)
+    with forward, _interrupts() as interrupted:
         optimizer = make_optimizer(encoder, recipe)
-        state = State(forward, optimizer, feed, out, own.checkpoint_minutes, **settings)
-        if own.resume:
-            state.restore()
+        state = State(forward, optimizer, feed, out, steps=total, eval_every=eval_every)
+        state.restore()
         encoder.train()
-        monitor.begin(state.result)
+        monitor = Monitor(state.result, total, own.progress and group.is_main)
         done = state.result.steps
         end = done if state.result.stopped_early else total
         for step, batch in prefetched(feed.steps(done, end, group.share, forward.widths)):
-            lr = set_learning_rate(optimizer, learning_rate(recipe, step, total))
+            lr = learning_rate(recipe, step, total)
+            for parameters in optimizer.param_groups:
+                parameters["lr"] = lr
             z = forward(batch, step)  # role → (N, d): every process sees the rows of all
             loss = objective(z, step)
-            group.backward(loss)
+            loss.backward()
             if recipe.grad_clip:
                 torch.nn.utils.clip_grad_norm_(encoder.parameters(), recipe.grad_clip)
             optimizer.step()
             optimizer.zero_grad()
             monitor.add(step, loss, objective.compared(z), lr)
-            if evaluates_after(step + 1, total, len(feed), recipe, eval_every):
+            scored = evaluates_after(step + 1, total, len(feed), recipe, eval_every)
+            if scored or interrupted:
                 with monitor.paused():
-                    state.score(dev)
+                    if scored:
+                        state.score(dev)
                     ends = state.result.stopped_early or step + 1 == total
-                    state.save(last=ends)
+                    stop = bool(interrupted)
+                    state.save(0 if ends or stop else own.checkpoint_minutes)
                 if ends:
                     break
-            if interrupted:
-                with monitor.paused():
-                    state.save()
-                raise KeyboardInterrupt
+                if stop:
+                    raise KeyboardInterrupt
         monitor.close(feed)
     encoder.eval()
     state.write_models()
@@ -138,16 +130,12 @@ def _interrupts() -> Iterator[list[int]]:
     """A list that a first Ctrl-C fills, so that the step under way ends and is saved; a second one
     stops at once."""
     noted: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield noted
-        return
-    usual = signal.getsignal(signal.SIGINT)
 
     def note(number: int, frame: object) -> None:
         noted.append(number)
         signal.signal(signal.SIGINT, usual)
 
-    signal.signal(signal.SIGINT, note)
+    usual = signal.signal(signal.SIGINT, note)
     try:
         yield noted
     finally:
@@ -168,33 +156,90 @@ def evaluates_after(steps: int, total: int, epoch: int, recipe: Recipe, eval_eve
     return counted % eval_every == 0 or epoch_ends or steps == total
 
 
-def discard_checkpoint(out: Path) -> None:
-    """Remove what `fit` needs to go on in `out`; `best/` and `last/` stay."""
-    checkpoint.discard(out)
+def learning_rate(recipe: Recipe, step: int, total: int) -> float:
+    """Learning rate of step `step` (from 0) of `total`: warm-up, then linear decay to 0 or
+    constant.
+
+    The warm-up takes the first w = ⌈`warmup` · total⌉ steps. Step s < w has the learning rate
+    lr · (s + 1) / w, with `warmup_from_zero` lr · s / w, as
+    `transformers.get_linear_schedule_with_warmup` gives it.
+
+    Example:
+        >>> from lib.training.recipe import recipe
+        >>> [round(learning_rate(recipe("mini_simcse", lr=1.0), s, 4), 2) for s in range(4)]
+        [1.0, 0.75, 0.5, 0.25]
+    """
+    warm = math.ceil(recipe.warmup * total)
+    if step < warm:
+        return recipe.lr * (step if recipe.warmup_from_zero else step + 1) / warm
+    if recipe.schedule == "constant":
+        return recipe.lr
+    return recipe.lr * (total - step) / max(1, total - warm)
+
+
+def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """AdamW as the recipe says; biases and the weights of normalisations are not decayed."""
+    trained = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in trained if p.ndim > 1], "weight_decay": recipe.weight_decay},
+        {"params": [p for p in trained if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    if recipe.bias_correction:
+        return torch.optim.AdamW(groups, lr=recipe.lr, eps=recipe.adam_eps, fused=True)
+    return UncorrectedAdamW(groups, lr=recipe.lr, eps=recipe.adam_eps)
+
+
+class UncorrectedAdamW(torch.optim.AdamW):
+    """AdamW whose moments, which begin at 0, are taken as they are: its first steps are longer.
+
+    m ← β₁ m + (1 − β₁) g,   v ← β₂ v + (1 − β₂) g²
+    p ← p − lr · m / (√v + ε),   then  p ← p − lr · weight_decay · p
+
+    Args:
+        groups: of parameters, each with its `weight_decay`.
+        settings: lr, betas and eps, the symbols above, as of `torch.optim.AdamW`.
+
+    Relations:
+        `torch.optim.AdamW` divides m by 1 − β₁ᵗ and v by 1 − β₂ᵗ at step t: a first step of lr,
+        where this one takes 0.1 / √0.001 = 3.2 times as much. Here it counts from a t at which both
+        are 1, and decays nothing itself.
+
+    Example:
+        >>> p = nn.Parameter(torch.zeros(1))
+        >>> p.grad = torch.ones(1)
+        >>> UncorrectedAdamW([{"params": [p], "weight_decay": 0.0}], lr=1.0).step()
+        >>> round(p.item(), 3)
+        -3.162
+
+    Source: the optimiser of BERT (Devlin et al. 2019); `correct_bias=False` in ConSERT's code.
+    """
+
+    def __init__(self, groups: list[dict], **settings: Any):
+        self.decays = [group["weight_decay"] for group in groups]
+        super().__init__([{**g, "weight_decay": 0.0} for g in groups], foreach=True, **settings)
+        for p in [p for group in groups for p in group["params"]]:
+            moments = {name: torch.zeros_like(p) for name in ("exp_avg", "exp_avg_sq")}
+            self.state[p] = {"step": torch.tensor(LONG_AGO), **moments}
+
+    @torch.no_grad()
+    def step(self, closure=None) -> None:  # type: ignore[override]
+        """One step for every parameter that has a gradient."""
+        super().step()
+        for group, decay in zip(self.param_groups, self.decays, strict=True):
+            parameters = [p for p in group["params"] if p.grad is not None]
+            if parameters:
+                torch._foreach_mul_(parameters, 1 - group["lr"] * decay)
 
 
 class Monitor:
     """History, clock and progress bar of a training; losses are fetched from the device twenty
     steps at a time."""
 
-    def __init__(self, recipe: Recipe, total: int, progress: bool):
-        self.recipe = recipe
-        self.result = Result()
-        self.pending: list[tuple[int, tuple[str, ...], Tensor, float]] = []
-        self.bar = tqdm(total=total, disable=not progress, unit="step")
-        self.clock = time.perf_counter()
-        self.waiting = False
-
-    def begin(self, result: Result) -> None:
-        """The first step follows, or that at which an interrupted training is taken up."""
+    def __init__(self, result: Result, total: int, progress: bool):
         self.result = result
-        self.bar.update(result.steps)
+        self.pending: list[tuple[int, list[str], Tensor, float]] = []
+        self.bar = tqdm(initial=result.steps, total=total, disable=not progress, unit="step")
         self.clock = time.perf_counter()
-
-    def say(self, text: str) -> None:
-        """Why the bar stands still; the next step takes it away."""
-        self.waiting = True
-        self.bar.set_description(text)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -210,31 +255,20 @@ class Monitor:
         """A step was taken."""
         pair = z["anchor"], z.get("positive", z["anchor"])
         measured = {"loss": loss.detach()} | losses.batch_measures(*pair, z.get("negative"))
-        self.pending.append((step, tuple(measured), torch.stack(list(measured.values())), lr))
+        self.pending.append((step + 1, list(measured), torch.stack(list(measured.values())), lr))
         self.result.steps = step + 1
-        if self.waiting:
-            self.waiting = False
-            self.bar.set_description("")
         self.bar.update()
         if len(self.pending) >= FLUSH_EVERY:
             self._fetch()
 
     def _fetch(self) -> None:
-        if not self.pending:
-            return
-        numbers = iter(torch.cat([values for _, _, values, _ in self.pending]).tolist())
-        for step, names, _, lr in self.pending:
-            measured = {name: next(numbers) for name in names}
-            loss = measured["loss"]
-            if not math.isfinite(loss):
-                raise FloatingPointError(
-                    f"the loss is {loss} at step {step + 1} (lr {lr:.1e}, temperature"
-                    f" {self.recipe.temperature}): lower the learning rate, raise the"
-                    " temperature, or use precision='fp32'"
-                )
-            self.result.history.append({"step": step + 1, **measured, "lr": lr})
+        for step, names, numbers, lr in self.pending:
+            measured = dict(zip(names, numbers.tolist(), strict=True))
+            if not math.isfinite(loss := measured["loss"]):
+                raise FloatingPointError(f"loss is {loss} at step {step} (lr {lr:.1e}): {ADVICE}")
+            self.result.history.append({"step": step, **measured, "lr": lr})
+            self.bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         self.pending = []
-        self.bar.set_postfix(loss=f"{self.result.history[-1]['loss']:.3f}", refresh=False)
 
     def close(self, feed: Feed) -> None:
         """The end of the training: the bar goes, the speed is known."""

@@ -23,8 +23,6 @@ def chance_loss(candidates: int) -> float:
         >>> round(chance_loss(64), 4)
         4.1589
     """
-    if candidates < 1:
-        raise ValueError(f"candidates must be at least 1, got {candidates}")
     return math.log(candidates)
 
 
@@ -40,31 +38,24 @@ def cosine_matrix(a: Tensor, b: Tensor) -> Tensor:
 
 @LOSSES.register("info_nce")
 def info_nce(
-    z1: Tensor,
-    z2: Tensor,
-    temperature: float = 0.05,
-    negatives: Tensor | None = None,
-    negative_weight: float = 1.0,
+    z1: Tensor, z2: Tensor, temperature: float = 0.05, negatives: Tensor | None = None
 ) -> Tensor:
     """InfoNCE with in-batch negatives: one direction, n candidates for each anchor.
 
     ℓ_i = −log  exp(cos(z1_i, z2_i)/τ)
-                / [ Σ_j exp(cos(z1_i, z2_j)/τ) + Σ_k w_ik exp(cos(z1_i, neg_k)/τ) ]
+                / [ Σ_j exp(cos(z1_i, z2_j)/τ) + Σ_k exp(cos(z1_i, neg_k)/τ) ]
 
     Args:
         z1: anchors (n, d).
         z2: positives (n, d); row i belongs to anchor i, the other rows are its negatives.
         temperature: τ > 0, dimensionless.
-        negatives: further candidates (m, d) for every anchor, or (n, k, d): k hard negatives per
-            anchor.
-        negative_weight: w > 0 of the anchor's **own** hard negatives, 1 for everybody else's. Own
-            rows are `negatives[i]`; a matrix (m, d) has own rows only if m = n.
+        negatives: further candidates (m, d) for every anchor.
 
     Returns:
         The mean over the n anchors, in nats. A model at chance scores ln(n + m).
 
     Raises:
-        ValueError: τ or the weight is not positive, shapes differ, or the batch is empty.
+        ValueError: τ is not positive, shapes do not fit, or the batch is empty.
 
     Relations:
         Equals sentence-transformers' `MultipleNegativesRankingLoss(scale=1/τ)`. `nt_xent` is the
@@ -75,18 +66,10 @@ def info_nce(
         >>> round(info_nce(z, z, temperature=1.0).item(), 4)
         0.5514
 
-    Source: Gao et al. 2021 (SimCSE), Eq. 1 and 5; the weight is their `hard_negative_weight`,
-        exponentiated.
+    Source: Gao et al. 2021 (SimCSE), Eq. 1 and 5.
     """
-    _check_pair(z1, z2, temperature)
-    logits = cosine_matrix(z1, z2) / temperature  # (n, n)
-    if negatives is not None:
-        _check_negatives(z1, negatives)
-        logits = torch.cat(
-            [logits, _negative_logits(z1, negatives, temperature, negative_weight)], dim=1
-        )
-    elif negative_weight != 1.0:
-        raise ValueError("negative_weight needs negatives")
+    _check(z1, z2, temperature)
+    logits = _widened(cosine_matrix(z1, z2) / temperature, z1, negatives, temperature)
     return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
 
 
@@ -107,7 +90,7 @@ def nt_xent(
     Args:
         z1, z2: the two views (n, d).
         temperature: τ > 0.
-        negatives: further candidates (m, d) or (n, k, d) that are anchors of nothing.
+        negatives: further candidates (m, d) that are anchors of nothing.
         reduction: "mean" over the 2n rows; "sum" adds the means of the two directions (ConSERT's
             code).
 
@@ -115,7 +98,7 @@ def nt_xent(
         A scalar in nats. n equal sentences give ln(2n − 1) with "mean" and twice that with "sum".
 
     Raises:
-        ValueError: as `info_nce`, or an unknown reduction.
+        ValueError: as `info_nce`.
 
     Example:
         >>> z = torch.ones(4, 2)
@@ -124,16 +107,12 @@ def nt_xent(
 
     Source: Chen et al. 2020 (SimCLR), Eq. 1; Yan et al. 2021 (ConSERT), Eq. 1.
     """
-    _check_pair(z1, z2, temperature)
-    if reduction not in ("mean", "sum"):
-        raise ValueError(f"reduction must be 'mean' or 'sum', got {reduction!r}")
+    _check(z1, z2, temperature)
     n = len(z1)
     both = torch.cat([z1, z2])  # (2n, d)
     logits = cosine_matrix(both, both) / temperature  # (2n, 2n)
     logits = logits.masked_fill(torch.eye(2 * n, dtype=torch.bool, device=z1.device), -math.inf)
-    if negatives is not None:
-        _check_negatives(z1, negatives)
-        logits = torch.cat([logits, _negative_logits(both, negatives, temperature, 1.0)], dim=1)
+    logits = _widened(logits, both, negatives, temperature)
     target = torch.arange(2 * n, device=z1.device).roll(n)
     loss = F.cross_entropy(logits, target)
     return 2 * loss if reduction == "sum" else loss
@@ -161,11 +140,11 @@ def arccon(
     Args:
         z1, z2: anchors and positives (n, d).
         temperature: τ > 0.
-        negatives: further candidates (m, d) or (n, k, d), without a margin.
+        negatives: further candidates (m, d), without a margin.
         margin: m in degrees, in [0, 90].
 
     Raises:
-        ValueError: as `info_nce`; a margin outside its range.
+        ValueError: as `info_nce`.
 
     Relations:
         m = 0 gives `info_nce(z1, z2, τ, negatives)`. ArcCSE's second loss, on triplets of sentences
@@ -179,16 +158,12 @@ def arccon(
     Source: Zhang et al. 2022 (ArcCSE), its ArcCon loss, as the code of Li et al. 2024
         (UnderstandingCSE, isotropy/models.py lines 240-249) restates it.
     """
-    _check_pair(z1, z2, temperature)
-    if not 0 <= margin <= 90:
-        raise ValueError(f"margin must be in [0, 90] degrees, got {margin}")
+    _check(z1, z2, temperature)
     logits = cosine_matrix(z1, z2)  # (n, n)
     cos, m = logits.diagonal(), math.radians(margin)
     sin = (1 - cos.square()).clamp_min(1e-12).sqrt()
     logits = torch.diagonal_scatter(logits, cos * math.cos(m) - sin * math.sin(m)) / temperature
-    if negatives is not None:
-        _check_negatives(z1, negatives)
-        logits = torch.cat([logits, _negative_logits(z1, negatives, temperature, 1.0)], dim=1)
+    logits = _widened(logits, z1, negatives, temperature)
     return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
 
 
@@ -208,7 +183,7 @@ def margin_info_nce(
             removes it.
 
     Raises:
-        ValueError: as `info_nce`; `z_neg` of another shape than `z1`.
+        ValueError: as `info_nce`; `z_neg` must have the shape of `z1`, too.
 
     Relations:
         δ → ∞ gives `info_nce(z1, z2)`. The printed Eq. 1 and 4 have lost their log.
@@ -220,11 +195,8 @@ def margin_info_nce(
 
     Source: Zhu et al. 2024 (SDA), Eq. 4.
     """
-    _check_pair(z1, z2, temperature)
-    if z_neg.shape != z1.shape:
-        raise ValueError(
-            f"z_neg must have the shape of z1, {tuple(z1.shape)}, got {tuple(z_neg.shape)}"
-        )
+    _check(z1, z2, temperature)
+    _check(z1, z_neg)
     logits = cosine_matrix(z1, z2) / temperature  # (n, n)
     own_negation = (F.cosine_similarity(z1, z_neg) - delta) / temperature  # (n,)
     logits = torch.cat([logits, own_negation[:, None]], dim=1)  # (n, n + 1)
@@ -238,7 +210,7 @@ def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 
     further away than the positive. Embeddings (n, d) are used as they are.
 
     Raises:
-        ValueError: shapes differ, the batch is empty or the margin is negative.
+        ValueError: shapes differ or the batch is empty.
 
     Example:
         >>> a = torch.zeros(1, 2)
@@ -247,25 +219,25 @@ def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 
 
     Source: Schroff et al. 2015 (FaceNet); Reimers & Gurevych 2019 (Sentence-BERT), §3.
     """
-    _check_pair(anchor, positive, names=("anchor", "positive"))
-    if negative.shape != anchor.shape:
-        raise ValueError(
-            f"negative must have the shape of anchor, {tuple(anchor.shape)}, got"
-            f" {tuple(negative.shape)}"
-        )
-    if not margin >= 0:
-        raise ValueError(f"margin must not be negative, got {margin}")
+    _check(anchor, positive)
+    _check(anchor, negative)
     near = torch.linalg.vector_norm(anchor - positive, dim=-1)
     far = torch.linalg.vector_norm(anchor - negative, dim=-1)
     return (near - far + margin).clamp_min(0).mean()
 
 
-def simsiam(p1: Tensor, z2: Tensor, p2: Tensor, z1: Tensor) -> Tensor:
-    """Negative cosine of a prediction and the other view's embedding, which gets no gradient.
+@LOSSES.register("simsiam")
+def simsiam(z1: Tensor, z2: Tensor, temperature: float = 0.0) -> Tensor:
+    """Negative cosine of a prediction and the other view's projection, which gets no gradient.
 
-    ℓ = −½ mean cos(p1, stop(z2)) − ½ mean cos(p2, stop(z1)),  in [-1, 1].
+    ℓ = −½ mean cos(p1, stop(h2)) − ½ mean cos(p2, stop(h1)),  in [-1, 1],
 
-    No negatives: nothing but the predictor and the stopped gradient keeps the embeddings apart.
+    with rows z = [h; p], projection and prediction side by side, as the head `simsiam` gives them.
+    No negatives and no τ: nothing but the predictor and the stopped gradient keeps the embeddings
+    apart.
+
+    Args:
+        z1, z2: the two views (n, 2·d).
 
     Raises:
         ValueError: shapes differ or the batch is empty.
@@ -275,30 +247,16 @@ def simsiam(p1: Tensor, z2: Tensor, p2: Tensor, z1: Tensor) -> Tensor:
         this one, which a recipe writes as `loss_weight=2`.
 
     Example:
-        >>> z = torch.eye(2)
-        >>> simsiam(z, z, z, z).item()
+        >>> z = torch.eye(2).repeat(1, 2)
+        >>> simsiam(z, z).item()
         -1.0
 
     Source: Chen & He 2021 (SimSiam), Eq. 1 and 2.
     """
-    _check_pair(p1, z2, names=("p1", "z2"))
-    _check_pair(p2, z1, names=("p2", "z1"))
-    first = F.cosine_similarity(p1, z2.detach()).mean()
-    return -0.5 * (first + F.cosine_similarity(p2, z1.detach()).mean())
-
-
-@LOSSES.register("simsiam")
-def simsiam_of_both(z1: Tensor, z2: Tensor, temperature: float = 0.0) -> Tensor:
-    """`simsiam` of rows [projection; prediction] side by side (n, 2·d), as the head `simsiam` gives
-    them; no τ.
-
-    Example:
-        >>> z = torch.eye(2).repeat(1, 2)
-        >>> simsiam_of_both(z, z).item()
-        -1.0
-    """
-    (projected1, predicted1), (projected2, predicted2) = z1.chunk(2, dim=1), z2.chunk(2, dim=1)
-    return simsiam(predicted1, projected2, predicted2, projected1)
+    _check(z1, z2)
+    (h1, p1), (h2, p2) = z1.chunk(2, dim=1), z2.chunk(2, dim=1)
+    first = F.cosine_similarity(p1, h2.detach()).mean()
+    return -0.5 * (first + F.cosine_similarity(p2, h1.detach()).mean())
 
 
 @LOSSES.register("scd")
@@ -326,7 +284,7 @@ def scd(
         off_diagonal: λ ≥ 0.
 
     Raises:
-        ValueError: as `info_nce`; f is no number of columns, or β or λ is negative.
+        ValueError: as `info_nce`.
 
     Relations:
         Without its first term it is the loss of Barlow Twins (Zbontar et al. 2021), times β.
@@ -339,15 +297,8 @@ def scd(
 
     Source: Klein & Nabi 2022 (SCD); scd/models.py lines 257-274 of its code, with its α = 1.
     """
-    _check_pair(z1, z2, temperature)
+    _check(z1, z2, temperature)
     f = features or z1.shape[1] // 2
-    if not 0 < f < z1.shape[1]:
-        raise ValueError(f"features must be below {z1.shape[1]}, the number of columns, got {f}")
-    if not (decorrelation >= 0 and off_diagonal >= 0):
-        raise ValueError(
-            "decorrelation and off_diagonal must not be negative, got"
-            f" {decorrelation} and {off_diagonal}"
-        )
     widths = [z1.shape[1] - f, f]
     (h1, p1), (h2, p2) = z1.split(widths, dim=1), z2.split(widths, dim=1)
     correlation = _standardised(p1).T @ _standardised(p2) / len(z1)  # (f, f)
@@ -362,7 +313,6 @@ def _standardised(x: Tensor) -> Tensor:
     return (x - x.mean(0)) / (x.var(0, correction=0) + 1e-5).sqrt()
 
 
-@torch.no_grad()
 def in_batch_accuracy(z1: Tensor, z2: Tensor) -> Tensor:
     """Share of anchors whose own positive is their nearest candidate, in [0, 1]; ties count as
     misses.
@@ -373,19 +323,16 @@ def in_batch_accuracy(z1: Tensor, z2: Tensor) -> Tensor:
         >>> in_batch_accuracy(torch.eye(3), torch.eye(3)).item()
         1.0
     """
-    _check_pair(z1, z2)
-    return _own_is_nearest(cosine_matrix(z1, z2))
+    return batch_measures(z1, z2)["in_batch_accuracy"]
 
 
 @torch.no_grad()
-def batch_measures(
-    z1: Tensor, z2: Tensor, own_negatives: Tensor | None = None
-) -> dict[str, Tensor]:
+def batch_measures(z1: Tensor, z2: Tensor, negatives: Tensor | None = None) -> dict[str, Tensor]:
     """What a loss sees of a batch: `in_batch_accuracy`, and mean cosines in [-1, 1], where the
     forces stand.
 
     Args:
-        z1, z2: anchors and positives (n, d); own_negatives: a hard negative of each anchor (n, d).
+        z1, z2: anchors and positives (n, d); negatives: a hard negative of each anchor (n, d).
 
     Returns:
         `in_batch_accuracy`; `positive_cosine`, of an anchor with its positive; `other_cosine`, with
@@ -397,65 +344,34 @@ def batch_measures(
         >>> [round(value.item(), 2) for value in batch_measures(z, z, -z).values()]
         [1.0, 1.0, 0.0, -1.0]
     """
-    _check_pair(z1, z2)
+    _check(z1, z2)
     n = len(z1)
     sim = cosine_matrix(z1, z2)  # (n, n)
+    others = sim.masked_fill(torch.eye(n, dtype=torch.bool, device=sim.device), -math.inf)
     own = sim.diagonal().sum()
     measures = {
-        "in_batch_accuracy": _own_is_nearest(sim),
+        "in_batch_accuracy": (sim.diagonal() > others.amax(dim=1)).float().mean(),
         "positive_cosine": own / n,
         "other_cosine": (sim.sum() - own) / max(n * (n - 1), 1),
     }
-    if own_negatives is not None:
-        measures["own_negative_cosine"] = F.cosine_similarity(z1, own_negatives).mean()
+    if negatives is not None:
+        measures["own_negative_cosine"] = F.cosine_similarity(z1, negatives).mean()
     return measures
 
 
-def _own_is_nearest(sim: Tensor) -> Tensor:
-    """Share of the rows of a similarity matrix (n, n) whose diagonal is above all else."""
-    own = torch.eye(len(sim), dtype=torch.bool, device=sim.device)
-    others = sim.masked_fill(own, -math.inf)
-    return (sim.diagonal() > others.amax(dim=1)).float().mean()
-
-
-def _negative_logits(
-    anchors: Tensor, negatives: Tensor, temperature: float, weight: float
-) -> Tensor:
-    if not weight > 0:
-        raise ValueError(f"negative_weight must be positive, got {weight}")
-    per_anchor = negatives.shape[1] if negatives.ndim == 3 else 1
-    flat = negatives.reshape(-1, negatives.shape[-1])  # (m, d)
-    logits = cosine_matrix(anchors, flat) / temperature  # (n, m)
-    if weight == 1.0:
+def _widened(logits: Tensor, z1: Tensor, negatives: Tensor | None, temperature: float) -> Tensor:
+    """The logits (n, c) with further columns, one for each of the negatives (m, d)."""
+    if negatives is None:
         return logits
-    n, m = logits.shape
-    if m != per_anchor * n:
-        raise ValueError(
-            f"negative_weight needs own negatives for each of the {n} anchors, got {m} rows"
-        )
-    owner = torch.arange(m, device=flat.device) // per_anchor
-    is_own = owner[None, :] == torch.arange(n, device=flat.device)[:, None]  # (n, m)
-    return logits + is_own.to(logits.dtype) * math.log(weight)
+    d = z1.shape[1]
+    if negatives.ndim != 2 or negatives.shape[1] != d or not len(negatives):
+        raise ValueError(f"negatives must be (m, {d}), not empty, got {tuple(negatives.shape)}")
+    return torch.cat([logits, cosine_matrix(z1, negatives) / temperature], dim=1)
 
 
-def _check_negatives(z1: Tensor, negatives: Tensor) -> None:
-    n, d = z1.shape
-    shape = tuple(negatives.shape)
-    fits = len(shape) == 2 or (len(shape) == 3 and shape[0] == n)
-    if not fits or shape[-1] != d or negatives.numel() == 0:
-        raise ValueError(f"negatives must be (m, {d}) or ({n}, k, {d}) and not empty, got {shape}")
-
-
-def _check_pair(
-    a: Tensor, b: Tensor, temperature: float = 1.0, names: tuple[str, str] = ("z1", "z2")
-) -> None:
-    both = " and ".join(names)
-    if a.ndim != 2 or a.shape != b.shape:
-        raise ValueError(
-            f"{both} must be two matrices of one shape (n, d), got {tuple(a.shape)} and"
-            f" {tuple(b.shape)}"
-        )
-    if a.numel() == 0:
-        raise ValueError(f"{both} are empty: a batch needs at least one sentence")
+def _check(a: Tensor, b: Tensor, temperature: float = 1.0) -> None:
+    if a.ndim != 2 or a.shape != b.shape or a.numel() == 0:
+        shapes = f"{tuple(a.shape)} and {tuple(b.shape)}"
+        raise ValueError(f"embeddings must be of one shape (n, d), not empty, got {shapes}")
     if not temperature > 0:
         raise ValueError(f"temperature must be positive, got {temperature}")

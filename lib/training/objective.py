@@ -7,8 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.augment.noise import climb, gaussian_negatives
-from lib.augment.representations import REPRESENTATIONS
+from lib.augment.vectors import REPRESENTATIONS, climb, gaussian_negatives
 from lib.training import losses
 from lib.training.losses import LOSSES
 from lib.training.recipe import Recipe
@@ -26,7 +25,8 @@ def own_settings(recipe: Recipe) -> dict[str, float]:
         return {"margin": recipe.angular_margin}
     if recipe.loss == "scd":
         own = {"decorrelation": recipe.decorrelation, "off_diagonal": recipe.off_diagonal}
-        return own | {"features": recipe.head_width}
+        width = recipe.head.rpartition(":")[2] if ":" in recipe.head else 0
+        return own | {"features": int(width)}
     return {}
 
 
@@ -62,31 +62,33 @@ class Objective:
     """
 
     def __init__(self, recipe: Recipe, seed: int = 42):
-        self.recipe = recipe
-        self.seed = seed
-        self.negative_encodings = 2 if recipe.negative_mode == "doubled" else 1
+        self.recipe, self.seed = recipe, seed
         self._loss = partial(LOSSES[recipe.loss], **own_settings(recipe))
 
     def __call__(self, z: Mapping[str, Tensor], step: int = 0) -> Tensor:
         """Loss, a scalar, of embeddings (n, d) of each role of `Batch.sizes`, and (m, d) of the
         `queue` if there is one."""
-        temperature = self.recipe.temperature
-        generator = self._generator(step, z["anchor"].device)
-        anchor, positive = z["anchor"], self._augmented(z.get("positive", z["anchor"]), generator)
-        further = [z["queue"]] if "queue" in z else []
-        if "negative" in z and self.recipe.negative_mode == "margin":
-            delta = self.recipe.delta
-            loss = losses.margin_info_nce(anchor, positive, z["negative"], temperature, delta)
-            return self.recipe.loss_weight * loss
-        if "negative" in z and self.recipe.negative_mode == "doubled":
+        own, anchor, positive = self.recipe, z["anchor"], z.get("positive", z["anchor"])
+        draws = own.representation != "none" or own.noise
+        generator = step_generator(self.seed, step, anchor.device) if draws else None
+        if own.representation != "none":
+            change = REPRESENTATIONS[own.representation]
+            positive = change(positive, own.representation_strength, generator)
+        further = [z["queue"]] if len(z.get("queue", ())) else []
+        if "negative" in z and own.negative_mode == "margin":
+            pair = anchor, positive, z["negative"]
+            return own.loss_weight * losses.margin_info_nce(*pair, own.temperature, own.delta)
+        if "negative" in z and own.negative_mode == "doubled":
             anchor = torch.cat([anchor, z["negative"]])
             positive = torch.cat([positive, z["negative_again"]])
         elif "negative" in z:
             further.append(z["negative"])
-        if self.recipe.noise:
-            further.append(self._noise(anchor.detach(), positive.detach(), generator))
+        if own.noise:
+            noise = gaussian_negatives(anchor.detach(), own.noise, generator)
+            loss = partial(self._loss, anchor.detach(), positive.detach(), own.temperature)
+            further.append(climb(noise, loss, own.noise_steps, own.noise_rate))
         negatives = (torch.cat(further),) if further else ()
-        return self.recipe.loss_weight * self._loss(anchor, positive, temperature, *negatives)
+        return own.loss_weight * self._loss(anchor, positive, own.temperature, *negatives)
 
     def compared(self, z: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The columns whose cosines the loss is about: SCD's vectors without their features,
@@ -97,23 +99,3 @@ class Objective:
         elif self.recipe.loss == "simsiam":
             width //= 2
         return {role: rows[:, :width] for role, rows in z.items()}
-
-    def _generator(self, step: int, device: torch.device) -> torch.Generator | None:
-        """Of the step's draws, if it has any."""
-        draws = self.recipe.representation != "none" or self.recipe.noise
-        return step_generator(self.seed, step, device) if draws else None
-
-    def _augmented(self, positive: Tensor, generator: torch.Generator | None) -> Tensor:
-        if self.recipe.representation == "none":
-            return positive
-        return REPRESENTATIONS[self.recipe.representation](
-            positive, self.recipe.representation_strength, generator
-        )
-
-    def _noise(self, anchor: Tensor, positive: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Random vectors after some steps up the loss in which they are the only further
-        negatives."""
-        own = self.recipe
-        noise = gaussian_negatives(anchor, own.noise, generator)
-        loss = partial(self._loss, anchor, positive, own.temperature)
-        return climb(noise, loss, own.noise_steps, own.noise_rate)

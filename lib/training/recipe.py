@@ -8,8 +8,7 @@ of each stands in `data/papers/settings.csv`.
 `python -m lib recipes list` names the recipes with their sources, `… show NAME` prints one.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,17 +17,16 @@ import yaml
 from pydantic import model_validator
 
 from lib.augment import AUGMENTATIONS, NEED_SYNONYMS
-from lib.augment.embeddings import VIEWS
-from lib.augment.representations import REPRESENTATIONS
 from lib.augment.sda import RULES
+from lib.augment.vectors import REPRESENTATIONS, VIEWS
 from lib.checked import Checked, closest, extra, made, setting
-from lib.encoder.heads import BATCH_NORM_HEADS, DRAWN_HEADS, HEAD_INITS, check_head
-from lib.encoder.pooling import POOLINGS
+from lib.encoder.heads import BATCH_NORM_HEADS, DRAWN_HEADS, HEAD_INITS, POOLINGS, check_head
 from lib.registry import Names
 from lib.training.losses import LOSSES
-from lib.training.negatives import NEGATIVES
+from lib.training.sources import NEGATIVES
 
 LOSSES_WITH_A_HEAD = ("simsiam", "scd")  # the head has the name of the loss
+RATES = {"positive": "positive_rate", "view1": "rate1", "view2": "rate2"}
 
 
 class EncoderPart(Checked):
@@ -36,17 +34,17 @@ class EncoderPart(Checked):
 
     Attributes:
         backbone: Hugging Face id or folder the row was published with.
-        pooling: from token states to a vector, in training (`lib.encoder.pooling`).
+        pooling: from token states to a vector, in training (`lib.encoder.heads`).
         dropout: probability inside the backbone, in [0, 1).
         dropout2: that of the positives' encoding (0: the same).
-        lora_rank: r of LoRA (`lib.encoder.adapters`); 0 trains all weights.
+        lora_rank: r of LoRA (`lib.encoder.layers`); 0 trains all weights.
     """
 
     backbone: str = setting("bert-base-uncased")
     pooling: str = setting("cls", among=POOLINGS)
     dropout: float = setting(0.1, ge=0, lt=1)
-    dropout2: float = setting(0.0, ge=0, lt=1, when=lambda r: r.dropout2)
-    lora_rank: int = setting(0, ge=0, le=4096, when=lambda r: r.lora_rank, later=True)
+    dropout2: float = setting(0.0, ge=0, lt=1, when="dropout2")
+    lora_rank: int = setting(0, ge=0, le=4096, when="lora_rank", later=True)
 
 
 class PositivePart(Checked):
@@ -70,13 +68,13 @@ class PositivePart(Checked):
         "dropout", among=Names(("dropout", "identical", "file", "sda"), AUGMENTATIONS)
     )
     positive_rate: float = setting(0.0, ge=0, le=1)
-    span: int = setting(5, ge=1, le=10_000, when=lambda r: r.positive == "mask_span")
-    positive_file: str = setting("", when=lambda r: r.positive == "file")
-    synonyms: str = setting("wordnet", when=lambda r: r.positive in NEED_SYNONYMS)
-    rule: str = setting("punctuation", among=RULES, when=lambda r: r.positive == "sda")
-    augmented_share: float = setting(1.0, ge=0, le=1, when=lambda r: r.positive == "sda")
-    parser: str = setting("data/mini-spacy", when=lambda r: "sda" in (r.positive, r.negative))
-    dn_nouns: bool = setting(False, when=lambda r: r.doubles_negation, later=True)
+    span: int = setting(5, ge=1, le=10_000, when="positive=mask_span")
+    positive_file: str = setting("", when="positive=file")
+    synonyms: str = setting("wordnet", when="positive=" + "|".join(NEED_SYNONYMS))
+    rule: str = setting("punctuation", among=RULES, when="positive=sda")
+    augmented_share: float = setting(1.0, ge=0, le=1, when="positive=sda")
+    parser: str = setting("data/mini-spacy", when="parses")
+    dn_nouns: bool = setting(False, when="doubles_negation", later=True)
 
     @property
     def doubles_negation(self) -> bool:
@@ -101,34 +99,26 @@ class NegativePart(Checked):
             (`lib.augment.una.UNA`); a radius below 1 is that share of the vocabulary (UNA's 4,000
             of 451,691 terms are 0.0089 of it).
         queue, queue_momentum: embeddings of earlier batches, `queue` batches of them, as a copy of
-            the encoder sees them that follows it with this momentum (`lib.training.memory`); 0:
+            the encoder sees them that follows it with this momentum (`lib.training.forward`); 0:
             none.
         noise, noise_steps, noise_rate: random vectors, `noise` batches of them, and how many steps
-            of which length they go up the loss (`lib.augment.noise`); 0: none.
+            of which length they go up the loss (`lib.augment.vectors`); 0: none.
     """
 
-    negative: str = setting("none", among=Names(("none",), NEGATIVES), when=lambda r: r.has_hard)
-    negative_mode: str = setting(
-        "doubled", among=("doubled", "extra", "margin"), when=lambda r: r.has_hard
-    )
-    every: int = setting(5, ge=1, le=10**9, when=lambda r: r.has_hard)
-    beta: float = setting(0.5, ge=0, le=1, when=lambda r: r.negative == "una")
-    radius: float = setting(4000.0, gt=0, le=1e9, when=lambda r: r.negative == "una")
-    negative_select: str = setting(
-        "tfidf", among=("tfidf", "random"), when=lambda r: r.negative == "una"
-    )
-    negative_replace: str = setting(
-        "window", among=("window", "uniform"), when=lambda r: r.negative == "una"
-    )
-    include_self: bool = setting(False, when=lambda r: r.negative == "una", later=True)
-    delta: float = setting(
-        0.5, ge=0, le=100, when=lambda r: r.has_hard and r.negative_mode == "margin"
-    )
-    queue: float = setting(0.0, ge=0, le=1000, when=lambda r: r.queue)
-    queue_momentum: float = setting(0.995, ge=0, le=1, when=lambda r: r.queue)
-    noise: float = setting(0.0, ge=0, le=1000, when=lambda r: r.noise)
-    noise_steps: int = setting(4, ge=0, le=1000, when=lambda r: r.noise)
-    noise_rate: float = setting(0.001, ge=0, le=100, when=lambda r: r.noise)
+    negative: str = setting("none", among=Names(("none",), NEGATIVES), when="negative")
+    negative_mode: str = setting("doubled", among=("doubled", "extra", "margin"), when="negative")
+    every: int = setting(5, ge=1, le=10**9, when="negative")
+    beta: float = setting(0.5, ge=0, le=1, when="negative=una")
+    radius: float = setting(4000.0, gt=0, le=1e9, when="negative=una")
+    negative_select: str = setting("tfidf", among=("tfidf", "random"), when="negative=una")
+    negative_replace: str = setting("window", among=("window", "uniform"), when="negative=una")
+    include_self: bool = setting(False, when="negative=una", later=True)
+    delta: float = setting(0.5, ge=0, le=100, when="has_margin")
+    queue: float = setting(0.0, ge=0, le=1000, when="queue")
+    queue_momentum: float = setting(0.995, ge=0, le=1, when="queue")
+    noise: float = setting(0.0, ge=0, le=1000, when="noise")
+    noise_steps: int = setting(4, ge=0, le=1000, when="noise")
+    noise_rate: float = setting(0.001, ge=0, le=100, when="noise")
 
     @property
     def has_hard(self) -> bool:
@@ -136,32 +126,30 @@ class NegativePart(Checked):
         return self.negative != "none"
 
     @property
-    def has_further(self) -> bool:
-        """Whether there are negatives that are no text of the batch."""
-        return bool(self.queue or self.noise)
+    def has_margin(self) -> bool:
+        """Whether a hard negative counts for its own sentence only, relaxed by δ."""
+        return self.has_hard and self.negative_mode == "margin"
 
 
 class ViewsPart(Checked):
     """Views that are made inside the encoder, of anchor and positive.
 
     Attributes:
-        view1, view2: of the two encodings, in the embedding layer (`lib.augment.embeddings.VIEWS`).
+        view1, view2: of the two encodings, in the embedding layer (`lib.augment.vectors.VIEWS`).
         rate1, rate2: their rates, 0 for those that have none.
-        representation: augmentation of the positive's vector (`lib.augment.representations`) or
+        representation: augmentation of the positive's vector (`lib.augment.vectors`) or
             `none`.
         representation_strength: its λ.
     """
 
-    view1: str = setting("none", among=VIEWS, when=lambda r: r.view1 != "none", later=True)
-    rate1: float = setting(0.0, ge=0, le=1, when=lambda r: takes_rate("view1", r.view1), later=True)
-    view2: str = setting("none", among=VIEWS, when=lambda r: r.view2 != "none", later=True)
-    rate2: float = setting(0.0, ge=0, le=1, when=lambda r: takes_rate("view2", r.view2), later=True)
+    view1: str = setting("none", among=VIEWS, when="view1", later=True)
+    rate1: float = setting(0.0, ge=0, le=1, when="rate1", later=True)
+    view2: str = setting("none", among=VIEWS, when="view2", later=True)
+    rate2: float = setting(0.0, ge=0, le=1, when="rate2", later=True)
     representation: str = setting(
-        "none", among=Names(("none",), REPRESENTATIONS), when=lambda r: r.representation != "none"
+        "none", among=Names(("none",), REPRESENTATIONS), when="representation"
     )
-    representation_strength: float = setting(
-        0.1, ge=0, le=100, when=lambda r: r.representation != "none"
-    )
+    representation_strength: float = setting(0.1, ge=0, le=100, when="representation")
 
     @property
     def views(self) -> tuple[tuple[str, float], tuple[str, float]]:
@@ -174,8 +162,9 @@ class ViewsPart(Checked):
         return (self.view1, self.view2) != ("none", "none")
 
 
-class HeadPart(Checked):
-    """What stands between the pooled vector and the loss (`lib.encoder.heads`).
+class LossPart(Checked):
+    """What stands between the pooled vector and the loss (`lib.encoder.heads`), and what is
+    minimised (`lib.training.losses`).
 
     Attributes:
         head: `none`, `linear`, `tanh`, `relu`, `simclr`, `bn_mlp`, `simsiam` or `scd`, with sizes
@@ -183,36 +172,6 @@ class HeadPart(Checked):
         head_init: weights of a single-layer head, or of `scd`: `bert` N(0, initializer_range) and
             no bias, `torch` as `nn.Linear`.
         head_per_view: its batch norm takes the statistics of each view by itself, not of both.
-    """
-
-    head: str = setting("tanh")
-    head_init: str = setting(
-        "bert", among=HEAD_INITS, when=lambda r: r.head_kind in DRAWN_HEADS, later=True
-    )
-    head_per_view: bool = setting(
-        False, when=lambda r: r.head_normalises and not r.dropout2, later=True
-    )
-
-    @property
-    def head_kind(self) -> str:
-        """The head without its sizes."""
-        return self.head.partition(":")[0]
-
-    @property
-    def head_width(self) -> int:
-        """The last of its sizes, 0 where it names none."""
-        return int(self.head.rpartition(":")[2]) if ":" in self.head else 0
-
-    @property
-    def head_normalises(self) -> bool:
-        """Whether it has a batch norm, which sees the batch and not a row."""
-        return self.head_kind in BATCH_NORM_HEADS
-
-
-class LossPart(Checked):
-    """What is minimised (`lib.training.losses`).
-
-    Attributes:
         loss: `info_nce` (one direction), `nt_xent` (both; `nt_xent_sum` adds them), `arccon`,
             `simsiam` or `scd`.
         temperature: τ.
@@ -224,16 +183,31 @@ class LossPart(Checked):
             them, which is a weight of 2.
     """
 
+    head: str = setting("tanh")
+    head_init: str = setting(
+        "bert", among=HEAD_INITS, when=f"head_kind={'|'.join(DRAWN_HEADS)}", later=True
+    )
+    head_per_view: bool = setting(False, when="normalises_views", later=True)
     loss: str = setting("info_nce", among=LOSSES)
     temperature: float = setting(0.05, gt=0, le=100)
     loss_weight: float = setting(1.0, gt=0, le=1e6, later=True)
-    angular_margin: float = setting(10.0, ge=0, le=90, when=lambda r: r.loss == "arccon")
-    decorrelation: float = setting(0.005225, ge=0, le=1000, when=lambda r: r.loss == "scd")
-    off_diagonal: float = setting(0.012, ge=0, le=1000, when=lambda r: r.loss == "scd")
+    angular_margin: float = setting(10.0, ge=0, le=90, when="loss=arccon")
+    decorrelation: float = setting(0.005225, ge=0, le=1000, when="loss=scd")
+    off_diagonal: float = setting(0.012, ge=0, le=1000, when="loss=scd")
+
+    @property
+    def head_kind(self) -> str:
+        """The head without its sizes."""
+        return self.head.partition(":")[0]
+
+    @property
+    def head_normalises(self) -> bool:
+        """Whether it has a batch norm, which sees the batch and not a row."""
+        return self.head_kind in BATCH_NORM_HEADS
 
 
-class OptimizerPart(Checked):
-    """AdamW and its learning rate (`lib.training.optimizer`).
+class AdamWPart(Checked):
+    """AdamW and its learning rate (`lib.training.loop`).
 
     Attributes:
         lr: peak learning rate.
@@ -249,7 +223,7 @@ class OptimizerPart(Checked):
     lr: float = setting(3e-5, ge=0, le=100)
     schedule: str = setting("linear", among=("linear", "constant"))
     warmup: float = setting(0.0, ge=0, le=1)
-    warmup_from_zero: bool = setting(False, when=lambda r: r.warmup, later=True)
+    warmup_from_zero: bool = setting(False, when="warmup", later=True)
     weight_decay: float = setting(0.0, ge=0, le=100)
     adam_eps: float = setting(1e-8, gt=0, le=1)
     grad_clip: float = setting(1.0, ge=0, le=1e6)
@@ -276,7 +250,7 @@ class BatchesPart(Checked):
     max_length: int = setting(32, ge=3, le=10**6)
     bucket: bool = setting(False, later=True)
     drop_last: bool = setting(True, later=True)
-    chunk_size: int = setting(0, ge=0, le=10**6, when=lambda r: r.chunk_size)
+    chunk_size: int = setting(0, ge=0, le=10**6, when="chunk_size")
 
     def steps(self, sentences: int) -> int:
         """Steps of a whole training on so many sentences.
@@ -289,7 +263,7 @@ class BatchesPart(Checked):
         return self.epochs * (full + bool(rest and not self.drop_last))
 
 
-class EvaluationPart(Checked):
+class ScorePart(Checked):
     """How and when the encoder is tested.
 
     Attributes:
@@ -313,27 +287,15 @@ class EvaluationPart(Checked):
     eval_at_epoch_ends: bool = setting(False, later=True)
     eval_restarts: bool = setting(False, later=True)
     patience: int = setting(0, ge=0, le=10**9)
-    also_pooling: str = setting(
-        "", among=("", *POOLINGS), when=lambda r: r.also_pooling, later=True
-    )
-    transfer_pooling: str = setting(
-        "", among=("", *POOLINGS), when=lambda r: r.transfer_pooling, later=True
-    )
-    whiten: bool = setting(False, when=lambda r: r.whiten, later=True)
+    also_pooling: str = setting("", among=("", *POOLINGS), when="also_pooling", later=True)
+    transfer_pooling: str = setting("", among=("", *POOLINGS), when="transfer_pooling", later=True)
+    whiten: bool = setting(False, when="whiten", later=True)
     dev_max_length: int = setting(0, ge=0, le=10**6, later=True)
     test_max_length: int = setting(0, ge=0, le=10**6, later=True)
 
 
 class Recipe(
-    EvaluationPart,
-    BatchesPart,
-    OptimizerPart,
-    LossPart,
-    HeadPart,
-    ViewsPart,
-    NegativePart,
-    PositivePart,
-    EncoderPart,
+    ScorePart, BatchesPart, AdamWPart, LossPart, ViewsPart, NegativePart, PositivePart, EncoderPart
 ):
     """Everything that defines a training but the data, the seed and the machine.
 
@@ -347,6 +309,16 @@ class Recipe(
 
     name: str
     source: str
+
+    @property
+    def parses(self) -> bool:
+        """Whether the text is parsed."""
+        return "sda" in (self.positive, self.negative)
+
+    @property
+    def normalises_views(self) -> bool:
+        """Whether a batch norm sees both views at once."""
+        return self.head_normalises and not self.dropout2
 
     def values(self) -> dict[str, Any]:
         """All fields but name and source.
@@ -364,8 +336,14 @@ class Recipe(
             >>> recipe("mini_simcse").in_use().get("beta"), recipe("mini_una").in_use()["beta"]
             (None, 0.5)
         """
-        used = {name: extra(Recipe, name)["when"] for name in FIELDS}
-        return {n: getattr(self, n) for n, when in used.items() if when is None or when(self)}
+        return {name: getattr(self, name) for name in FIELDS if self._has_effect(name)}
+
+    def _has_effect(self, name: str) -> bool:
+        other, _, wanted = (extra(Recipe, name)["when"] or "").partition("=")
+        if not other:
+            return True
+        found = getattr(self, other)
+        return found in wanted.split("|") if wanted else found not in (0, "", "none")
 
     def parameters(self) -> dict[str, Any]:
         """What a run is recorded by: the fields in use, but for those that came after the first
@@ -376,11 +354,8 @@ class Recipe(
             >>> recipe("mini_simcse", whiten=True).parameters()["whiten"]
             True
         """
-        return {
-            name: value
-            for name, value in self.in_use().items()
-            if not (extra(Recipe, name)["later"] and value == default_of(name))
-        }
+        used = self.in_use().items()
+        return {n: v for n, v in used if v != default_of(n) or not extra(Recipe, n)["later"]}
 
     def changed(self, **changes: Any) -> "Recipe":
         """A copy with some fields changed.
@@ -398,19 +373,16 @@ class Recipe(
             >>> recipe("mini_consert").changed(view1="shuffle").rate1
             0.0
         """
-        rates = {"positive": "positive_rate", "view1": "rate1", "view2": "rate2"}
-        for name, rate in rates.items():
+        for name, rate in RATES.items():
             if name in changes and not takes_rate(name, str(changes[name])):
                 changes.setdefault(rate, 0.0)
-        own = {"name": self.name, "source": self.source}
-        return made(Recipe, {**own, **self.values(), **changes}, "a recipe")
+        return made(Recipe, self.model_dump() | changes, "a recipe")
 
     @model_validator(mode="after")
     def _consistent(self) -> "Recipe":
         check_head(self.head)
-        for message, wrong in _contradictions(self):
-            if wrong:
-                raise ValueError(message)
+        for message in _contradictions(self):
+            raise ValueError(message)
         return self
 
 
@@ -427,93 +399,36 @@ def takes_rate(name: str, value: str) -> bool:
     return value in AUGMENTATIONS if name == "positive" else value not in ("none", "shuffle")
 
 
-def _of_pairs(r: Recipe) -> list[tuple[str, object]]:
-    """As `_contradictions`, of methods with their rates and losses with their heads."""
-    found: list[tuple[str, object]] = []
-    for name, rate in (("positive", "positive_rate"), ("view1", "rate1"), ("view2", "rate2")):
+def _contradictions(r: Recipe) -> Iterator[str]:
+    """A sentence about each two fields that do not go together."""
+    further = r.queue or r.noise
+    for name, rate in RATES.items():
         value, share = getattr(r, name), getattr(r, rate)
-        takes = takes_rate(name, value)
-        idle = f"{rate}={share} means nothing with {name}={value!r}: set {rate}=0"
-        needed = f"{name}={value!r} at {rate}=0 changes nothing: give {rate}, a share in (0, 1]"
-        found += [(idle, share and not takes), (needed, takes and not share)]
+        if share and not takes_rate(name, value):
+            yield f"{rate}={share} means nothing with {name}={value!r}: set {rate}=0"
+        if takes_rate(name, value) and not share:
+            yield f"{name}={value!r} at {rate}=0 changes nothing: give {rate}, a share in (0, 1]"
     for name in LOSSES_WITH_A_HEAD:
-        needed = f"head and loss {name!r} need each other, got head {r.head!r} and loss {r.loss!r}"
-        found.append((needed, (r.head_kind == name) != (r.loss == name)))
-    return found
-
-
-def _contradictions(r: Recipe) -> list[tuple[str, object]]:
-    """Sentences about two fields that do not go together, each with whether it is so."""
-    margin = r.has_hard and r.negative_mode == "margin"
-    normalises = f"the batch norm of head {r.head!r} would see "
-    return [
-        *_of_pairs(r),
-        (
-            f"radius must be a whole number of terms, or a share of them below 1, got {r.radius}",
-            r.radius > 1 and not r.radius.is_integer(),
-        ),
-        (
-            f"the loss {r.loss!r} has no negatives: set negative='none', queue=0 and noise=0",
-            r.loss in LOSSES_WITH_A_HEAD and (r.has_hard or r.has_further),
-        ),
-        (
-            "positive='identical' encodes once: views in embedding space and dropout2 need"
-            " 'dropout', which encodes twice",
-            not r.encodes_twice and (r.has_views or r.dropout2),
-        ),
-        (
-            f"negative_mode='margin' is a form of the loss 'info_nce', got {r.loss!r}",
-            margin and r.loss != "info_nce",
-        ),
-        (
-            "negative_mode='margin' has no further negatives: set queue=0 and noise=0",
-            margin and r.has_further,
-        ),
-        (
-            "dropout2 works without view1, view2 and chunk_size only: set dropout2=0",
-            r.dropout2 and (r.has_views or r.chunk_size),
-        ),
-        (f"{normalises}the queue's sentences, too: set queue=0", r.queue and r.head_normalises),
-        (
-            f"{normalises}a chunk and not the batch: set chunk_size=0",
-            r.chunk_size and r.head_normalises,
-        ),
-        ("chunk_size works without view1 and view2 only", r.chunk_size and r.has_views),
-        (
-            "rule='negation' makes the positives, which are the hard negatives of negative='sda'"
-            " too",
-            (r.positive, r.negative, r.rule) == ("sda", "sda", "negation"),
-        ),
-        (
-            "dev_max_length and test_max_length are 0 (no limit) or at least 3",
-            {r.dev_max_length, r.test_max_length} & {1, 2},
-        ),
-    ]
-
-
-def value_of(name: str, text: str) -> Any:
-    """The value of a field written as text, on a command line or in a table, read by the type the
-    field declares.
-
-    Raises:
-        ValueError: no such field, or the text is no value of it.
-
-    Example:
-        >>> value_of("lr", "3e-5"), value_of("epochs", "010"), value_of("whiten", "true")
-        (3e-05, 10, True)
-    """
-    if name not in FIELDS:
-        raise ValueError(f"a recipe has no field {name!r}{closest(name, FIELDS)}")
-    kind, word = Recipe.model_fields[name].annotation, text.strip()
-    if kind is bool and word.lower() in ("true", "false"):
-        return word.lower() == "true"
-    if kind in (int, float) and re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", word):
-        return int(word) if kind is int and re.fullmatch(r"[-+]?\d+", word) else float(word)
-    if kind is str:
-        return text
-    raise ValueError(
-        f"{name} must be {'True or False' if kind is bool else 'a number'}, got {text!r}"
-    )
+        if (r.head_kind == name) != (r.loss == name):
+            yield f"head and loss {name!r} need each other, got head {r.head!r}, loss {r.loss!r}"
+    if r.radius > 1 and not r.radius.is_integer():
+        yield f"radius must be a whole number of terms, or a share below 1, got {r.radius}"
+    if r.loss in LOSSES_WITH_A_HEAD and (r.has_hard or further):
+        yield f"the loss {r.loss!r} has no negatives: set negative='none', queue=0 and noise=0"
+    if not r.encodes_twice and (r.has_views or r.dropout2):
+        yield "positive='identical' encodes once: set view1, view2 to 'none' and dropout2=0"
+    if r.has_margin and (r.loss != "info_nce" or further):
+        yield "negative_mode='margin' needs loss='info_nce', queue=0 and noise=0"
+    if r.dropout2 and (r.has_views or r.chunk_size):
+        yield "dropout2 works without view1, view2 and chunk_size only: set dropout2=0"
+    if r.head_normalises and (r.queue or r.chunk_size):
+        yield f"the batch norm of head {r.head!r} must see one batch: set queue=0 and chunk_size=0"
+    if r.chunk_size and r.has_views:
+        yield "chunk_size works without view1 and view2 only: set chunk_size=0"
+    if (r.positive, r.negative, r.rule) == ("sda", "sda", "negation"):
+        yield "rule='negation' makes positives that are the hard negatives of negative='sda', too"
+    if {r.dev_max_length, r.test_max_length} & {1, 2}:
+        yield "dev_max_length and test_max_length are 0 (no limit) or at least 3"
 
 
 @cache
@@ -551,6 +466,6 @@ def recipe(name: str, **changes: Any) -> Recipe:
         ValueError: no such recipe or field.
     """
     if name not in recipes():
-        hint = closest(name, recipes()) or f": choose one of {', '.join(recipes())}"
+        hint = closest(name, recipes()) or ": `python -m lib recipes list` names them"
         raise ValueError(f"unknown recipe {name!r}{hint}")
     return recipes()[name].changed(**changes)

@@ -1,23 +1,31 @@
-"""What a training carries from step to step, kept in a checkpoint and taken up from it bit for
-bit."""
+"""What a training carries from step to step, kept in one file, its checkpoint, and taken up from it
+bit for bit."""
 
+import hashlib
+import json
 import math
-from collections.abc import Callable, Mapping
+import os
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
+from torch.optim import Optimizer
 
-from lib.data.files import sweep
+from lib.data import files
 from lib.encoder import Encoder
-from lib.training import checkpoint
 from lib.training.batches import Feed
 from lib.training.forward import Forward
-from lib.training.recipe import FIELDS, default_of
 
+NAME = "checkpoint.safetensors"
+DAMAGED = "checkpoint.damaged"
+KEPT = ("history", "best_step", "best_score", "steps", "seconds", "dev_seconds", "stopped_early")
 Dev = Callable[[Encoder], float]
 
 
@@ -56,30 +64,23 @@ class State:
         optimizer: of the encoder.
         feed: text, recipe and seed.
         out: folder of the checkpoint and the finished models; None keeps all in memory.
-        minutes: between checkpoints; 0 writes one at every dev score.
-        settings: what else decides the numbers, such as the number of steps and the precision.
+        settings: what else decides the numbers, such as the number of steps.
     """
 
     def __init__(
-        self,
-        forward: Forward,
-        optimizer: torch.optim.Optimizer,
-        feed: Feed,
-        out: Path | None,
-        minutes: float = 0.0,
-        **settings: object,
+        self, forward: Forward, optimizer: Optimizer, feed: Feed, out: Path | None, **settings: int
     ):
         self.encoder, self.group, self.memory = forward.encoder, forward.group, forward.memory
         self.optimizer, self.out = optimizer, out
         self.seed, self.patience = feed.seed, feed.recipe.patience
-        self.result = Result()
-        self.stale = 0
-        self.minutes, self.saved = minutes, monotonic()
+        self.result, self.stale = Result(), 0
+        self.saved = monotonic()
         torch.manual_seed(dropout_seed(feed.seed, self.group.rank))
         if out is not None:
             out.mkdir(parents=True, exist_ok=True)
-            machine = {"device": self.group.device.type, "processes": self.group.size}
-            self.identity = identity_of(self.encoder, feed, **settings, **machine)
+            settings |= {"processes": self.group.size, "compile": forward.compiled}
+            machine = {"device": self.group.device.type, "precision": forward.precision}
+            self.identity = identity_of(self.encoder, feed) | settings | machine
 
     def score(self, dev: Dev | None) -> None:
         """Score on dev, keep the weights if they are the best, and see whether patience has run
@@ -95,19 +96,14 @@ class State:
                 result.best_state = _copy(self.encoder.trained_state())
             else:
                 self.stale += 1
-        result.stopped_early = self.group.agree(self._out_of_patience())
+        result.stopped_early = self.group.agree(0 < self.patience <= self.stale)
         if not self.group.is_main:
             self._reseed()
 
-    def _out_of_patience(self) -> bool:
-        return bool(self.patience) and self.stale >= self.patience
-
-    def save(self, last: bool = True) -> None:
-        """Write the checkpoint, one file, if it is time or the `last` step; only the main process
-        does."""
-        if self.out is None or not self.group.is_main:
-            return
-        if not last and monotonic() - self.saved < 60 * self.minutes:
+    def save(self, minutes: float = 0.0) -> None:
+        """Write the checkpoint, unless the last one is younger; only the main process does."""
+        young = monotonic() - self.saved < 60 * minutes
+        if self.out is None or not self.group.is_main or young:
             return
         result = self.result
         tensors = {f"model.{k}": v for k, v in self.encoder.trained_state().items()}
@@ -120,9 +116,8 @@ class State:
         tensors["random.cpu"] = torch.get_rng_state()
         if self.group.device.type == "cuda":
             tensors["random.cuda"] = torch.cuda.get_rng_state(self.group.device)
-        kept = ("history", "best_step", "best_score", "steps", "seconds", "dev_seconds")
-        state = {name: getattr(result, name) for name in kept}
-        checkpoint.save(self.out, tensors, state | {"stale": self.stale, "identity": self.identity})
+        kept = {name: getattr(result, name) for name in KEPT}
+        write(self.out, tensors, kept | {"stale": self.stale, "identity": self.identity})
         self.saved = monotonic()
 
     def restore(self) -> None:
@@ -133,55 +128,42 @@ class State:
         """
         if self.out is None or (found := self._found(self.out)) is None:
             return
-        tensors, state = found
-        defaults = {name: default_of(name) for name in FIELDS}  # of later fields
-        if different := checkpoint.differences(defaults | state.pop("identity"), self.identity):
-            raise ValueError(
-                f"{self.out / checkpoint.NAME} is of another training ({'; '.join(different)}): "
-                "use resume=False or another folder"
-            )
+        tensors, kept = found
+        there, here = kept.pop("identity"), self.identity
+        if other := ", ".join(name for name in here if there.get(name) != here[name]):
+            raise ValueError(f"{self.out / NAME} is of a training with other {other}: delete it")
         self.encoder.load_trained_state(_part(tensors, "model."))
-        self._restore_optimizer(_part(tensors, "optimizer."))
-        if self.memory is not None:
-            self.memory.load(_part(tensors, "memory."))
-        self.stale = state.pop("stale")
-        for key, value in state.items():
-            setattr(self.result, key, value)
-        self.result.stopped_early = self._out_of_patience()
-        if self.result.best_step is not None and self.group.is_main:
-            at_best = self.result.best_step == self.result.steps
-            self.result.best_state = _part(tensors, "model." if at_best else "best.")
-        self._restore_random(tensors)
-
-    def _found(self, out: Path) -> checkpoint.State | None:
-        if self.group.is_main:
-            for name in (checkpoint.NAME, "best", "last"):
-                sweep(out / name)
-        found, damage = None, None
-        try:
-            found = checkpoint.load(out)
-        except ValueError as error:
-            damage = error
-        self.group.wait()
-        if damage is not None and self.group.is_main:
-            checkpoint.set_aside(out, damage)
-        return found
-
-    def _restore_optimizer(self, moments: Mapping[str, Tensor]) -> None:
         optimizer = self.optimizer.state_dict()
-        for key, value in moments.items():
+        for key, value in _part(tensors, "optimizer.").items():
             index, name = key.split(".")
             optimizer["state"].setdefault(int(index), {})[name] = value
         self.optimizer.load_state_dict(optimizer)
-
-    def _restore_random(self, tensors: Mapping[str, Tensor]) -> None:
-        """Every process goes on with the dropout masks that it would have drawn."""
+        if self.memory is not None:
+            self.memory.load(_part(tensors, "memory."))
+        self.stale = kept.pop("stale")
+        for key, value in kept.items():
+            setattr(self.result, key, value)
+        if self.result.best_step is not None and self.group.is_main:
+            at_best = self.result.best_step == self.result.steps
+            self.result.best_state = _part(tensors, "model." if at_best else "best.")
         if not self.group.is_main:
             self._reseed()
             return
         torch.set_rng_state(tensors["random.cpu"])
         if "random.cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random.cuda"], self.group.device)
+
+    def _found(self, out: Path) -> tuple[dict[str, Tensor], dict] | None:
+        damage = None
+        try:
+            found = read(out)
+        except ValueError as error:
+            found, damage = None, error
+        self.group.wait()
+        if damage is not None and self.group.is_main:
+            os.replace(out / NAME, out / DAMAGED)
+            warnings.warn(f"{damage}: set aside, the training starts at step 0", stacklevel=2)
+        return found
 
     def _reseed(self) -> None:
         """Make dropout from here on a function of the step alone: for processes that write no
@@ -194,34 +176,82 @@ class State:
         if self.out is None or not self.group.is_main:
             return
         self.encoder.save(self.out / "last")
-        if self.result.best_state is None:
-            return
-        last = _copy(self.encoder.trained_state())
-        self.encoder.load_trained_state(self.result.best_state)
-        try:
+        if self.result.best_state is not None:
+            last = _copy(self.encoder.trained_state())
+            self.encoder.load_trained_state(self.result.best_state)
             self.encoder.save(self.out / "best")
-        finally:
             self.encoder.load_trained_state(last)
 
 
-def identity_of(encoder: Encoder, feed: Feed, **options: object) -> dict:
-    """Whatever decides the numbers of a training: a checkpoint of another one is not continued.
-
-    Args:
-        options: what is not in the feed, such as the number of steps and the precision.
-    """
+def identity_of(encoder: Encoder, feed: Feed) -> dict[str, object]:
+    """What decides the numbers of a training: a checkpoint of another one is not continued."""
     text = [part for view in feed.views for part in (view.ids, view.offsets, str(view.pad_id))]
     some = np.arange(min(256, len(feed.views[0])))
-    weights = [part for item in encoder.state_dict().items() for part in item]
     return {
         **feed.recipe.values(),
         "seed": feed.seed,
-        "text": checkpoint.fingerprint(text),
-        "hard negatives": checkpoint.fingerprint(feed.negatives(some, 0) if feed.negatives else []),
-        "initial weights": checkpoint.fingerprint(weights),
+        "text": fingerprint(text),
+        "hard negatives": fingerprint(feed.negatives(some, 0) if feed.negatives else []),
+        "initial weights": fingerprint(_named(encoder.state_dict())),
         "encoder": dict(encoder.settings),
-        **options,
     }
+
+
+def fingerprint(parts: Iterable[Tensor | np.ndarray | str]) -> str:
+    """16 hexadecimal digits that change with any bit of any part.
+
+    Example:
+        >>> fingerprint(["a", torch.zeros(2)]) == fingerprint(["a", torch.tensor([0.0, 1e-9])])
+        False
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        if isinstance(part, Tensor):
+            part = part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+        digest.update(part.encode() if isinstance(part, str) else np.ascontiguousarray(part).data)
+    return digest.hexdigest()[:16]
+
+
+def write(folder: Path, tensors: Mapping[str, Tensor], state: Mapping) -> None:
+    """Write `folder`'s checkpoint: complete, or the older one stays.
+
+    Args:
+        tensors: by name, on any device.
+        state: whatever JSON holds, NaN included.
+    """
+    whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps(state)
+    metadata = {"state": text, "fingerprint": fingerprint([text, *_named(whole)])}
+    with files.written(folder / NAME) as temporary:
+        save_file(whole, temporary, metadata=metadata)
+
+
+def read(folder: Path) -> tuple[dict[str, Tensor], dict] | None:
+    """Tensors and state that `write` wrote; None if there is no checkpoint.
+
+    Raises:
+        ValueError: the file is damaged.
+    """
+    path = folder / NAME
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged ({error})") from error
+    text = metadata.get("state", "")
+    if metadata.get("fingerprint") != fingerprint([text, *_named(tensors)]):
+        raise ValueError(f"{path} is damaged (its bytes are not those that were written)")
+    return tensors, json.loads(text)
+
+
+def discard(folder: Path) -> None:
+    """Remove the checkpoint and what killed or damaged ones left."""
+    files.sweep(folder / NAME)
+    for name in (NAME, DAMAGED):
+        (folder / name).unlink(missing_ok=True)
 
 
 def is_better(score: float, best: float) -> bool:
@@ -251,6 +281,10 @@ def dropout_seed(seed: int, rank: int, step: int = 0) -> int:
 
 def _copy(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: weight.detach().clone() for name, weight in state.items()}
+
+
+def _named(tensors: Mapping[str, Tensor]) -> Iterable[Tensor | str]:
+    return (part for name in sorted(tensors) for part in (name, tensors[name]))
 
 
 def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

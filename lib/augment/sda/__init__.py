@@ -16,22 +16,5 @@ from lib.augment.sda.rules import (
     modal_verbs,
     negation,
     punctuation,
-    rules_digest,
 )
 from lib.augment.sda.trees import Augmented, Edit, Tree
-
-__all__ = [
-    "RULES",
-    "VERSION",
-    "WITH_NOUNS",
-    "Augmented",
-    "Edit",
-    "Tree",
-    "apply",
-    "double_negation",
-    "ensemble",
-    "modal_verbs",
-    "negation",
-    "punctuation",
-    "rules_digest",
-]

@@ -11,12 +11,15 @@ relcl and xcomp; their quotation marks and their ten final marks are left out.
 Source: Zhu et al. 2024 (SDA), §5.1 and Table 7, which print no list; words after the authors' code.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from lib.augment.sda.rules import by_name, choose
-from lib.augment.sda.trees import Augmented, Edit, Tree, render
+from lib.augment.sda.rules import Rule, choose, rule
+from lib.augment.sda.trees import Augmented, Edit, Tree
+
+unspaced = partial(rule, blank="")
 
 MODALS = ("必须", "不得不", "不能不", "不会不", "应该", "应当", "可能", "也许")
 OPENERS = ("不得不说，", "诚然，")
@@ -24,18 +27,7 @@ DENIALS = ("并非", "并不是说", "不可能是")
 NEGATIVES = {"不", "没", "没有", "未", "别", "不是", "不会", "不能", "无法", "不可"}
 _HAVE_MODALS = {
     *MODALS,
-    "能",
-    "会",
-    "能够",
-    "可以",
-    "要",
-    "应",
-    "该",
-    "得",
-    "需要",
-    "需",
-    "敢",
-    "肯",
+    *("能", "会", "能够", "可以", "要", "应", "该", "得", "需要", "需", "敢", "肯"),
 }
 _VERBS = ("VV", "VC", "VE", "VA")
 _FINAL = {"。", "！", "？", "；", "，", ".", "!", "?", "…", "……"}
@@ -46,24 +38,13 @@ def _root(tree: Tree) -> int | None:
     return root if root is not None and tree.tags[root] in _VERBS else None
 
 
-def _subject_end(tree: Tree) -> int | None:
-    root = tree.root
-    found = [i for i, label in enumerate(tree.deps) if label.startswith("nsubj")]
-    chosen = next((i for i in found if tree.heads[i] == root), found[0] if found else None)
-    return None if chosen is None else tree.span(chosen)[1] + 1
+def _comma(tree: Tree, place: int) -> list[Edit]:
+    fits = 0 < place < len(tree) and tree.is_word(place) and tree.is_word(place - 1)
+    return [Edit(place, place, "，", "left")] if fits else []
 
 
-def _comma(tree: Tree, place: int | None) -> list[Edit]:
-    fits = (
-        place is not None
-        and 0 < place < len(tree.words)
-        and tree.is_word(place)
-        and tree.is_word(place - 1)
-    )
-    return [Edit(place, place, "，", "left")] if fits and place is not None else []
-
-
-def punctuation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
+@unspaced
+def punctuation(tree: Tree, rng: np.random.Generator) -> list[Edit]:
     """PI: a comma before a subordinate clause, else after the subject, else "！" at the end.
 
     Example:
@@ -73,24 +54,23 @@ def punctuation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
         >>> punctuation(tree).text
         '他，喜欢书。'
     """
-    tree = Tree.of(doc)
-    for i, label in enumerate(tree.deps):
-        if (
-            label in ("ccomp", "advcl", "dep")
-            and tree.tags[i] in _VERBS
-            and (edits := _comma(tree, tree.span(i)[0]))
-        ):
-            return render(tree, edits, "")
-    last = max((i for i, word in enumerate(tree.words) if word.strip()), default=None)
-    edits = _comma(tree, _subject_end(tree))
-    if not edits and last is not None and tree.words[last] in _FINAL - {"！"}:
-        edits = [Edit(last, last + 1, "？！" if tree.words[last] in "？?" else "！")]
-    elif not edits and last is not None and tree.is_word(last):
-        edits = [Edit(last + 1, last + 1, "！", "left")]
-    return render(tree, edits, "")
+    clauses = (i for i, label in enumerate(tree.deps) if label in ("ccomp", "advcl", "dep"))
+    for i in clauses:
+        if tree.tags[i] in _VERBS and (edits := _comma(tree, tree.span(i)[0])):
+            return edits
+    found = [i for i, label in enumerate(tree.deps) if label.startswith("nsubj")]
+    subjects = [i for i in found if tree.heads[i] == tree.root] + found
+    edits = _comma(tree, tree.span(subjects[0])[1] + 1) if subjects else []
+    if edits or not tree.solid:
+        return edits
+    last = tree.solid[-1]
+    if tree.words[last] in _FINAL - {"！"}:
+        return [Edit(last, last + 1, "？！" if tree.words[last] in "？?" else "！")]
+    return [Edit(last + 1, last + 1, "！", "left")] if tree.is_word(last) else []
 
 
-def modal_verbs(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
+@unspaced
+def modal_verbs(tree: Tree, rng: np.random.Generator) -> list[Edit]:
     """MV: a modal word before the main verb; where there is one, or no verb, an opener like 诚然.
 
     Example:
@@ -100,18 +80,16 @@ def modal_verbs(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
         >>> modal_verbs(tree, np.random.default_rng(0)).text
         '他可能去北京'
     """
-    tree = Tree.of(doc)
-    rng = np.random.default_rng() if rng is None else rng
-    root = _root(tree)
-    free = root is not None and not any(
-        tree.lower[i] in _HAVE_MODALS | NEGATIVES for i in tree.children(root)
-    )
-    if root is not None and free:
-        return render(tree, [Edit(root, root, choose(MODALS, rng), subtree=(root,))], "")
-    first = next((i for i in range(len(tree.words)) if tree.is_word(i)), None)
+    root, known = _root(tree), _HAVE_MODALS | NEGATIVES
+    if root is not None and not any(tree.lower[i] in known for i in tree.children(root)):
+        return [Edit(root, root, choose(MODALS, rng), subtree=(root,))]
     question = any(word in "？?" for word in tree.words[-2:] if word)
-    edits = [] if first is None or question else [Edit(first, first, choose(OPENERS, rng), "right")]
-    return render(tree, edits, "")
+    return [] if question else _opened(tree, OPENERS, rng)
+
+
+def _opened(tree: Tree, openers: tuple[str, ...], rng: np.random.Generator) -> list[Edit]:
+    first = tree.first
+    return [] if first is None else [Edit(first, first, choose(openers, rng), "right")]
 
 
 def _negated(tree: Tree) -> list[Edit]:
@@ -133,13 +111,8 @@ def _negated(tree: Tree) -> list[Edit]:
     return [Edit(place, place, "没" if over and place == root else "不", subtree=(root,)), *gone]
 
 
-def _denial(tree: Tree, rng: np.random.Generator | None) -> list[Edit]:
-    first = next((i for i in range(len(tree.words)) if tree.is_word(i)), None)
-    rng = np.random.default_rng() if rng is None else rng
-    return [] if first is None else [Edit(first, first, choose(DENIALS, rng), "right")]
-
-
-def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
+@unspaced
+def negation(tree: Tree, rng: np.random.Generator) -> list[Edit]:
     """NEG: the main verb negated, or its negation taken out; a sentence without a verb is denied as
     a whole.
 
@@ -150,11 +123,11 @@ def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
         >>> negation(tree).text
         '他没去北京'
     """
-    tree = Tree.of(doc)
-    return render(tree, _negated(tree) or _denial(tree, rng), "")
+    return _negated(tree) or _opened(tree, DENIALS, rng)
 
 
-def double_negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
+@unspaced
+def double_negation(tree: Tree, rng: np.random.Generator) -> list[Edit]:
     """DN: the negation denied as a whole; a question, or a sentence without a verb, stays.
 
     Example:
@@ -164,10 +137,9 @@ def double_negation(doc: Any, rng: np.random.Generator | None = None) -> Augment
         >>> double_negation(tree, np.random.default_rng(1)).text
         '并不是说他没去北京'
     """
-    tree = Tree.of(doc)
     edits = _negated(tree)
     question = any(word in ("？", "?", "吗", "呢") for word in tree.words[-2:])
-    return render(tree, [*_denial(tree, rng), *edits] if edits and not question else [], "")
+    return [*_opened(tree, DENIALS, rng), *edits] if edits and not question else []
 
 
 def ensemble(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
@@ -176,4 +148,5 @@ def ensemble(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
     return (punctuation, modal_verbs, double_negation)[int(rng.integers(3))](doc, rng)
 
 
-RULES = by_name(punctuation, modal_verbs, double_negation, negation, ensemble)
+_ALL = (punctuation, modal_verbs, double_negation, negation, ensemble)
+RULES: dict[str, Rule] = {function.__name__: function for function in _ALL}

@@ -1,7 +1,6 @@
 """Words of English that the rules of SDA need: auxiliaries, phrases, negative words, irregular
 verbs."""
 
-import hashlib
 import re
 from collections.abc import Container
 from functools import cache
@@ -13,21 +12,8 @@ BE = {"am", "is", "are", "was", "were", "'m", "'re", "ai"}
 HAVE = {"have", "has", "had", "'ve"}
 DO = {"do", "does", "did"}
 MODALS = {
-    *(
-        "can",
-        "could",
-        "will",
-        "would",
-        "shall",
-        "should",
-        "may",
-        "might",
-        "must",
-        "ought",
-        "need",
-        "dare",
-    ),
-    *("ca", "wo", "sha", "'ll", "'d"),
+    *("can", "could", "will", "would", "shall", "should", "may", "might", "must", "ought"),
+    *("need", "dare", "ca", "wo", "sha", "'ll", "'d"),
 }
 WILL_LIKE = {"will", "would", "may", "might", "'ll", "wo"}
 CONTRACTED = {"ca": "can", "wo": "will", "sha": "shall", "ai": "is"}
@@ -44,17 +30,8 @@ LINKS = {
     *("nevertheless", "instead", "finally", "meanwhile", "hence"),
 }
 QUANTITIES = {
-    "many",
-    "several",
-    "other",
-    "few",
-    "most",
-    "more",
-    "such",
-    "same",
-    "various",
-    "numerous",
-    "certain",
+    *("many", "several", "other", "few", "most", "more", "such", "same", "various"),
+    *("numerous", "certain"),
 }
 _NATIONS = re.compile(
     r"(?:[ai]an|ean|ese|ish)$|^(?:french|dutch|greek|swiss|czech|arab|german|roman)$"
@@ -73,48 +50,24 @@ _AGREEING = {
     "cannot": ("could not", "cannot", "cannot"),
 }
 PREFIXES = (
-    *(
-        "It isn't that",
-        "The fact is not that",
-        "It is not true that",
-        "It is not the truth that",
-        "Not that",
-    ),
-    *(
-        "There is no way that",
-        "There is no chance that",
-        "It is impossible that",
-        "It can't be that",
-    ),
+    *("It isn't that", "The fact is not that", "It is not true that", "It is not the truth that"),
+    *("Not that", "There is no way that", "There is no chance that", "It is impossible that"),
+    "It can't be that",
 )
 
 # Base form, past tense, participle.
-_FORMS = [
-    line.split()
-    for line in Path(__file__).with_name("irregular_verbs.txt").read_text("utf-8").splitlines()
-]
+_VERBS = Path(__file__).with_name("irregular_verbs.txt").read_text("utf-8")
+_FORMS = [line.split() for line in _VERBS.splitlines()]
 _PARTICIPLES = {base: participle for base, _, participle in _FORMS} | {"be": "been"}
 _PASTS = {past for base, past, _ in _FORMS if base != past}
 _AMBIGUOUS = {"found", "lay", "ground", "wound", "saw", "felt"}
-_BASES = {
-    form: base
-    for base, past, participle in _FORMS
-    for form in (past, participle)
-    if form not in _AMBIGUOUS
-}
-_BASES |= {
-    "has": "have",
-    "does": "do",
-    "goes": "go",
-    "is": "be",
-    "are": "be",
-    "am": "be",
-    "was": "be",
-    "were": "be",
-}
+_BASES = {form: base for base, *forms in _FORMS for form in forms if form not in _AMBIGUOUS}
+_BASES |= dict.fromkeys(("is", "are", "am", "was", "were"), "be")
+_BASES |= {"has": "have", "does": "do", "goes": "go"}
 _PARTS = ("over", "under", "out", "re", "with", "fore", "mis", "up", "un")
 _SILENT_E = re.compile(
-    r"(?:[cuv]|[aeiou]s|[lnpr]s|[lrd]g|[aeu]ng|[^aeiou][aeiou][bdgkz]|[^aeiou][iuo]l|[^aeiourl][lr]|(?<![aeo])at|[^aeiou]ot"
+    r"(?:[cuv]|[aeiou]s|[lnpr]s|[lrd]g|[aeu]ng|[^aeiou][aeiou][bdgkz]|[^aeiou][iuo]l"
+    r"|[^aeiourl][lr]|(?<![aeo])at|[^aeiou]ot"
     r"|ut|(?<!o)[iu]r|[^aeo]in|ys|^[^aeiou]*[aiou][mnprt])$"
 )
 
@@ -127,12 +80,6 @@ def verbs() -> frozenset[str]:
     return frozenset(listed.read_text(encoding="utf-8").split()) | {base for base, _, _ in _FORMS}
 
 
-def digest() -> str:
-    """First twelve digits of a sha256 of the verbs that the tables know, in the files and above."""
-    lists = (sorted(verbs()), _FORMS, sorted(NEGATIVES.items()), PHRASES, PREFIXES, INTENSIFIERS)
-    return hashlib.sha256(repr(lists).encode()).hexdigest()[:12]
-
-
 def keeps_capital(word: str, tag: str) -> bool:
     """Whether a word is written with a capital inside a sentence too: names, "I", acronyms,
     adjectives of nations.
@@ -142,9 +89,8 @@ def keeps_capital(word: str, tag: str) -> bool:
         (True, False, True)
     """
     nation = tag.startswith("JJ") and _NATIONS.search(word.lower())
-    return bool(
-        tag.startswith("NNP") or word == "I" or any(c.isupper() for c in word[1:]) or nation
-    )
+    inside = any(c.isupper() for c in word[1:])
+    return bool(tag.startswith("NNP") or word == "I" or inside or nation)
 
 
 def is_past(word: str, tag: str) -> bool:
@@ -179,10 +125,8 @@ def base_form(word: str, tag: str, lemma: str = "") -> str:
         return found
     if tag in ("VB", "VBP") and not is_past(word, tag):
         return word
-    candidates = _candidates(word)
-    return next(
-        (c for c in candidates if c in verbs()), candidates[0] if candidates else lemma or word
-    )
+    candidates = [*_candidates(word), lemma or word]
+    return next((c for c in candidates[:-1] if c in verbs()), candidates[0])
 
 
 def _irregular(word: str, forms: Container[str]) -> str | None:
@@ -200,19 +144,16 @@ def _candidates(word: str) -> list[str]:
         return [word[:-3] + "y", word[:-1]] if len(word) > 4 else [word[:-1]]
     if word.endswith("eed"):
         return [word[:-1]]
+    if word.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")):
+        return [word[:-2], word[:-1]]
     if word.endswith("s"):
-        return (
-            [word[:-2], word[:-1]]
-            if word.endswith(("sses", "shes", "ches", "xes", "zzes", "oes"))
-            else [word[:-1]]
-        )
+        return [word[:-1]]
     if not word.endswith("ed"):
         return []
     stem = word[:-2]
     double = len(stem) > 2 and stem[-1] == stem[-2] and stem[-1] not in "aeiou"
-    if double and (
-        stem[-1] not in "lsfz" or (stem[-1] == "l" and len(re.findall("[aeiouy]+", stem)) > 1)
-    ):
+    travelled = stem[-1:] == "l" and len(re.findall("[aeiouy]+", stem)) > 1
+    if double and (stem[-1] not in "lsfz" or travelled):
         return [stem[:-1], stem]
     return [stem + "e", stem] if not double and _SILENT_E.search(stem) else [stem, stem + "e"]
 
@@ -224,12 +165,10 @@ def participle(word: str, lemma: str) -> str:
         >>> participle("went", "go"), participle("travelled", "travel"), participle("was", "be")
         ('gone', 'travelled', 'been')
     """
-    whole = (
-        part + _PARTICIPLES[rest]
-        for part in ("", *_PARTS)
-        if (rest := lemma.removeprefix(part)) in _PARTICIPLES
-    )
-    return next(whole, word)
+    for part in ("", *_PARTS):
+        if (rest := lemma.removeprefix(part)) in _PARTICIPLES:
+            return part + _PARTICIPLES[rest]
+    return word
 
 
 def agreed(phrase: str, past: bool, third: bool) -> str:

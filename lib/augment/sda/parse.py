@@ -8,6 +8,7 @@ them, and an interrupted one goes on at the first that is missing. A damaged chu
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,13 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from thinc.api import NumpyOps, get_current_ops, use_ops
 from threadpoolctl import threadpool_limits
-from tqdm import tqdm
 
 from lib import paths
 from lib.augment.sda import chinese
 from lib.augment.sda.rules import RULES as ENGLISH
 from lib.augment.sda.rules import apply
 from lib.augment.sda.trees import Tree
-from lib.data.cache import digest
-from lib.data.files import make_folder, sha256, write_bytes
+from lib.data.files import digest, kept, make_folder, sha256, write_bytes
 
 UNUSED = ("ner", "senter", "textcat", "entity_ruler", "entity_linker")
 _NEEDED = {
@@ -53,9 +52,7 @@ def load(model: str | Path = "") -> Language:
         ValueError: there is none of that name, or it has no tagger, parser or lemmatiser.
     """
     name = str(model or paths.MINI_SPACY)
-    plain = (
-        type(get_current_ops()) is NumpyOps
-    )  # whose BLIS is a quarter slower than NumPy's own BLAS
+    plain = type(get_current_ops()) is NumpyOps  # its BLIS is a quarter slower than NumPy's BLAS
     try:
         with use_ops("numpy", use_blis=False) if plain else nullcontext():
             nlp = spacy.load(name, exclude=UNUSED)
@@ -64,10 +61,7 @@ def load(model: str | Path = "") -> Language:
         raise ValueError(f"no spaCy pipeline {name!r}: {remedy}") from error
     lacking = [n for n, kinds in _NEEDED.items() if not any(k in nlp.pipe_names for k in kinds)]
     if lacking:
-        raise ValueError(
-            f"{name!r} has {', '.join(nlp.pipe_names) or 'no component'}, but no"
-            f" {' or '.join(lacking)}"
-        )
+        raise ValueError(f"the spaCy pipeline {name!r} has no {' or '.join(lacking)}")
     if "trainable_lemmatizer" in nlp.pipe_names and "morphologizer" in nlp.pipe_names:
         nlp.disable_pipe("morphologizer")
     return nlp
@@ -75,17 +69,16 @@ def load(model: str | Path = "") -> Language:
 
 def parse(
     sentences: Sequence[str],
-    model: str | Path = "",
+    model: str | Path | Language = "",
     folder: str | Path | None = None,
     workers: int = 1,
     chunk: int = CHUNK,
-    progress: bool = False,
 ) -> Iterator[Doc]:
     """The parse of each sentence, in order; a blank sentence is an empty `Doc`.
 
     Args:
         sentences: one sentence each, without line breaks.
-        model: as `load`.
+        model: as `load`, or what it returns.
         folder: where parses are kept; None: nowhere.
         workers: processes.
         chunk: sentences to a file.
@@ -98,60 +91,41 @@ def parse(
         >>> [token.tag_ for token in next(parse(["She sings."]))]
         ['PRP', 'VBZ', '.']
     """
-    _at_least(1, workers=workers, chunk=chunk)
-    yield from _parsed(load(model), sentences, folder, workers, progress, chunk)
-
-
-def _at_least(least: int, **values: int) -> None:
-    if any(value < least for value in values.values()):
-        given = " and ".join(str(value) for value in values.values())
-        raise ValueError(f"{' and '.join(values)} must be at least {least}, got {given}")
-
-
-def _parsed(
-    nlp: Language,
-    sentences: Sequence[str],
-    folder: str | Path | None = None,
-    workers: int = 1,
-    progress: bool = False,
-    chunk: int = CHUNK,
-) -> Iterator[Doc]:
+    if workers < 1 or chunk < 1:
+        raise ValueError(f"workers and chunk must be at least 1, got {workers} and {chunk}")
+    nlp = model if isinstance(model, Language) else load(model)
     if folder is not None:
         make_folder(Path(folder), "--parses")
     pipeline = [pipeline_digest(nlp), *nlp.pipe_names, *ATTRIBUTES]
-    bar = tqdm(total=len(sentences), unit="sentence", unit_scale=True, disable=not progress)
     for start in range(0, len(sentences), chunk):
         part = list(sentences[start : start + chunk])
-        file = None if folder is None else Path(folder) / f"{digest(part, pipeline)}.spacy"
-        docs = _kept(nlp, file, part)
-        if docs is None:
-            docs = _docs(nlp, part, workers)
-            if file is not None:
-                write_bytes(file, DocBin(attrs=ATTRIBUTES, docs=docs).to_bytes())
-        yield from docs
-        bar.update(len(part))
-    bar.close()
-
-
-def _kept(nlp: Language, file: Path | None, sentences: list[str]) -> list[Doc] | None:
-    """The parses of a kept chunk; None if there is none or it is damaged."""
-    if file is None or not file.is_file():
-        return None
-    try:
-        docs = list(DocBin().from_bytes(file.read_bytes()).get_docs(nlp.vocab))
-    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-        return None
-    return docs if [doc.text for doc in docs] == sentences else None
+        make = partial(_docs, nlp, part, workers)
+        if folder is None:
+            yield from make()
+        else:
+            path = Path(folder) / f"{digest(part, pipeline)}.spacy"
+            yield from kept(path, make, _save, partial(_load, nlp, part))
 
 
 def _docs(nlp: Language, sentences: list[str], workers: int) -> list[Doc]:
     order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
-    docs: list[Doc] = [Doc(nlp.vocab)] * len(order)
     texts = (sentences[i] for i in order)
     with threadpool_limits(1):  # threads for matrices this small wait longer than they work
-        parsed = nlp.pipe(texts, batch_size=128, n_process=workers)
-        for i, doc in zip(order, parsed, strict=True):
-            docs[i] = doc
+        docs = list(nlp.pipe(texts, batch_size=128, n_process=workers))
+    return [docs[place] for place in np.argsort(order)]
+
+
+def _save(docs: list[Doc], path: Path) -> None:
+    write_bytes(path, DocBin(attrs=ATTRIBUTES, docs=docs).to_bytes())
+
+
+def _load(nlp: Language, sentences: list[str], path: Path) -> list[Doc]:
+    try:
+        docs = list(DocBin().from_bytes(path.read_bytes()).get_docs(nlp.vocab))
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise ValueError(f"{path} is damaged") from error
+    if [doc.text for doc in docs] != sentences:
+        raise ValueError(f"{path} has other sentences")
     return docs
 
 
@@ -168,18 +142,17 @@ def rewrite(
     by (seed, number).
 
     Args:
-        rules: of `lib.augment.sda.RULES`, or for a Chinese pipeline of
-            `lib.augment.sda.chinese.RULES`.
+        rules: of `lib.augment.sda.RULES`; a Chinese pipeline has Chinese rules of these names.
         share: probability that a rule is tried on a sentence, one for all or one for each; the
             others stay.
         first: number of the first sentence in its corpus.
         nouns: the English double negation may put "no" before a noun, as `sda.double_negation` has
             it.
-        parsing: model, folder, workers, progress, as `parse`.
+        parsing: model, folder, workers, as `parse`.
 
     Raises:
-        ValueError: no rule or an unknown one, a share outside [0, 1], a pipeline for another
-            language, `nouns` for Chinese, or a negative seed or number.
+        ValueError: an unknown rule, a share outside [0, 1], a pipeline for another language,
+            `nouns` for Chinese, or a negative seed or number.
 
     Example:
         >>> rewrite(["She sings."], ["negation"])
@@ -188,34 +161,21 @@ def rewrite(
     Source: Zhu et al. 2024 (SDA), §4; share: Fig. 5 (a).
     """
     rules = [rules] if isinstance(rules, str) else list(rules)
-    _at_least(0, seed=seed, first=first)
-    _at_least(1, workers=parsing.get("workers", 1))
-    if not rules:
-        raise ValueError(f"rules names none: choose among {', '.join(ENGLISH)}")
-    if unknown := set(rules) - set(ENGLISH):
-        raise ValueError(f"unknown rule {sorted(unknown)}: choose among {', '.join(ENGLISH)}")
     shares = dict(share) if isinstance(share, Mapping) else dict.fromkeys(rules, share)
-    if not all(0 <= value <= 1 for value in shares.values()) or set(shares) != set(rules):
-        raise ValueError(f"share must be in [0, 1], one for all rules or one for each, got {share}")
+    if not all(0 <= value <= 1 for value in shares.values()):
+        raise ValueError(f"share must be in [0, 1], got {share}")
     nlp = load(parsing.pop("model", ""))
     if nlp.lang not in RULES:
-        raise ValueError(
-            f"there are rules for {' and '.join(RULES)}; {nlp.meta['name']} is a pipeline for"
-            f" {nlp.lang}"
-        )
+        raise ValueError(f"there are rules for {' and '.join(RULES)}, not for {nlp.lang}")
     if nouns and nlp.lang != "en":
-        raise ValueError(
-            f"nouns is a choice of the English rules, {nlp.meta['name']} is for {nlp.lang}"
-        )
-    known = RULES[str(nlp.lang)]
-    result: dict[str, list[str]] = {rule: [] for rule in rules}
-    docs = _parsed(nlp, sentences, **parsing)
+        raise ValueError(f"nouns is a choice of the English rules, the pipeline is for {nlp.lang}")
+    known, result = RULES[str(nlp.lang)], {rule: list[str]() for rule in rules}
+    docs = parse(sentences, nlp, **parsing)
     for number, (sentence, doc) in enumerate(zip(sentences, docs, strict=True), first):
-        drawn = np.random.default_rng((seed, number, 1)).random() if min(shares.values()) < 1 else 0
-        tree = Tree.of(doc) if drawn < max(shares.values()) else None
-        for rule, share in shares.items():
-            tried = tree is not None and drawn < share
-            new = apply(rule, tree, seed, number, known, nouns).text if tried else sentence
+        drawn, tree = np.random.default_rng((seed, number, 1)).random(), Tree.of(doc)
+        for rule in rules:
+            tried = drawn < shares[rule]
+            new = apply(rule, tree, seed, number, known, nouns=nouns).text if tried else sentence
             result[rule].append(new)
     return result
 
@@ -223,12 +183,13 @@ def rewrite(
 def pipeline_digest(nlp: Language) -> str:
     """First twelve digits of a sha256 of a pipeline's name, version and vectors, spaCy's version
     and the components."""
-    digest = hashlib.sha256(
-        f"{nlp.meta['lang']} {nlp.meta['name']} {nlp.meta['version']} {spacy.__version__}".encode()
+    meta = nlp.meta
+    found = hashlib.sha256(
+        f"{meta['lang']} {meta['name']} {meta['version']} {spacy.__version__}".encode()
     )
     vectors = ("vocab/vectors",) if nlp.vocab.vectors.shape[0] else ()
     for part in (*nlp.component_names, "tokenizer", "config.cfg", *vectors):
         folder = Path(nlp.path or "none") / part
         for file in sorted(p for p in (folder, *folder.rglob("*")) if p.is_file()):
-            digest.update(sha256(file).encode())
-    return digest.hexdigest()[:12]
+            found.update(sha256(file).encode())
+    return found.hexdigest()[:12]

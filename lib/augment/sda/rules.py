@@ -1,37 +1,27 @@
 """SDA, "simple discrete augmentation": rules on a parsed sentence that insert punctuation, modal
 verbs and negations.
 
-A rule takes a spaCy `Doc` (or a `Tree`) and returns an `Augmented`: the new text and the edits that
-made it. Tags are the Penn Treebank's; dependency labels may be spaCy's English ones or those of
-Universal Dependencies. Tokens are known by their index, never by their string; spacing and case
-stay the sentence's own.
+A rule takes a spaCy `Doc` (or a `Tree`) and a generator (None: a fresh one), and returns an
+`Augmented`: the new text and the edits that made it. Tags are the Penn Treebank's; dependency
+labels may be spaCy's English ones or those of Universal Dependencies. Tokens are known by their
+index, never by their string; spacing and case stay the sentence's own.
 
 Source: Zhu et al. 2024 (SDA), §4 and Appendix A, Algorithms 1–3.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from lib.augment.sda import english
-from lib.augment.sda.english import (
-    ADVERB_NEGATIVES,
-    BE,
-    CONTRACTED,
-    DO,
-    HAVE,
-    MODALS,
-    PREFIXES,
-    WILL_LIKE,
-)
+from lib.augment.sda.english import ADVERB_NEGATIVES
 from lib.augment.sda.trees import CLOSING, OPENING, QUOTES, Augmented, Edit, Tree, render
 
-VERSION = (
-    3  # raised when a rule writes other text, so that finished trainings are not taken for new ones
-)
+Rule = Callable[..., Augmented]
+VERSION = 3  # raised when a rule writes other text: finished trainings are then not taken for new
 SUBJECTS = {"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"}
 CLAUSES = {"acl", "advcl", "ccomp", "csubj", "csubjpass", "relcl", "xcomp"}
 FINITE_CLAUSES = {"acl", "advcl", "ccomp", "conj", "csubj", "csubjpass", "parataxis", "relcl"}
@@ -40,6 +30,24 @@ ARGUMENTS = {"advmod", "nsubj", "nsubjpass", "obj", "dobj", "iobj", "attr", "obl
 AUXILIARIES = {"aux", "auxpass", "cop"}
 FINAL = {".", "!", "?", ";", ":", ",", "…", "...", "?!", "..", "....", "-", "–", "—"}
 MARKS = FINAL | CLOSING
+_BESIDE_A_NOUN = {*SUBJECTS, "det", "cop", "punct", "aux"}
+
+
+_KINDS = {"be": english.BE, "have": english.HAVE, "do": english.DO, "modal": english.MODALS}
+_COMMANDS = ("verb", "imperative")
+_PAIRS = {"neither": ("nor", "or"), **dict.fromkeys(("not", "n't", "never"), ("any", "some"))}
+
+
+def rule(edits: Callable[..., Sequence[Edit]], blank: str = " ") -> Rule:
+    """A rule from a function `(tree, generator, options) → edits`; `blank` as in `render`."""
+
+    @wraps(edits)
+    def ruled(doc: Any, rng: np.random.Generator | None = None, **options: Any) -> Augmented:
+        tree = Tree.of(doc)
+        rng = np.random.default_rng() if rng is None else rng
+        return render(tree, edits(tree, rng, **options), blank)
+
+    return ruled
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class _Clause:
     subject: int | None
     kind: str  # be, have, do, modal, verb, imperative
     negative: int | None
-    asked: bool = False
+    asked: bool
 
     @property
     def command(self) -> bool:
@@ -62,12 +70,9 @@ class _Clause:
     def inverted(self) -> bool:
         """Whether the subject stands behind the finite word, as in questions; not in "Among them
         were three women"."""
-        behind = (
-            self.subject is not None
-            and self.subject > self.finite
-            and self.kind not in ("verb", "imperative")
-        )
-        return behind and (self.asked or self.subject < self.root)  # type: ignore[operator]
+        if self.subject is None or self.subject <= self.finite or self.kind in _COMMANDS:
+            return False
+        return self.asked or self.subject < self.root
 
 
 def _clause(tree: Tree, root: int | None = None) -> _Clause | None:
@@ -76,34 +81,35 @@ def _clause(tree: Tree, root: int | None = None) -> _Clause | None:
     root = tree.root if root is None else root
     if root is None:
         return None
-    children = tree.children(root)
-    to = next(
-        (i for i in children if tree.lower[i] == "to" and tree.deps[i] in ("aux", "mark")),
-        len(tree.words),
-    )
-    auxiliaries = [i for i in children if tree.deps[i] in AUXILIARIES and i < to]
-    subject = next((i for i in children if tree.deps[i] in SUBJECTS and i not in auxiliaries), None)
-    group = sorted({*auxiliaries, root})
-    negative = next(
-        (i for verb in group for i in tree.children(verb) if _negates_verb(tree, i)), None
-    )
-    words = (i for i in range(len(tree.words)) if tree.is_word(i))
-    first = next(words, root)
-    asked = any("?" in word for word in tree.words[-3:])
+    children, tag, deps = tree.children(root), tree.tags[root], tree.deps
+    marks = (i for i in children if tree.lower[i] == "to" and deps[i] in ("aux", "mark"))
+    to = next(marks, len(tree))
+    auxiliaries = [i for i in children if deps[i] in AUXILIARIES and i < to]
+    subject = next((i for i in children if deps[i] in SUBJECTS and i not in auxiliaries), None)
+    near = (i for verb in sorted({*auxiliaries, root}) for i in tree.children(verb))
+    negative = next((i for i in near if _negates_verb(tree, i)), None)
+
+    def of(finite: int, kind: str) -> _Clause:
+        asked = _asks(tree) or tree.first == finite
+        return _Clause(finite, root, subject, kind, negative, asked)
+
     for i in auxiliaries:
         if kind := _kind(tree, i):
-            return _Clause(i, root, subject, kind, negative, asked or first == i)
-    tag = tree.tags[root]
-    if auxiliaries or to < len(tree.words) or tree.words[root][1:].isupper():
+            return of(i, kind)
+    if auxiliaries or to < len(tree) or tree.words[root][1:].isupper():
         return None
     if _kind(tree, root) == "be" and tag.startswith("VB"):
-        return _Clause(root, root, subject, "be", negative, asked or first == root)
+        return of(root, "be")
     if tag == "VB" and subject is None:
-        return _Clause(root, root, None, "imperative", negative)
+        return of(root, "imperative")
     if subject is not None and subject > root:  # "…", said John.
         return None
     finite = tag in ("VBZ", "VBP", "VBD") or (tag in ("VB", "VBN") and subject is not None)
-    return _Clause(root, root, subject, "verb", negative) if finite else None
+    return of(root, "verb") if finite else None
+
+
+def _asks(tree: Tree) -> bool:
+    return any("?" in word for word in tree.words[-3:])
 
 
 def _negates_verb(tree: Tree, i: int) -> bool:
@@ -113,15 +119,12 @@ def _negates_verb(tree: Tree, i: int) -> bool:
 
 def _kind(tree: Tree, i: int) -> str:
     """be, have, do or modal, if the word is a finite form of one."""
-    word, lemma = tree.lower[i].replace("’", "'"), tree.lemmas[i].lower()
-    if word in ("'s", "'d"):
-        if word == "'s":
-            return "have" if lemma == "have" else "be"
-        return "have" if lemma == "have" or tree.tags[i] == "VBD" else "modal"
-    for kind, forms in (("be", BE), ("have", HAVE), ("do", DO), ("modal", MODALS)):
-        if word in forms:
-            return kind
-    return ""
+    word, has = tree.lower[i].replace("’", "'"), tree.lemmas[i].lower() == "have"
+    if word == "'s":
+        return "have" if has else "be"
+    if word == "'d":
+        return "have" if has or tree.tags[i] == "VBD" else "modal"
+    return next((kind for kind, forms in _KINDS.items() if word in forms), "")
 
 
 def _after_subject(tree: Tree, clause: _Clause) -> int:
@@ -131,15 +134,12 @@ def _after_subject(tree: Tree, clause: _Clause) -> int:
     return clause.finite + 1
 
 
-def punctuation(
-    doc: Any, rng: np.random.Generator | None = None, order: str = "random"
-) -> Augmented:
+@rule
+def punctuation(tree: Tree, rng: np.random.Generator, order: str = "random") -> list[Edit]:
     """PI: a comma before a subordinate clause, or the subject quoted or followed by a comma, or
     another final mark.
 
     Args:
-        doc: spaCy `Doc` or `Tree`.
-        rng: needed by `order="random"`.
         order: "paper", Algorithm 1: clause, else a comma after the subject, else a final "!";
             "random", as the authors' code: clause or subject first by chance, the subject quoted or
             followed by a comma by chance, then half the time the whole sentence quoted, else one of
@@ -154,33 +154,25 @@ def punctuation(
 
     Source: Zhu et al. 2024, §4.1, Algorithm 1.
     """
-    if order not in ("paper", "random"):
-        raise ValueError(f"order must be 'paper' or 'random', got {order!r}")
-    tree = Tree.of(doc)
     if order == "paper":
-        return render(tree, _clause_comma(tree) or _subject_comma(tree) or _final(tree, "!"))
-    rng = np.random.default_rng() if rng is None else rng
+        return _clause_comma(tree) or _subject_comma(tree) or _final(tree, "!")
     first, quoted, whole = rng.random(3) < 0.5
     mark = ",.;!"[int(rng.integers(4))]
-
-    def subject() -> list[Edit]:
-        ways = (_subject_quotes, _subject_comma) if quoted else (_subject_comma, _subject_quotes)
-        return ways[0](tree) or ways[1](tree)
-
-    edits = (_clause_comma(tree) or subject()) if first else (subject() or _clause_comma(tree))
-    return render(
-        tree,
-        edits or (_whole_quotes(tree) if whole else []) or _final(tree, mark) or _final(tree, "!"),
-    )
+    ways = [_subject_quotes, _subject_comma] if quoted else [_subject_comma, _subject_quotes]
+    ways.insert(0 if first else 2, _clause_comma)
+    for way in ways:
+        if edits := way(tree):
+            return edits
+    return (_whole_quotes(tree) if whole else []) or _final(tree, mark) or _final(tree, "!")
 
 
 def _clause_comma(tree: Tree) -> list[Edit]:
     for i, label in enumerate(tree.deps):
         if label in CLAUSES and (label != "xcomp" or _is_clause(tree, i)):
             first, last = tree.span(i)
-            place = first if any(tree.is_word(j) for j in range(first)) else last + 1
-            if edit := _comma(tree, place):
-                return [Edit(edit.start, edit.stop, ",", "left", tuple(range(first, last + 1)))]
+            behind = tree.first is None or tree.first >= first
+            if edits := _comma(tree, last + 1 if behind else first, (first, last)):
+                return edits
     return []
 
 
@@ -190,45 +182,39 @@ def _is_clause(tree: Tree, i: int) -> bool:
     return tree.tags[i].startswith("VB") and any(tree.is_word(j) for j in tree.children(i))
 
 
-def _comma(tree: Tree, place: int) -> Edit | None:
-    """A comma before token `place`, unless punctuation or an end of the sentence is there."""
-    if not 0 < place < len(tree.words) or not tree.is_word(place) or not tree.is_word(place - 1):
-        return None
-    return Edit(place, place, ",", "left") if tree.spaces[place - 1] else None
+def _comma(tree: Tree, place: int, span: tuple[int, int]) -> list[Edit]:
+    """A comma before token `place`, because of the tokens of `span`; none where punctuation or an
+    end of the sentence is."""
+    if not 0 < place < len(tree) or not tree.is_word(place) or not tree.is_word(place - 1):
+        return []
+    seen = tuple(range(span[0], span[1] + 1))
+    return [Edit(place, place, ",", "left", seen)] if tree.spaces[place - 1] else []
 
 
-def _subject(tree: Tree) -> int | None:
-    """The main clause's noun subject, else the first of the sentence."""
-    found = [
-        i
-        for i, label in enumerate(tree.deps)
-        if label in ("nsubj", "nsubjpass") and tree.is_word(i)
-    ]
-    return next((i for i in found if tree.heads[i] == tree.root), found[0] if found else None)
+def _subject(tree: Tree) -> tuple[int, int] | None:
+    """The main clause's noun subject, else the first of the sentence: its span."""
+    labels = ("nsubj", "nsubjpass")
+    found = [i for i, label in enumerate(tree.deps) if label in labels and tree.is_word(i)]
+    of_root = [i for i in found if tree.heads[i] == tree.root]
+    return tree.span((of_root + found)[0]) if found else None
 
 
 def _subject_comma(tree: Tree) -> list[Edit]:
-    if (i := _subject(tree)) is None:
-        return []
-    first, last = tree.span(i)
-    edit = _comma(tree, last + 1)
-    return [Edit(edit.start, edit.stop, ",", "left", tuple(range(first, last + 1)))] if edit else []
+    span = _subject(tree)
+    return _comma(tree, span[1] + 1, span) if span else []
 
 
 def _subject_quotes(tree: Tree) -> list[Edit]:
-    if (i := _subject(tree)) is None:
-        return []
-    return _quotes(tree, *tree.span(i))
+    span = _subject(tree)
+    return _quotes(tree, *span) if span else []
 
 
 def _quotes(tree: Tree, first: int, last: int) -> list[Edit]:
     """Quotation marks around tokens, unless some are there, a bracket opens or closes within, or a
     word is cut."""
-    inside = tree.words[max(first - 1, 0) : last + 2]
-    brackets = "".join(
-        c for word in tree.words[first : last + 1] for c in word if c in OPENING | CLOSING
-    )
-    cut = last + 1 < len(tree.words) and not tree.spaces[last] and tree.words[last + 1][0] in "'’-"
+    inside, following = tree.words[max(first - 1, 0) : last + 2], tree.words[last + 1 : last + 2]
+    brackets = [c for word in tree.words[first : last + 1] for c in word if c in OPENING | CLOSING]
+    cut = not tree.spaces[last] and any(word[0] in "'’-" for word in following)
     if any(set(word) & (QUOTES - {"'"}) for word in inside) or len(brackets) % 2 or cut:
         return []
     if first and not tree.spaces[first - 1] and tree.is_word(first - 1):
@@ -238,23 +224,18 @@ def _quotes(tree: Tree, first: int, last: int) -> list[Edit]:
 
 
 def _whole_quotes(tree: Tree) -> list[Edit]:
-    words = [i for i in range(len(tree.words)) if tree.words[i].strip()]
-    whole = not any(set(word) & (QUOTES - {"'"}) for word in tree.words)
-    return _quotes(tree, words[0], words[-1]) if words and whole and tree.is_word(words[0]) else []
+    quoted = any(set(word) & (QUOTES - {"'"}) for word in tree.words)
+    if quoted or not tree.solid or not tree.is_word(tree.solid[0]):
+        return []
+    return _quotes(tree, tree.solid[0], tree.solid[-1])
 
 
 def _final(tree: Tree, mark: str) -> list[Edit]:
     """Another mark at the end, before closing quotes and brackets; nothing if it is there."""
-    end = len(tree.words) - 1
-    while end >= 0 and not tree.words[end].strip():
-        end -= 1
-    i = end
-    while i >= 0 and (not tree.words[i].strip() or set(tree.words[i]) <= QUOTES | CLOSING):
-        i -= 1
-    if i < 0:
+    inner = [i for i in tree.solid if not set(tree.words[i]) <= QUOTES | CLOSING]
+    if not inner:
         return []
-    if tree.is_word(i):
-        i = end
+    i = tree.solid[-1] if tree.is_word(inner[-1]) else inner[-1]
     word = tree.words[i]
     if "?" in word and not tree.is_word(i):
         return [] if "!" in word else [Edit(i, i + 1, word + "!")]
@@ -264,9 +245,10 @@ def _final(tree: Tree, mark: str) -> list[Edit]:
     return [Edit(i + 1, i + 1, mark, "left")] if tree.is_word(i) or closes else []
 
 
+@rule
 def modal_verbs(
-    doc: Any, rng: np.random.Generator | None = None, perfect: bool = False, intensify: bool = False
-) -> Augmented:
+    tree: Tree, rng: np.random.Generator, perfect: bool = False, intensify: bool = False
+) -> list[Edit]:
     """MV: a modal phrase before the main verb, which takes the form that English asks for.
 
     | clause | phrases |
@@ -279,8 +261,6 @@ def modal_verbs(
     | another modal, no finite verb, an imperative | unchanged |
 
     Args:
-        doc: spaCy `Doc` or `Tree`.
-        rng: choice of the phrase.
         perfect: past tense becomes "must have travelled" (Table 1), not "must travel" (Algorithm
             2); only "must", as "should have" says that it did not happen.
         intensify: half the time an adverb of degree before every adjective instead, as the authors'
@@ -298,31 +278,26 @@ def modal_verbs(
 
     Source: Zhu et al. 2024, §4.2, Algorithm 2.
     """
-    tree = Tree.of(doc)
-    rng = np.random.default_rng() if rng is None else rng
     if intensify and rng.random() < 0.5:
-        return render(tree, _intensified(tree, rng))
+        return _intensified(tree, rng)
     clause = _clause(tree)
     if clause is None or clause.command or (clause.kind == "verb" and clause.negative is not None):
-        return Augmented(tree.text)
-    if tree.lower[clause.finite] == "used" and any(
-        tree.deps[i] == "xcomp" for i in tree.children(clause.root)
-    ):
-        return Augmented(tree.text)
+        return []
+    labels = [tree.deps[i] for i in tree.children(clause.root)]
+    if tree.lower[clause.finite] == "used" and "xcomp" in labels:
+        return []
     if clause.kind == "modal":
-        return render(tree, _behind_modal(tree, clause, rng))
-    if clause.kind == "verb" or (
-        clause.kind == "be" and not clause.inverted and clause.negative is None
-    ):
-        return render(tree, _phrase_before(tree, clause, rng, perfect))
+        return _behind_modal(tree, clause, rng)
+    plain = clause.kind == "be" and not clause.inverted and clause.negative is None
+    if clause.kind == "verb" or plain:
+        return _phrase_before(tree, clause, rng, perfect)
     modal = choose(("must", "should"), rng)
     edits = [Edit(clause.finite, clause.finite + 1, _cased(tree, clause.finite, modal))]
     if clause.kind != "do":
-        after = _after_subject(tree, clause)
-        if clause.negative is not None:
-            after = max(after, clause.negative + 1)
+        behind = -1 if clause.negative is None else clause.negative
+        after = max(_after_subject(tree, clause), behind + 1)
         edits.append(Edit(after, after, clause.kind))
-    return render(tree, edits)
+    return edits
 
 
 def choose(options: Sequence[str], rng: np.random.Generator) -> str:
@@ -331,7 +306,7 @@ def choose(options: Sequence[str], rng: np.random.Generator) -> str:
 
 
 def _cased(tree: Tree, i: int, text: str) -> str:
-    first = next((j for j in range(len(tree.words)) if tree.is_word(j)), i)
+    first = i if tree.first is None else tree.first
     return text[0].upper() + text[1:] if i == first and tree.words[i][0].isupper() else text
 
 
@@ -339,41 +314,36 @@ def _phrase_before(
     tree: Tree, clause: _Clause, rng: np.random.Generator, perfect: bool
 ) -> list[Edit]:
     i = clause.finite
-    past = english.is_past(tree.lower[i], tree.tags[i]) or tree.lower[i] in ("was", "were")
-    third = tree.tags[i] == "VBZ" or tree.lower[i] in ("is", "'s")
+    word, tag = tree.lower[i], tree.tags[i]
+    past = english.is_past(word, tag) or word in ("was", "were")
     phrases: tuple[str, ...] = english.PHRASES
     if past and perfect:
         phrases = ("must",)
-    elif any(_is_negative(tree, j) for j in range(len(tree.words))):
+    elif _negatives(tree):
         phrases = english.MODAL_PHRASES
     elif clause.subject is not None and tree.deps[clause.subject] == "expl":
         phrases = english.PLAIN_PHRASES
     elif past and _shares_subject(tree, clause):
         phrases = english.AGREEING_PHRASES
-    phrase = english.agreed(choose(phrases, rng), past, third)
-    lemma = (
-        "be"
-        if clause.kind == "be"
-        else english.base_form(tree.lower[i], tree.tags[i], tree.lemmas[i])
-    )
-    form = f"have {english.participle(tree.lower[i], lemma)}" if past and perfect else lemma
+    phrase = english.agreed(choose(phrases, rng), past, tag == "VBZ" or word in ("is", "'s"))
+    lemma = "be" if clause.kind == "be" else english.base_form(word, tag, tree.lemmas[i])
+    form = f"have {english.participle(word, lemma)}" if past and perfect else lemma
     return [Edit(i, i + 1, _cased(tree, i, f"{phrase} {form}"), subtree=(i,))]
 
 
 def _shares_subject(tree: Tree, clause: _Clause) -> bool:
     """Whether a second verb in the past tense has the first one's subject: moved to Paris and
     became a painter."""
-    others = (
-        i for i in tree.children(clause.root) if tree.deps[i] == "conj" and tree.tags[i] == "VBD"
-    )
+    children = tree.children(clause.root)
+    others = [i for i in children if tree.deps[i] == "conj" and tree.tags[i] == "VBD"]
     return any(all(tree.deps[c] not in SUBJECTS for c in tree.children(i)) for i in others)
 
 
 def _behind_modal(tree: Tree, clause: _Clause, rng: np.random.Generator) -> list[Edit]:
-    if clause.inverted or clause.negative is not None or tree.lower[clause.finite] not in WILL_LIKE:
+    i, willing = clause.finite, tree.lower[clause.finite] in english.WILL_LIKE
+    if clause.inverted or clause.negative is not None or not willing:
         return []
-    i = clause.finite + 1
-    return [Edit(i, i, choose(("have to", "need to"), rng), subtree=(clause.finite,))]
+    return [Edit(i + 1, i + 1, choose(("have to", "need to"), rng), subtree=(i,))]
 
 
 def _intensified(tree: Tree, rng: np.random.Generator) -> list[Edit]:
@@ -382,7 +352,8 @@ def _intensified(tree: Tree, rng: np.random.Generator) -> list[Edit]:
     return [Edit(i, i, choose(english.INTENSIFIERS, rng)) for i in apart]
 
 
-def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
+@rule
+def negation(tree: Tree, rng: np.random.Generator) -> list[Edit]:
     """NEG: one negative transformation; every sentence with a word gets one.
 
     In this order: a negative word of the main clause goes; "not" follows the auxiliary or *be*,
@@ -399,16 +370,16 @@ def negation(doc: Any, rng: np.random.Generator | None = None) -> Augmented:
 
     Source: Zhu et al. 2024, §4.4.
     """
-    tree = Tree.of(doc)
     clause = _clause(tree)
     if negatives := _of_main_clause(tree, clause):
-        return render(tree, _affirmed(tree, negatives[0]))
-    return render(tree, _negated(tree, clause) or _no_noun(tree) or _prefix(tree, rng))
+        return _affirmed(tree, negatives[0])
+    return _negated(tree, clause) or _no_noun(tree) or _prefix(tree, rng)
 
 
+@rule
 def double_negation(
-    doc: Any, rng: np.random.Generator | None = None, nouns: bool = False, copulas: bool = True
-) -> Augmented:
+    tree: Tree, rng: np.random.Generator, nouns: bool = False, copulas: bool = True
+) -> list[Edit]:
     """DN: two negative transformations; if there is but one, a negating phrase before the sentence.
 
     The words are walked in their order: "not" follows an auxiliary or *be* of any finite clause,
@@ -420,8 +391,6 @@ def double_negation(
     place stays; so does a question or a command with one, before which no phrase can stand.
 
     Args:
-        doc: spaCy `Doc` or `Tree`.
-        rng: choice of the phrase.
         nouns: the main clause alone is walked, and the second place is "no" before its object or
             predicate, as the text of §4.3 has it: "He is not no teacher", to most readers one
             emphatic negation.
@@ -438,7 +407,6 @@ def double_negation(
 
     Source: Zhu et al. 2024, §4.3, Algorithm 3.
     """
-    tree = Tree.of(doc)
     clause = _clause(tree)
     if negatives := _of_main_clause(tree, clause):
         chosen = _cancelling(tree, clause, negatives) or negatives[:1]
@@ -447,20 +415,18 @@ def double_negation(
         main = _negated(tree, clause)
         sites = [e for e in (main, _no_noun(tree)) if e] if nouns else _walk(tree, main, copulas)
     if len(sites) > 1:
-        return render(tree, list(dict.fromkeys([*sites[0], *sites[1]])))
-    asked = any("?" in word for word in tree.words[-3:])
-    if not sites or (clause and clause.command) or asked or not (negatives or nouns or main):
-        return Augmented(tree.text)
-    return render(tree, [*_prefix(tree, rng), *sites[0]])
+        return list(dict.fromkeys([*sites[0], *sites[1]]))
+    command = clause is not None and clause.command
+    if not sites or command or _asks(tree) or not (negatives or nouns or main):
+        return []
+    return [*_prefix(tree, rng), *sites[0]]
 
 
 def _walk(tree: Tree, main: list[Edit], copulas: bool) -> list[list[Edit]]:
     """The places of Algorithm 3, in the order of the words, at most one to a clause."""
-    sites = [main] if main else []
-    for i, label in enumerate(tree.deps):
-        if label in FINITE_CLAUSES and i != tree.root:
-            sites.append(_second_negation(tree, i, copulas))
-    sites = sorted((edits for edits in sites if edits), key=lambda edits: edits[0].start)
+    others = [i for i, d in enumerate(tree.deps) if d in FINITE_CLAUSES and i != tree.root]
+    found = [main, *(_second_negation(tree, i, copulas) for i in others)]
+    sites = sorted((edits for edits in found if edits), key=lambda edits: edits[0].start)
     places = [edits[0].start for edits in sites]
     return [edits for n, edits in enumerate(sites) if places[n] not in places[:n]]
 
@@ -471,9 +437,7 @@ def _second_negation(tree: Tree, i: int, copulas: bool) -> list[Edit]:
     clause = _clause(tree, i)
     if clause is None:
         return []
-    negatives = [
-        j for j in range(len(tree.words)) if _is_negative(tree, j) and _owner(tree, j) == i
-    ]
+    negatives = [j for j in _negatives(tree) if _owner(tree, j) == i]
     if negatives:
         return _affirmed(tree, negatives[0]) if len(negatives) == 1 else []
     if not copulas and clause.kind == "be" and tree.deps[clause.finite] not in ("aux", "auxpass"):
@@ -507,17 +471,15 @@ def _cancelling(tree: Tree, clause: _Clause | None, negatives: list[int]) -> lis
     return []
 
 
-def _prefix(tree: Tree, rng: np.random.Generator | None) -> list[Edit]:
-    rng = np.random.default_rng() if rng is None else rng
-    first = next((i for i in range(len(tree.words)) if tree.is_word(i)), None)
+def _prefix(tree: Tree, rng: np.random.Generator) -> list[Edit]:
+    first = tree.first
     if first is None:
         return []
-    phrase = choose(PREFIXES, rng)
-    place = first
+    phrase, place, word = choose(english.PREFIXES, rng), first, tree.lower[first]
     while place and tree.words[place - 1] in QUOTES | OPENING:
         place -= 1
-    linked = tree.deps[first] in ("cc", "discourse") and tree.lower[first] not in ("both", "either")
-    if len(tree.words) > first + 2 and (linked or tree.lower[first] in english.LINKS):
+    linked = tree.deps[first] in ("cc", "discourse") and word not in ("both", "either")
+    if len(tree) > first + 2 and (linked or word in english.LINKS):
         place = first + 1 + (tree.words[first + 1] == ",")
     small = place > first or tree.words[first][0].islower()
     return [Edit(place, place, phrase[0].lower() + phrase[1:] if small else phrase)]
@@ -525,24 +487,23 @@ def _prefix(tree: Tree, rng: np.random.Generator | None) -> list[Edit]:
 
 def _of_main_clause(tree: Tree, clause: _Clause | None) -> list[int]:
     """Negative words of the main clause; of the whole sentence where it has none."""
-    main = {tree.root, clause.finite if clause else tree.root}
-    found = [i for i in range(len(tree.words)) if _is_negative(tree, i)]
-    inside = [
-        i
-        for i in found
-        if i in main or tree.heads[i] in main or _is_argument(tree, tree.heads[i], main)
-    ]
+    main, found = {tree.root, clause.finite if clause else tree.root}, _negatives(tree)
+    inside = [i for i in found if {i, tree.heads[i]} & main or _argues(tree, tree.heads[i], main)]
     return inside if inside or clause else found
 
 
-def _is_argument(tree: Tree, i: int, main: set[int | None]) -> bool:
+def _argues(tree: Tree, i: int, main: set[int | None]) -> bool:
     return tree.deps[i] in ARGUMENTS and tree.heads[i] in main
+
+
+def _negatives(tree: Tree) -> list[int]:
+    return [i for i in range(len(tree)) if _is_negative(tree, i)]
 
 
 def _is_negative(tree: Tree, i: int) -> bool:
     """A negative word; but not "not only", "no matter", "No. 1", "No, …", a name such as "No
     Country"."""
-    word, following = tree.lower[i], tree.lower[i + 1] if i + 1 < len(tree.words) else ""
+    word, following = tree.lower[i], tree.lower[i + 1] if i + 1 < len(tree) else ""
     if word in ADVERB_NEGATIVES:
         return following not in english.ONLY
     other = tree.tags[i] != "DT" or following in (".", ",") or following[:1].isdigit()
@@ -553,33 +514,20 @@ def _is_negative(tree: Tree, i: int) -> bool:
 def _affirmed(tree: Tree, i: int) -> list[Edit]:
     """A negative word taken out, or its positive in its place; "ca", "wo" and "sha" become whole
     again."""
-    new, stop = english.NEGATIVES.get(tree.lower[i], ""), i + 1
-    if " ".join(tree.lower[i : i + 2]) in ("no longer", "no one"):
-        new, stop = "still" if tree.lower[i + 1] == "longer" else "someone", i + 2
-    elif tree.lower[i] in ADVERB_NEGATIVES and tree.lower[i + 1 : i + 2] == ["yet"]:
+    new, stop, word = english.NEGATIVES.get(tree.lower[i], ""), i + 1, tree.lower[i]
+    following = tree.lower[i + 1] if stop < len(tree) else ""
+    if word == "no" and following in ("longer", "one"):
+        new, stop = "still" if following == "longer" else "someone", i + 2
+    elif word in ADVERB_NEGATIVES and following == "yet":
         new, stop = "already", i + 2
-    edits = [Edit(i, stop, _cased(tree, i, new) if new else "")]
-    pairs = {
-        "neither": ("nor", "or"),
-        "not": ("any", "some"),
-        "n't": ("any", "some"),
-        "never": ("any", "some"),
-    }
-    if wanted := pairs.get(tree.lower[i].replace("’", "'")):
-        end = next(
-            (j for j in range(stop, len(tree.words)) if _is_negative(tree, j)), len(tree.words)
-        )
-        later = (
-            j
-            for j in range(stop, end)
-            if tree.lower[j] == wanted[0] and tree.tags[j] in ("DT", "CC")
-        )
-        edits += [Edit(j, j + 1, wanted[1]) for j in list(later)[:1]]
-    if (
-        i
-        and tree.lower[i].replace("’", "'") == "n't"
-        and (whole := CONTRACTED.get(tree.lower[i - 1]))
-    ):
+    word, edits = word.replace("’", "'"), [Edit(i, stop, _cased(tree, i, new) if new else "")]
+    if word in _PAIRS:
+        old, other = _PAIRS[word]
+        end = next((j for j in range(stop, len(tree)) if _is_negative(tree, j)), len(tree))
+        later = [j for j in range(stop, end) if tree.lower[j] == old]
+        later = [j for j in later if tree.tags[j] in ("DT", "CC")]
+        edits += [Edit(j, j + 1, other) for j in later[:1]]
+    if i and word == "n't" and (whole := english.CONTRACTED.get(tree.lower[i - 1])):
         edits.append(Edit(i - 1, i, _cased(tree, i - 1, whole)))
     return edits
 
@@ -591,60 +539,48 @@ def _negated(tree: Tree, clause: _Clause | None) -> list[Edit]:
         return []
     if any(tree.lower[i] in english.HALF_NEGATIVES for i in tree.children(clause.root)):
         return []
-    i = clause.finite
-    if clause.kind in ("be", "have", "do", "modal"):
+    i, lower, spaces = clause.finite, tree.lower, tree.spaces
+    if clause.kind not in _COMMANDS:
         place = _after_subject(tree, clause)
         return [Edit(place, place, "not", subtree=(i,))]
-    if i and not tree.spaces[i - 1] and tree.words[i - 1][-1] in "-–":  # re-elected
+    if i and not spaces[i - 1] and tree.words[i - 1][-1] in "-–":  # re-elected
         return []
-    third, past = tree.tags[i] == "VBZ", english.is_past(tree.lower[i], tree.tags[i])
-    do = "did" if past else "does" if third else "do"
-    short = any(
-        w in english.SHORT and not tree.spaces[j - 1] for j, w in enumerate(tree.lower) if j
-    )
-    lemma = english.base_form(tree.lower[i], tree.tags[i], tree.lemmas[i])
-    return [
-        Edit(
-            i,
-            i + 1,
-            _cased(tree, i, f"{do}n't {lemma}" if short else f"{do} not {lemma}"),
-            subtree=(i,),
-        )
-    ]
+    present = "does" if tree.tags[i] == "VBZ" else "do"
+    do = "did" if english.is_past(lower[i], tree.tags[i]) else present
+    short = any(lower[j] in english.SHORT and not spaces[j - 1] for j in range(1, len(tree)))
+    lemma = english.base_form(lower[i], tree.tags[i], tree.lemmas[i])
+    new = f"{do}n't {lemma}" if short else f"{do} not {lemma}"
+    return [Edit(i, i + 1, _cased(tree, i, new), subtree=(i,))]
 
 
 def _no_noun(tree: Tree) -> list[Edit]:
     """ "no" before the first object or predicate that is a bare plural, or for its "some", "any",
     "a"."""
+    deps = tree.deps
     for i, tag in enumerate(tree.tags):
-        copula = i == tree.root and any(tree.deps[c] == "cop" for c in tree.children(i))
-        argument = tree.deps[i] in ("dobj", "obj", "attr") and tree.heads[i] == tree.root
-        if tag not in ("NN", "NNS") or not (copula or argument):
-            continue
-        left = [
-            c
-            for c in tree.children(i)
-            if c < i and tree.deps[c] not in ("det", "cop", "punct", *SUBJECTS, "aux")
-        ]
-        plain = all(tree.deps[c] in ("amod", "compound", "advmod", "mark") for c in left)
-        if not plain or any(
-            tree.lower[c] in english.QUANTITIES or tree.tags[c] == "CD" for c in left
-        ):
-            continue
-        determiner = next((c for c in tree.children(i) if tree.deps[c] == "det"), None)
-        if determiner is not None and tree.lower[determiner] in ("a", "an", "some", "any"):
-            return [Edit(determiner, determiner + 1, _cased(tree, determiner, "no"), subtree=(i,))]
-        left = [c for c in left if tree.deps[c] in ("amod", "compound")]
-        first = min([i, *(tree.span(c)[0] for c in left)])
-        if (
-            tag == "NNS"
-            and determiner is None
-            and first
-            and tree.spaces[first - 1]
-            and tree.words[first] not in MARKS
-        ):
-            return [Edit(first, first, "no", subtree=(i,))]
+        children = tree.children(i)
+        copula = i == tree.root and any(deps[c] == "cop" for c in children)
+        argument = deps[i] in ("dobj", "obj", "attr") and tree.heads[i] == tree.root
+        left = [c for c in children if c < i and deps[c] not in _BESIDE_A_NOUN]
+        if tag in ("NN", "NNS") and (copula or argument) and _is_plain(tree, left):
+            determiner = next((c for c in children if deps[c] == "det"), None)
+            if determiner is not None and tree.lower[determiner] in ("a", "an", "some", "any"):
+                no = _cased(tree, determiner, "no")
+                return [Edit(determiner, determiner + 1, no, subtree=(i,))]
+            left = [c for c in left if deps[c] in ("amod", "compound")]
+            first = min([i, *(tree.span(c)[0] for c in left)])
+            apart = first and tree.spaces[first - 1] and tree.words[first] not in MARKS
+            if tag == "NNS" and determiner is None and apart:
+                return [Edit(first, first, "no", subtree=(i,))]
     return []
+
+
+def _is_plain(tree: Tree, left: list[int]) -> bool:
+    """Whether the words before a noun only describe it, and say no quantity."""
+    plain = all(tree.deps[c] in ("amod", "compound", "advmod", "mark") for c in left)
+    return plain and not any(
+        tree.lower[c] in english.QUANTITIES or tree.tags[c] == "CD" for c in left
+    )
 
 
 def ensemble(doc: Any, rng: np.random.Generator | None = None, nouns: bool = False) -> Augmented:
@@ -653,35 +589,23 @@ def ensemble(doc: Any, rng: np.random.Generator | None = None, nouns: bool = Fal
     Source: Zhu et al. 2024, §6.3.
     """
     rng = np.random.default_rng() if rng is None else rng
-    rule = int(rng.integers(3))
-    if rule == 2:
-        return double_negation(doc, rng, nouns)
-    return (punctuation, modal_verbs)[rule](doc, rng)
+    number = int(rng.integers(3))
+    if number == 2:
+        return double_negation(doc, rng, nouns=nouns)
+    return (punctuation, modal_verbs)[number](doc, rng)
 
 
-def by_name(*rules: Callable[..., Augmented]) -> dict[str, Callable[..., Augmented]]:
-    """The functions of a language's rules by what they are called.
-
-    Example:
-        >>> list(by_name(punctuation, negation))
-        ['punctuation', 'negation']
-    """
-    return {rule.__name__: rule for rule in rules}
-
-
-RULES = by_name(punctuation, modal_verbs, double_negation, negation, ensemble)
-
-
+_ALL = (punctuation, modal_verbs, double_negation, negation, ensemble)
+RULES: dict[str, Rule] = {function.__name__: function for function in _ALL}
 WITH_NOUNS = ("double_negation", "ensemble")
 
 
 def apply(
-    rule: str,
+    name: str,
     doc: Any,
     seed: int = 0,
     number: int = 0,
-    rules: Mapping[str, Callable[..., Augmented]] = RULES,
-    nouns: bool = False,
+    rules: Mapping[str, Rule] = RULES,
     **options: Any,
 ) -> Augmented:
     """A rule by name with the generator of sentence `number` under `seed`, as
@@ -689,27 +613,15 @@ def apply(
 
     Args:
         rules: of the language: these, or `lib.augment.sda.chinese.RULES`.
-        nouns: as in `double_negation`; the other rules do not ask for it.
-        options: of the rule.
+        options: of the rule; `nouns`, as in `double_negation`, does not reach those that take none.
 
     Raises:
         ValueError: unknown rule, or a negative seed or number.
     """
-    if rule not in rules:
-        raise ValueError(f"unknown rule {rule!r}: choose one of {', '.join(rules)}")
+    if name not in rules:
+        raise ValueError(f"unknown rule {name!r}: choose one of {', '.join(rules)}")
     if seed < 0 or number < 0:
         raise ValueError(f"seed and number must not be negative, got {seed} and {number}")
-    if nouns and rule in WITH_NOUNS:
-        options["nouns"] = True
-    return rules[rule](doc, np.random.default_rng((seed, number)), **options)
-
-
-def rules_digest() -> str:
-    """Twelve digits for what the rules write: of `VERSION`, which a change of the rules or of
-    their small lists raises, and of the lists of verbs, negatives and phrases.
-
-    Example:
-        >>> len(rules_digest())
-        12
-    """
-    return hashlib.sha256(f"{VERSION} {english.digest()}".encode()).hexdigest()[:12]
+    if name not in WITH_NOUNS or not options.get("nouns"):
+        options.pop("nouns", None)
+    return rules[name](doc, np.random.default_rng((seed, number)), **options)

@@ -58,20 +58,13 @@ class Tree:
         lemmas: Sequence[str],
         heads: Sequence[int],
     ):
-        lengths = {len(part) for part in (words, spaces, tags, deps, lemmas, heads)}
-        if len(lengths) > 1:
-            raise ValueError(
-                "a tree needs as many spaces, tags, labels, lemmas and heads as words: got"
-                f" {lengths}"
-            )
         self.words, self.spaces, self.tags = list(words), list(spaces), list(tags)
         self.deps = [_LABELS.get(d) or d.replace(":pass", "pass").split(":")[0] for d in deps]
         self.lemmas, self.heads = list(lemmas), list(heads)
         self.lower = [word.lower() for word in words]
 
-    def __repr__(self) -> str:
-        rows = zip(self.words, self.spaces, self.tags, self.deps, self.heads, strict=True)
-        return f"Tree({list(rows)})"
+    def __len__(self) -> int:
+        return len(self.words)
 
     @classmethod
     def of(cls, doc: Any) -> "Tree":
@@ -98,20 +91,14 @@ class Tree:
         """Dependents of token i, in their order."""
         return self._children[i]
 
-    def subtree(self, i: int) -> list[int]:
-        """Token i and all that depends on it, sorted; a circle of heads is walked once."""
-        found, waiting = {i}, [i]
-        while waiting:
-            new = [c for c in self._children[waiting.pop()] if c not in found]
-            found.update(new)
-            waiting += new
-        return sorted(found)
-
     def span(self, i: int) -> tuple[int, int]:
         """First and last token of the unbroken part of i's subtree around i, without punctuation at
-        its ends."""
-        inside = set(self.subtree(i))
-        first = last = i
+        its ends; a circle of heads is walked once."""
+        inside, waiting, first, last = {i}, [i], i, i
+        while waiting:
+            new = [c for c in self._children[waiting.pop()] if c not in inside]
+            inside.update(new)
+            waiting += new
         while first - 1 in inside:
             first -= 1
         while last + 1 in inside:
@@ -125,12 +112,18 @@ class Tree:
     @cached_property
     def root(self) -> int | None:
         """The first root that is no punctuation."""
-        roots = (
-            i
-            for i, head in enumerate(self.heads)
-            if (head == i or self.deps[i] == "ROOT") and self.is_word(i)
-        )
-        return next(roots, None)
+        roots = (i for i, head in enumerate(self.heads) if head == i or self.deps[i] == "ROOT")
+        return next((i for i in roots if self.is_word(i)), None)
+
+    @cached_property
+    def first(self) -> int | None:
+        """The first word."""
+        return next((i for i in range(len(self)) if self.is_word(i)), None)
+
+    @cached_property
+    def solid(self) -> list[int]:
+        """The tokens that are no white space."""
+        return [i for i, word in enumerate(self.words) if word.strip()]
 
     def is_word(self, i: int) -> bool:
         """Whether token i holds a letter or a digit."""
@@ -147,37 +140,28 @@ def render(tree: Tree, edits: Sequence[Edit], blank: str = " ") -> Augmented:
     """
     if not edits:
         return Augmented(tree.text)
-    edits = _repaired_case(tree, edits)
-    replaced = {e.start: e for e in edits if e.stop > e.start}
-    inserted: dict[int, list[Edit]] = {}
-    for edit in edits:
-        if not 0 <= edit.start <= edit.stop <= len(tree.words):
-            raise ValueError(f"{edit} lies outside a sentence of {len(tree.words)} tokens")
-        if edit.start == edit.stop:
-            inserted.setdefault(edit.start, []).append(edit)
-    if sum(e.stop - e.start for e in edits) > len(
-        {i for e in edits for i in range(e.start, e.stop)}
-    ):
-        raise ValueError(f"edits overlap: {edits}")
+    edits, size = _repaired_case(tree, edits), len(tree)
+    touched = [i for edit in edits for i in range(edit.start, edit.stop)]
+    outside = any(not 0 <= edit.start <= edit.stop <= size for edit in edits)
+    if outside or len(touched) > len(set(touched)):
+        raise ValueError(f"edits overlap, or lie outside a sentence of {size} tokens: {edits}")
+    replaced = {edit.start: edit for edit in edits if edit.stop > edit.start}
     out, gap, i = "", "", 0
-    while i <= len(tree.words):
-        if i in inserted:
-            for edit in sorted(inserted[i], key=lambda e: e.glue != "left"):
-                out, gap = _with_inserted(
-                    out, gap, edit, tree.words[i] if i < len(tree.words) else "", blank
-                )
-        if i == len(tree.words):
+    while True:
+        inserted = [edit for edit in edits if edit.start == edit.stop == i]
+        following = tree.words[i] if i < size else ""
+        for edit in sorted(inserted, key=lambda edit: edit.glue != "left"):
+            out, gap = _with_inserted(out, gap, edit, following, blank)
+        if i == size:
             break
         new = replaced.get(i)
-        word, i = (tree.words[i], i + 1) if new is None else (new.text, new.stop)
+        word, i = (following, i + 1) if new is None else (new.text, new.stop)
         space = tree.spaces[i - 1]
         if word:
             apart = new is not None and out[-1:].isalnum() and word[0].isalpha()
             out, gap = out + (gap or blank * apart) + word, space
-        elif out[-1:].isalnum():
-            gap = space
         else:
-            gap = gap and space
+            gap = space if out[-1:].isalnum() else gap and space
     text = out + gap if tree.text[:1].isspace() else (out + gap).lstrip()
     changed = sorted(edits, key=lambda e: (e.start, e.stop)) if text != tree.text else ()
     return Augmented(text, tuple(changed))
@@ -196,30 +180,27 @@ def _with_inserted(out: str, gap: str, edit: Edit, following: str, blank: str) -
 def _repaired_case(tree: Tree, edits: Sequence[Edit]) -> list[Edit]:
     """The edits with a small letter for the first word behind new words, and a capital for the
     second in its place."""
-    first = next((i for i in range(len(tree.words)) if tree.is_word(i)), None)
+    first, edits = tree.first, list(edits)
     if first is None or not tree.words[first][0].isupper():
-        return list(edits)
+        return edits
     at_first = next((e for e in edits if e.start <= first < e.stop), None)
     if any(e.start == e.stop == first and e.text[0].isalpha() for e in edits):
         if _keeps_capital(tree, first):
-            return list(edits)
+            return edits
         old = at_first or Edit(first, first + 1, tree.words[first])
         new = replace(old, text=old.text[:1].lower() + old.text[1:])
         return [*(e for e in edits if e is not at_first), new]
     if at_first is None or at_first.text:
-        return list(edits)
-    follower = next((i for i in range(at_first.stop, len(tree.words)) if tree.is_word(i)), None)
-    if follower is None or any(e.start <= follower < e.stop for e in edits):
-        return list(edits)
-    return [
-        *edits,
-        Edit(follower, follower + 1, tree.words[follower][0].upper() + tree.words[follower][1:]),
-    ]
+        return edits
+    second = next((i for i in range(at_first.stop, len(tree)) if tree.is_word(i)), None)
+    if second is not None and not any(e.start <= second < e.stop for e in edits):
+        word = tree.words[second]
+        edits.append(Edit(second, second + 1, word[0].upper() + word[1:]))
+    return edits
 
 
 def _keeps_capital(tree: Tree, i: int) -> bool:
     """A name may be tagged as a noun; the capital of the word behind it tells: Rayo Vallecano."""
-    named = (
-        i + 1 < len(tree.words) and tree.words[i + 1][0].isupper() and tree.tags[i] in ("NN", "FW")
-    )
-    return named or english.keeps_capital(tree.words[i], tree.tags[i])
+    following, tag = tree.words[i + 1 : i + 2], tree.tags[i]
+    named = tag in ("NN", "FW") and any(word[0].isupper() for word in following)
+    return named or english.keeps_capital(tree.words[i], tag)

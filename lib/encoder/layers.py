@@ -1,5 +1,7 @@
-"""For speed alone: what is here changes how long a training takes, and may be switched off
-(`Encoder.load(…, speedups=False)`).
+"""What is changed inside a backbone: the rate of its dropout, LoRA, and what makes it fast.
+
+The last changes only how long a training takes, and may be switched off
+(`Encoder.load(…, speedups=False)`):
 
 * Dropout: random numbers that cost little on a CPU, 1.10 times the sentences per second in fp32 and
   1.39 in bf16; on a GPU dropout is torch's own.
@@ -13,6 +15,7 @@
 The figures are those of `benchmarks/results/speedups-amd-epyc-2-threads.md`.
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -24,20 +27,95 @@ from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
+# Names under which modules and configurations keep a probability of dropout; p is nn.Dropout's.
+DROPOUT_FIELD = re.compile(r"dropout|_pdrop$|^p$")
 ATTENTION = "cheap_dropout_unplanned"  # transformers' name of ours
 UNPLANNED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
 # Model types whose last layer gives the same first token when the others are left out after its
 # attention.
-FIRST_TOKEN_ALONE = (
-    "bert",
-    "camembert",
-    "deberta",
-    "deberta-v2",
-    "electra",
-    "ernie",
-    "roberta",
-    "xlm-roberta",
-)
+FIRST_TOKEN_ALONE = ("bert", "electra", "roberta", "xlm-roberta")
+
+
+def rates(holder: Any) -> dict[str, float]:
+    """The probabilities of dropout that a configuration or a module of transformers keeps."""
+    fields = vars(holder).items()
+    return {k: v for k, v in fields if DROPOUT_FIELD.search(k) and type(v) in (int, float)}
+
+
+def dropouts(backbone: nn.Module) -> list[tuple[nn.Module, str, float]]:
+    """(module, attribute, probability) of every dropout: of each `nn.Dropout`, and of modules that
+    call the function themselves."""
+    return [(m, name, p) for m in backbone.modules() for name, p in rates(m).items()]
+
+
+@contextmanager
+def dropout_of(backbone: nn.Module, p: float) -> Iterator[None]:
+    """While open, every dropout inside `backbone` has the probability `p`, in [0, 1).
+
+    Raises:
+        ValueError: `p` is outside its range, or the backbone has no dropout and `p` is not 0.
+
+    Source: the two rates of Klein & Nabi 2022 (SCD); their code keeps two dropouts in each layer.
+
+    Example:
+        >>> layers = nn.Sequential(nn.Dropout(0.1))
+        >>> with dropout_of(layers, 0.5):
+        ...     print(layers[0].p)
+        0.5
+        >>> layers[0].p
+        0.1
+    """
+    before = dropouts(backbone)
+    if not 0 <= p < 1 or (p and not before):
+        name = type(backbone).__name__
+        raise ValueError(f"dropout must be in [0, 1), and 0 if {name} has no dropout, got {p}")
+    try:
+        for module, name, _ in before:
+            setattr(module, name, p)
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+
+
+def add_lora(backbone: nn.Module, rank: int, seed: int = 0) -> None:
+    """Freeze `backbone` and give every linear layer of it a low-rank difference that is trained in
+    place of its weights.
+
+    A layer `W x` becomes `W x + (α/r) B A x` with α = 2r, A `(r, in)` random and B `(out, r)` zero:
+    what the backbone computes does not change yet.
+
+    Args:
+        backbone: of `transformers`, changed in place.
+        rank: r, at least 1.
+        seed: of the random A.
+
+    Raises:
+        ImportError: `peft` is not installed.
+
+    Source: Hu et al. 2022 (LoRA), §4.1.
+    """
+    try:
+        from peft import LoraConfig, inject_adapter_in_model
+    except ImportError as error:
+        raise ImportError("LoRA needs the package peft: `pip install peft`") from error
+    config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        inject_adapter_in_model(config, backbone)
+
+
+def merged_state(backbone: nn.Module) -> dict[str, Tensor]:
+    """Weights under their own names, `W + (α/r) B A` where there is LoRA; the backbone stays as it
+    is.
+
+    Sums are on the CPU, so that there is no second copy of the model beside the first.
+    """
+    state = {k: v for k, v in backbone.state_dict().items() if ".lora_" not in k}
+    for name in [name for name in state if name.endswith(".base_layer.weight")]:
+        layer: Any = backbone.get_submodule(name.removesuffix(".base_layer.weight"))
+        state[name] = (state[name] + layer.get_delta_weight("default")).cpu()
+    return {name.replace(".base_layer.", "."): weight for name, weight in state.items()}
 
 
 def cheap_dropout(x: Tensor, p: float) -> Tensor:
@@ -51,9 +129,6 @@ def cheap_dropout(x: Tensor, p: float) -> Tensor:
         x: any shape, any floating type.
         p: in [0, 1).
 
-    Raises:
-        ValueError: p outside [0, 1).
-
     Example:
         >>> _ = torch.manual_seed(0)
         >>> y = cheap_dropout(torch.ones(100_000), 0.25)
@@ -62,15 +137,12 @@ def cheap_dropout(x: Tensor, p: float) -> Tensor:
 
     Source: Srivastava et al. 2014.
     """
-    if not 0 <= p < 1:
-        raise ValueError(f"dropout must be in [0, 1), got {p}")
     threshold = min(round(p * 2**16), 2**16 - 1)
     if not threshold:
         return x
-    draws = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(
-        -(2**63), None
-    )
-    keep = draws.view(torch.int16)[: x.numel()].view(x.shape) >= threshold - 2**15
+    fours = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device)
+    draws = fours.random_(-(2**63), None).view(torch.int16)
+    keep = draws[: x.numel()].view(x.shape) >= threshold - 2**15
     return x * keep.to(x.dtype).mul_(2**16 / (2**16 - threshold))
 
 
@@ -79,9 +151,8 @@ class CheapDropout(nn.Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop in training, the identity in evaluation."""
-        if not self.training or x.device.type != "cpu" or self.p == 1:
-            return super().forward(x)
-        return cheap_dropout(x, self.p)
+        cheap = self.training and x.device.type == "cpu"
+        return cheap_dropout(x, self.p) if cheap else super().forward(x)
 
 
 def attention(module: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, **options):
@@ -149,15 +220,14 @@ class FirstToken:
     open.
 
     Its attention has seen all tokens by then; the rows of the others are not needed by [CLS]
-    pooling. For other architectures, and without a backbone, it does nothing.
+    pooling. For other architectures, and without `speedups`, it does nothing.
     """
 
-    def __init__(self, backbone: Any):
+    def __init__(self, backbone: Any, speedups: bool):
         self._active = False
-        if getattr(getattr(backbone, "config", None), "model_type", None) not in FIRST_TOKEN_ALONE:
-            return
-        last = list(backbone.get_submodule("encoder.layer").children())[-1]
-        last.get_submodule("attention.output").register_forward_pre_hook(self._keep_first)
+        if speedups and backbone.config.model_type in FIRST_TOKEN_ALONE:
+            output = backbone.encoder.layer[-1].attention.output
+            output.register_forward_pre_hook(self._keep_first)
 
     @contextmanager
     def alone(self, active: bool) -> Iterator[None]:
