@@ -111,9 +111,9 @@ def test_una_can_be_fitted_on_another_corpus(tmp_path, monkeypatch):
         (["crop", "in.txt", "in.txt/o.txt"], "in.txt"),
         (["crop", "loop.txt", "o.txt"], "no file loop.txt"),
         (["crop", "in.txt", "loop.txt"], "loop.txt"),
-        (["crop", "utf16.txt", "o.txt"], "utf16.txt, line 1: NUL bytes or the mark of UTF-16"),
-        (["sda", "cr.txt", "o.txt"], "cr.txt, line 2: a carriage return inside"),
-        (["sda", "long.txt", "o.txt"], "long.txt, line 2: longer than 1,000,000 bytes"),
+        (["crop", "utf16.txt", "o.txt"], "utf16.txt, line 1: NUL"),
+        (["sda", "cr.txt", "o.txt"], "cr.txt, line 2"),
+        (["sda", "long.txt", "o.txt"], "long.txt, line 2"),
         (["replace_synonyms", "in.txt", "o.txt", "--synonyms", ""], "no thesaurus"),
     ],
 )
