@@ -1,13 +1,15 @@
-"""Values that are checked when an object is made, each error one sentence with the nearest name."""
+"""Values that are checked when an object is made, each error one sentence with the nearest
+name; and tables of methods by name."""
 
 import os
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+M = TypeVar("M", bound=Callable[..., Any])
 T = TypeVar("T", bound=BaseModel)
 
 
@@ -109,3 +111,47 @@ def _sentence(kind: type[BaseModel], error: Any, called: str) -> str:
     wanted = wanted.replace("integer", "whole number").replace("a string", "text")
     wanted = wanted.replace("a boolean", "True or False")
     return f"{name} must be {wanted}, got {reprlib.repr(error['input'])}"
+
+
+class Registry(dict[str, Callable[..., Any]]):
+    """The methods of one kind by the names that a recipe knows them by.
+
+    What a recipe may hold, what the command line lists and what an error message suggests are read
+    from here: to add a method is to write one function below its name.
+
+    Example:
+        >>> EDITS = Registry()
+        >>> @EDITS.register("reverse")
+        ... def reverse(words):
+        ...     return words[::-1]
+        >>> list(EDITS), EDITS["reverse"](["a", "b"])
+        (['reverse'], ['b', 'a'])
+    """
+
+    def register(self, name: str) -> Callable[[M], M]:
+        """A decorator that enters a function or a class as `name`.
+
+        Raises:
+            ValueError: there is one of this name.
+        """
+        if name in self:
+            raise ValueError(f"there is a method called {name!r} already")
+
+        def entered(method: M) -> M:
+            self[name] = method
+            return method
+
+        return entered
+
+
+class Names:
+    """The names of several registries as one; a method that is registered later is among them."""
+
+    def __init__(self, *parts: Any):
+        self.parts = parts
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for part in self.parts for name in part)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in part for part in self.parts)

@@ -163,7 +163,6 @@ def test_an_interruption_is_one_sentence(tmp_path, monkeypatch, capsys):
 
 def test_without_wordnet_the_default_thesaurus_says_what_to_do(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("nltk.data.path", [])
-    monkeypatch.setattr(edits, "SYSTEM_FOLDERS", [])
     edits._wordnet.cache_clear()
     (tmp_path / "in.txt").write_text("a cat .\n")
     assert main(["eda", str(tmp_path / "in.txt"), str(tmp_path / "o.txt")]) == 2

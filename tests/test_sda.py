@@ -44,7 +44,7 @@ class Fixed:
 
 def rules(parse: Tree) -> tuple[Augmented, ...]:
     return (
-        sda.punctuation(parse, order="paper"),
+        sda_rules.punctuation(parse, order="paper"),
         sda.modal_verbs(parse, Fixed(0)),
         sda.double_negation(parse, Fixed(2)),
         sda.negation(parse, Fixed(2)),
@@ -113,7 +113,7 @@ def test_be_of_a_subordinate_clause_is_a_choice():
 def test_no_before_a_noun_is_a_choice(text, expected):
     parse = EVERY[text].tree
     assert sda.double_negation(parse, Fixed(2), nouns=True).text == expected
-    assert sda.ensemble(parse, Fixed(2), nouns=True).text == expected
+    assert sda_rules.ensemble(parse, Fixed(2), nouns=True).text == expected
     for rule in ("punctuation", "modal_verbs", "negation"):
         assert sda.apply(rule, parse, 3, nouns=True) == sda.apply(rule, parse, 3)
 
@@ -121,7 +121,7 @@ def test_no_before_a_noun_is_a_choice(text, expected):
 @pytest.mark.parametrize("text", COMPLEMENTS)
 def test_clauses_that_take_a_comma(text):
     sentence = COMPLEMENTS[text]
-    assert sda.punctuation(sentence.tree, order="paper").text == sentence.punctuation
+    assert sda_rules.punctuation(sentence.tree, order="paper").text == sentence.punctuation
 
 
 def test_no_output_of_the_shipped_parser_has_not_and_no():
@@ -175,19 +175,19 @@ def test_the_papers_example():
     ],
 )
 def test_random_order_of_punctuation(text, choice, chance, expected):
-    assert sda.punctuation(PLAIN[text].tree, Fixed(choice, chance)).text == expected
+    assert sda_rules.punctuation(PLAIN[text].tree, Fixed(choice, chance)).text == expected
 
 
 def test_an_emphasised_question_keeps_its_mark():
     parse = tree("Ready?", "Ready/JJ/root/0 ?/./punct/1")
     for choice in range(4):
-        assert sda.punctuation(parse, Fixed(choice)).text == "Ready?!"
+        assert sda_rules.punctuation(parse, Fixed(choice)).text == "Ready?!"
 
 
 @pytest.mark.parametrize(("closing", "expected"), [('"', '"Go!"'), (")", '"Go!)')])
 def test_the_final_mark_stands_before_closing_quotes(closing, expected):
     parse = tree(f'"Go.{closing}', f'"/``/punct/2 Go/VB/root/0 ././punct/2 {closing}/-/punct/2')
-    assert sda.punctuation(parse, order="paper").text == expected
+    assert sda_rules.punctuation(parse, order="paper").text == expected
 
 
 # Verb, tag, infinitive; with "not"; with "have to"; perfect with "must" (past tense only).

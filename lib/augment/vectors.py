@@ -26,7 +26,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.registry import Names, Registry
+from lib.checked import Names, Registry
 
 Random = torch.Generator | Tensor | None
 View = tuple[str, float]

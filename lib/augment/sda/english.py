@@ -36,7 +36,6 @@ QUANTITIES = {
 _NATIONS = re.compile(
     r"(?:[ai]an|ean|ese|ish)$|^(?:french|dutch|greek|swiss|czech|arab|german|roman)$"
 )
-INTENSIFIERS = ("extremely", "quite", "very", "really", "rather", "particularly", "remarkably")
 
 # Of the authors' list "can't avoid to", "can't help to" and "have no choice but" are no English:
 # the first is left out, the others read "cannot help but" and "have no choice but to".

@@ -9,7 +9,7 @@ index, never by their string; spacing and case stay the sentence's own.
 Source: Zhu et al. 2024 (SDA), §4 and Appendix A, Algorithms 1–3.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -20,6 +20,7 @@ from lib.augment.sda import english
 from lib.augment.sda.english import ADVERB_NEGATIVES
 from lib.augment.sda.trees import CLOSING, OPENING, QUOTES, Augmented, Edit, Tree, render
 
+Rng = np.random.Generator
 Rule = Callable[..., Augmented]
 VERSION = 3  # raised when a rule writes other text: finished trainings are then not taken for new
 SUBJECTS = {"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"}
@@ -42,7 +43,7 @@ def rule(edits: Callable[..., Sequence[Edit]], blank: str = " ") -> Rule:
     """A rule from a function `(tree, generator, options) → edits`; `blank` as in `render`."""
 
     @wraps(edits)
-    def ruled(doc: Any, rng: np.random.Generator | None = None, **options: Any) -> Augmented:
+    def ruled(doc: Any, rng: Rng | None = None, **options: Any) -> Augmented:
         tree = Tree.of(doc)
         rng = np.random.default_rng() if rng is None else rng
         return render(tree, edits(tree, rng, **options), blank)
@@ -135,7 +136,7 @@ def _after_subject(tree: Tree, clause: _Clause) -> int:
 
 
 @rule
-def punctuation(tree: Tree, rng: np.random.Generator, order: str = "random") -> list[Edit]:
+def punctuation(tree: Tree, rng: Rng, order: str = "random") -> list[Edit]:
     """PI: a comma before a subordinate clause, or the subject quoted or followed by a comma, or
     another final mark.
 
@@ -246,9 +247,7 @@ def _final(tree: Tree, mark: str) -> list[Edit]:
 
 
 @rule
-def modal_verbs(
-    tree: Tree, rng: np.random.Generator, perfect: bool = False, intensify: bool = False
-) -> list[Edit]:
+def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False) -> list[Edit]:
     """MV: a modal phrase before the main verb, which takes the form that English asks for.
 
     | clause | phrases |
@@ -263,9 +262,9 @@ def modal_verbs(
     Args:
         perfect: past tense becomes "must have travelled" (Table 1), not "must travel" (Algorithm
             2); only "must", as "should have" says that it did not happen.
-        intensify: half the time an adverb of degree before every adjective instead, as the authors'
-            code does. Their list has "especially", "absolutely" and "totally" and lacks "rather",
-            and they draw one adverb for a sentence, where one is drawn for each adjective here.
+
+    Half the time the authors' code puts an adverb of degree before every adjective instead, of
+    which the paper says nothing; it is not done here.
 
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
@@ -278,8 +277,6 @@ def modal_verbs(
 
     Source: Zhu et al. 2024, §4.2, Algorithm 2.
     """
-    if intensify and rng.random() < 0.5:
-        return _intensified(tree, rng)
     clause = _clause(tree)
     if clause is None or clause.command or (clause.kind == "verb" and clause.negative is not None):
         return []
@@ -300,7 +297,7 @@ def modal_verbs(
     return edits
 
 
-def choose(options: Sequence[str], rng: np.random.Generator) -> str:
+def choose(options: Sequence[str], rng: Rng) -> str:
     """One of `options`, each as likely as the others."""
     return options[int(rng.integers(len(options)))]
 
@@ -310,9 +307,7 @@ def _cased(tree: Tree, i: int, text: str) -> str:
     return text[0].upper() + text[1:] if i == first and tree.words[i][0].isupper() else text
 
 
-def _phrase_before(
-    tree: Tree, clause: _Clause, rng: np.random.Generator, perfect: bool
-) -> list[Edit]:
+def _phrase_before(tree: Tree, clause: _Clause, rng: Rng, perfect: bool) -> list[Edit]:
     i = clause.finite
     word, tag = tree.lower[i], tree.tags[i]
     past = english.is_past(word, tag) or word in ("was", "were")
@@ -339,21 +334,15 @@ def _shares_subject(tree: Tree, clause: _Clause) -> bool:
     return any(all(tree.deps[c] not in SUBJECTS for c in tree.children(i)) for i in others)
 
 
-def _behind_modal(tree: Tree, clause: _Clause, rng: np.random.Generator) -> list[Edit]:
+def _behind_modal(tree: Tree, clause: _Clause, rng: Rng) -> list[Edit]:
     i, willing = clause.finite, tree.lower[clause.finite] in english.WILL_LIKE
     if clause.inverted or clause.negative is not None or not willing:
         return []
     return [Edit(i + 1, i + 1, choose(("have to", "need to"), rng), subtree=(i,))]
 
 
-def _intensified(tree: Tree, rng: np.random.Generator) -> list[Edit]:
-    plain = [i for i, tag in enumerate(tree.tags) if tag == "JJ" and tree.is_word(i)]
-    apart = [i for i in plain if i == 0 or tree.spaces[i - 1]]
-    return [Edit(i, i, choose(english.INTENSIFIERS, rng)) for i in apart]
-
-
 @rule
-def negation(tree: Tree, rng: np.random.Generator) -> list[Edit]:
+def negation(tree: Tree, rng: Rng) -> list[Edit]:
     """NEG: one negative transformation; every sentence with a word gets one.
 
     In this order: a negative word of the main clause goes; "not" follows the auxiliary or *be*,
@@ -377,9 +366,7 @@ def negation(tree: Tree, rng: np.random.Generator) -> list[Edit]:
 
 
 @rule
-def double_negation(
-    tree: Tree, rng: np.random.Generator, nouns: bool = False, copulas: bool = True
-) -> list[Edit]:
+def double_negation(tree: Tree, rng: Rng, nouns: bool = False) -> list[Edit]:
     """DN: two negative transformations; if there is but one, a negating phrase before the sentence.
 
     The words are walked in their order: "not" follows an auxiliary or *be* of any finite clause,
@@ -394,9 +381,10 @@ def double_negation(
         nouns: the main clause alone is walked, and the second place is "no" before its object or
             predicate, as the text of §4.3 has it: "He is not no teacher", to most readers one
             emphatic negation.
-        copulas: *be* as the verb of a subordinate or coordinate clause counts as an auxiliary
-            ("who was not a member"). This extends Algorithm 3 and the authors' code, which take
-            auxiliaries and the verb of the main clause alone; False follows them.
+
+    *Be* as the verb of a subordinate or coordinate clause counts as an auxiliary ("who was not a
+    member"). This extends Algorithm 3 and the authors' code, which take auxiliaries and the verb of
+    the main clause alone.
 
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
@@ -413,7 +401,7 @@ def double_negation(
         main, sites = [], [_affirmed(tree, i) for i in chosen]
     else:
         main = _negated(tree, clause)
-        sites = [e for e in (main, _no_noun(tree)) if e] if nouns else _walk(tree, main, copulas)
+        sites = [e for e in (main, _no_noun(tree)) if e] if nouns else _walk(tree, main)
     if len(sites) > 1:
         return list(dict.fromkeys([*sites[0], *sites[1]]))
     command = clause is not None and clause.command
@@ -422,16 +410,16 @@ def double_negation(
     return [*_prefix(tree, rng), *sites[0]]
 
 
-def _walk(tree: Tree, main: list[Edit], copulas: bool) -> list[list[Edit]]:
+def _walk(tree: Tree, main: list[Edit]) -> list[list[Edit]]:
     """The places of Algorithm 3, in the order of the words, at most one to a clause."""
     others = [i for i, d in enumerate(tree.deps) if d in FINITE_CLAUSES and i != tree.root]
-    found = [main, *(_second_negation(tree, i, copulas) for i in others)]
+    found = [main, *(_second_negation(tree, i) for i in others)]
     sites = sorted((edits for edits in found if edits), key=lambda edits: edits[0].start)
     places = [edits[0].start for edits in sites]
     return [edits for n, edits in enumerate(sites) if places[n] not in places[:n]]
 
 
-def _second_negation(tree: Tree, i: int, copulas: bool) -> list[Edit]:
+def _second_negation(tree: Tree, i: int) -> list[Edit]:
     """What negates the finite clause of predicate i, or takes its only negation out; nothing
     without an auxiliary."""
     clause = _clause(tree, i)
@@ -440,8 +428,6 @@ def _second_negation(tree: Tree, i: int, copulas: bool) -> list[Edit]:
     negatives = [j for j in _negatives(tree) if _owner(tree, j) == i]
     if negatives:
         return _affirmed(tree, negatives[0]) if len(negatives) == 1 else []
-    if not copulas and clause.kind == "be" and tree.deps[clause.finite] not in ("aux", "auxpass"):
-        return []
     before, after = ("", *tree.lower, "")[clause.finite : clause.finite + 3 : 2]
     if clause.kind in ("verb", "imperative") or before in ("as", "than") or after in english.ONLY:
         return []
@@ -471,7 +457,7 @@ def _cancelling(tree: Tree, clause: _Clause | None, negatives: list[int]) -> lis
     return []
 
 
-def _prefix(tree: Tree, rng: np.random.Generator) -> list[Edit]:
+def _prefix(tree: Tree, rng: Rng) -> list[Edit]:
     first = tree.first
     if first is None:
         return []
@@ -583,7 +569,7 @@ def _is_plain(tree: Tree, left: list[int]) -> bool:
     )
 
 
-def ensemble(doc: Any, rng: np.random.Generator | None = None, nouns: bool = False) -> Augmented:
+def ensemble(doc: Any, rng: Rng | None = None, nouns: bool = False) -> Augmented:
     """One of the three positive rules, drawn for each sentence; `nouns` as in `double_negation`.
 
     Source: Zhu et al. 2024, §6.3.
@@ -597,17 +583,9 @@ def ensemble(doc: Any, rng: np.random.Generator | None = None, nouns: bool = Fal
 
 _ALL = (punctuation, modal_verbs, double_negation, negation, ensemble)
 RULES: dict[str, Rule] = {function.__name__: function for function in _ALL}
-WITH_NOUNS = ("double_negation", "ensemble")
 
 
-def apply(
-    name: str,
-    doc: Any,
-    seed: int = 0,
-    number: int = 0,
-    rules: Mapping[str, Rule] = RULES,
-    **options: Any,
-) -> Augmented:
+def apply(name: str, doc: Any, seed=0, number=0, rules=RULES, **options: Any) -> Augmented:
     """A rule by name with the generator of sentence `number` under `seed`, as
     `python -m lib augment sda` does.
 
@@ -622,6 +600,6 @@ def apply(
         raise ValueError(f"unknown rule {name!r}: choose one of {', '.join(rules)}")
     if seed < 0 or number < 0:
         raise ValueError(f"seed and number must not be negative, got {seed} and {number}")
-    if name not in WITH_NOUNS or not options.get("nouns"):
+    if name not in ("double_negation", "ensemble"):
         options.pop("nouns", None)
     return rules[name](doc, np.random.default_rng((seed, number)), **options)
