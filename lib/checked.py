@@ -5,6 +5,7 @@ import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
+from itertools import chain
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -80,8 +81,7 @@ def _is_whole(value: float) -> bool:
 
 def extra(kind: type[BaseModel], name: str) -> dict[str, Any]:
     """What `setting` says of a field beside its type, default and bounds."""
-    found = kind.model_fields[name].json_schema_extra
-    return found if isinstance(found, dict) else {}
+    return kind.model_fields[name].json_schema_extra or {}  # type: ignore[return-value]
 
 
 def made(kind: type[T], values: Any, called: str) -> T:
@@ -151,7 +151,4 @@ class Names:
         self.parts = parts
 
     def __iter__(self) -> Iterator[str]:
-        return (name for part in self.parts for name in part)
-
-    def __contains__(self, name: object) -> bool:
-        return any(name in part for part in self.parts)
+        return chain.from_iterable(self.parts)

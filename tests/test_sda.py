@@ -239,7 +239,7 @@ def test_phrases_agree(phrase, forms):
     found = {
         english.agreed(phrase, past, third) for past in (False, True) for third in (False, True)
     }
-    assert phrase in english.PHRASES and found == forms
+    assert phrase in english.PHRASES["every"] and found == forms
 
 
 def test_intensifiers():

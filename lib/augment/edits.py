@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,10 +43,10 @@ def augment(
     name: str,
     sentences: Sequence[str],
     rate: float,
-    seed: int = 0,
-    synonyms: str = "wordnet",
-    first: int = 0,
-    **more: object,
+    seed=0,
+    synonyms="wordnet",
+    first=0,
+    **more: Any,
 ) -> list[str]:
     """Apply augmentation `name` to every sentence; line i of the result belongs to sentence i.
 
@@ -316,9 +317,7 @@ def _thesaurus(source: str) -> Synonyms:
         word, *_, rest = line.split("\t") if "\t" in line else (line, "")
         alternatives = [s.strip() for s in rest.split(",") if s.strip()]
         if not word.strip() or not alternatives:
-            raise ValueError(
-                f"{path}, line {number}: expected a word, a tab, synonyms; got {line!r}"
-            )
+            raise ValueError(f"{path}, line {number}: expected a word, a tab, synonyms: {line!r}")
         entries.setdefault(word.strip().lower(), []).extend(alternatives)
     if not entries:
         raise ValueError(f"{path}: 0 words with synonyms")

@@ -290,9 +290,7 @@ class UNA:
         weights = weights * allowed if (weights * allowed).any() else allowed.astype(float)
         return candidates, weights / max(weights.sum(), 1e-300)
 
-    def __call__(
-        self, terms: Terms, rows: Sequence[int] | Array | None = None, epoch: int = 0
-    ) -> Terms:
+    def __call__(self, terms: Terms, rows: Sequence[int] | Array | None = None, epoch=0) -> Terms:
         """One negative of every sentence, of the same length.
 
         An empty sentence stays empty. A sentence of at least one term changes in at least one,
@@ -361,15 +359,13 @@ class UNA:
         return self.model.order[np.maximum(drawn, 0)]
 
 
-def _drawn(
-    cumulative: Array, rank: Array, first: Array, last: Array, own_weight: Array, draw: Array
-) -> Array:
-    """Ranks in [first, last) by their weight, whose sums are `cumulative`, less `own_weight` at
+def _drawn(sums: Array, rank: Array, first: Array, last: Array, own: Array, draw: Array) -> Array:
+    """Ranks in [first, last) by their weight, whose sums are `sums`, less `own` at
     `rank`. All (tokens,)."""
-    others = cumulative[last] - cumulative[first] - own_weight
-    target = cumulative[first] + draw * others
-    target += own_weight * (target >= cumulative[rank])  # jump over the term itself
-    return np.clip(np.searchsorted(cumulative, target, side="right") - 1, first, last - 1)
+    others = sums[last] - sums[first] - own
+    target = sums[first] + draw * others
+    target += own * (target >= sums[rank])  # jump over the term itself
+    return np.clip(np.searchsorted(sums, target, side="right") - 1, first, last - 1)
 
 
 def uniform(seed: int, epoch: int, rows: Array, positions: Array, stream: int) -> Array:

@@ -34,7 +34,6 @@ MARKS = FINAL | CLOSING
 _BESIDE_A_NOUN = {*SUBJECTS, "det", "cop", "punct", "aux"}
 
 
-_KINDS = {"be": english.BE, "have": english.HAVE, "do": english.DO, "modal": english.MODALS}
 _COMMANDS = ("verb", "imperative")
 _PAIRS = {"neither": ("nor", "or"), **dict.fromkeys(("not", "n't", "never"), ("any", "some"))}
 
@@ -125,7 +124,7 @@ def _kind(tree: Tree, i: int) -> str:
         return "have" if has else "be"
     if word == "'d":
         return "have" if has or tree.tags[i] == "VBD" else "modal"
-    return next((kind for kind, forms in _KINDS.items() if word in forms), "")
+    return next((kind for kind, forms in english.KINDS.items() if word in forms), "")
 
 
 def _after_subject(tree: Tree, clause: _Clause) -> int:
@@ -252,7 +251,7 @@ def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False) -> list[Edit]:
 
     | clause | phrases |
     |---|---|
-    | finite verb or *be* | all of `english.PHRASES`; *have*, *need* and *can* agree with the verb's
+    | finite verb or *be* | all of `words.yaml`; *have*, *need* and *can* agree with the verb's
     tense and person |
     | *have* + participle, *do*, a question, a negated *be* | must, should: they take the finite
     word's place |
@@ -311,15 +310,15 @@ def _phrase_before(tree: Tree, clause: _Clause, rng: Rng, perfect: bool) -> list
     i = clause.finite
     word, tag = tree.lower[i], tree.tags[i]
     past = english.is_past(word, tag) or word in ("was", "were")
-    phrases: tuple[str, ...] = english.PHRASES
+    phrases = english.PHRASES["every"]
     if past and perfect:
-        phrases = ("must",)
+        phrases = ["must"]
     elif _negatives(tree):
-        phrases = english.MODAL_PHRASES
+        phrases = english.PHRASES["modal"]
     elif clause.subject is not None and tree.deps[clause.subject] == "expl":
-        phrases = english.PLAIN_PHRASES
+        phrases = english.PHRASES["plain"]
     elif past and _shares_subject(tree, clause):
-        phrases = english.AGREEING_PHRASES
+        phrases = english.PHRASES["agreeing"]
     phrase = english.agreed(choose(phrases, rng), past, tag == "VBZ" or word in ("is", "'s"))
     lemma = "be" if clause.kind == "be" else english.base_form(word, tag, tree.lemmas[i])
     form = f"have {english.participle(word, lemma)}" if past and perfect else lemma
@@ -600,6 +599,6 @@ def apply(name: str, doc: Any, seed=0, number=0, rules=RULES, **options: Any) ->
         raise ValueError(f"unknown rule {name!r}: choose one of {', '.join(rules)}")
     if seed < 0 or number < 0:
         raise ValueError(f"seed and number must not be negative, got {seed} and {number}")
-    if name not in ("double_negation", "ensemble"):
+    if name not in ("double_negation", "ensemble") or not options.get("nouns"):
         options.pop("nouns", None)
     return rules[name](doc, np.random.default_rng((seed, number)), **options)
