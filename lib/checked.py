@@ -58,10 +58,10 @@ class Checked(BaseModel):
             value = value.item()
         if isinstance(value, os.PathLike):
             return os.fspath(value)
-        if kind in (int, int | None) and isinstance(value, float) and _is_whole(value):
-            return int(value)
         if isinstance(value, float) and not abs(value) < 1e300:
             raise ValueError(f"{info.field_name} must be a number, got {value!r}")
+        if kind in (int, int | None) and isinstance(value, float) and value.is_integer():
+            return int(value)
         return value
 
     @field_validator("*", mode="after")
@@ -73,10 +73,6 @@ class Checked(BaseModel):
             hint = closest(value, among)
             raise ValueError(f"{info.field_name} must be one of {names}, got {value!r}{hint}")
         return value
-
-
-def _is_whole(value: float) -> bool:
-    return abs(value) < 2**53 and value.is_integer()
 
 
 def extra(kind: type[BaseModel], name: str) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def test_hard_constructions_two_clauses_and_two_negatives(text):
     assert tuple(found[name].text for name in checked) == sentence.expected(*checked)
 
 
-def test_be_of_a_subordinate_clause_is_a_choice():
+def test_be_of_a_subordinate_clause_is_an_auxiliary():
     """Algorithm 3 takes auxiliaries alone: "was" of "was beaten", and not "was" of "was late"."""
     late = tree(
         "She knew who was late.",
@@ -87,15 +87,6 @@ def test_be_of_a_subordinate_clause_is_a_choice():
         "././punct/2",
     )
     assert sda.double_negation(late, Fixed(2)).text == "She did not know who was not late."
-    plain = sda.apply("double_negation", late, copulas=False).text
-    assert plain.endswith("she did not know who was late.") and " that she" in plain
-    beaten = tree(
-        "She knew who was beaten.",
-        "She/PRP/nsubj/2 knew/VBD/ROOT/0/know who/WP/nsubjpass/5 was/VBD/auxpass/5/be "
-        "beaten/VBN/ccomp/2/beat ././punct/2",
-    )
-    both = [sda.double_negation(beaten, Fixed(2), copulas=kept).text for kept in (True, False)]
-    assert both == ["She did not know who was not beaten."] * 2
 
 
 @pytest.mark.parametrize(
@@ -240,12 +231,6 @@ def test_phrases_agree(phrase, forms):
         english.agreed(phrase, past, third) for past in (False, True) for third in (False, True)
     }
     assert phrase in english.PHRASES["every"] and found == forms
-
-
-def test_intensifiers():
-    text = "Some people buy old books."
-    found = sda.modal_verbs(PLAIN[text].tree, Fixed(2, 0.1), intensify=True)
-    assert found.text == "Some people buy very old books." and found.edits == (Edit(3, 3, "very"),)
 
 
 def test_equal_words_are_told_apart_by_index():

@@ -32,10 +32,6 @@ MASK_TOKEN = "[MASK]"
 SHORTEST_MASKED = 30
 MARKS = (".", ";", "?", ":", "!", ",")
 NEUTRAL = ("It", "is", "said", "that")
-NO_WORDNET = (
-    "WordNet is not here: run `python -m nltk.downloader wordnet` and unpack it, or"
-    " take --synonyms data/mini/thesaurus.tsv"
-)
 _OF_WORDNET = re.compile(r"(data|index)\.(noun|verb|adj|adv)|(noun|verb|adj|adv)\.exc|lexnames")
 
 
@@ -336,7 +332,8 @@ def wordnet_folder() -> Path:
         folder = Path(path) / "corpora/wordnet"
         if (folder / "data.noun").exists():
             return folder
-    raise FileNotFoundError(NO_WORDNET)
+    remedy = "`python -m nltk.downloader wordnet`, unpacked, or --synonyms data/mini/thesaurus.tsv"
+    raise FileNotFoundError(f"WordNet is not here: take {remedy}")
 
 
 def wordnet_files() -> list[Path]:

@@ -260,10 +260,8 @@ class UNA:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not self.beta >= 0:
-            raise ValueError(f"beta must not be negative, got {self.beta}")
-        if self.radius < 1:
-            raise ValueError(f"radius must be at least 1, got {self.radius}")
+        if not self.beta >= 0 or self.radius < 1:
+            raise ValueError(f"beta ≥ 0 and radius ≥ 1 are needed: {self.beta} and {self.radius}")
 
     def probabilities(self, terms: Terms) -> Array:
         """p of every token, (tokens,) in [0, 1]; for `select="random"` the rate β before the

@@ -287,20 +287,16 @@ class EmbeddingViews:
 
 @REPRESENTATIONS.register("interpolate")
 def interpolate(z: Tensor, strength: float, generator: Generator = None) -> Tensor:
-    """Towards the nearest other sample q of the batch: z + λ (q − z), nearest by cosine.
+    """Towards the nearest other sample q of the batch: z + λ (q − z), nearest by cosine; a lone
+    sample stays.
 
     UNA's text says "closest", too. The code of MODALS takes, of 5 % of the samples of a class, the
     one of the largest 1 − cosine, which is the farthest.
-
-    Raises:
-        ValueError: a batch of one has no other sample.
 
     Example:
         >>> interpolate(torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), 0.5)[0]
         tensor([1.0000, 0.0500])
     """
-    if len(z) < 2:
-        raise ValueError(f"interpolate needs a batch of at least 2 sentences, got {len(z)}")
     with torch.no_grad():
         units = F.normalize(z, dim=-1)
         sim = (units @ units.T).fill_diagonal_(-torch.inf)  # (n, n)

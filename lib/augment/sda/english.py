@@ -9,19 +9,9 @@ import yaml
 
 from lib import paths
 
-_WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
-KINDS = _WORDS["kinds"]
-WILL_LIKE = _WORDS["will_like"]
-CONTRACTED = _WORDS["contracted"]
-SHORT = _WORDS["short"]
-ADVERB_NEGATIVES = _WORDS["adverb_negatives"]
-NEGATIVES = _WORDS["negatives"]
-HALF_NEGATIVES = _WORDS["half_negatives"]
-ONLY = _WORDS["only"]
-LINKS = _WORDS["links"]
-QUANTITIES = _WORDS["quantities"]
-PHRASES = _WORDS["phrases"]
-PREFIXES = _WORDS["prefixes"]
+WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
+ADVERB_NEGATIVES, NEGATIVES = WORDS["adverb_negatives"], WORDS["negatives"]
+PHRASES, PREFIXES = WORDS["phrases"], WORDS["prefixes"]
 _NATIONS = re.compile(
     r"(?:[ai]an|ean|ese|ish)$|^(?:french|dutch|greek|swiss|czech|arab|german|roman)$"
 )
@@ -152,6 +142,6 @@ def agreed(phrase: str, past: bool, third: bool) -> str:
         ('has to', 'could not but', 'must')
     """
     first, _, rest = phrase.partition(" ")
-    if first in _WORDS["agreeing"]:
-        first = _WORDS["agreeing"][first][0 if past else 1 if third else 2]
+    if first in WORDS["agreeing"]:
+        first = WORDS["agreeing"][first][0 if past else 1 if third else 2]
     return f"{first} {rest}".strip()

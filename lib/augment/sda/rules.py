@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lib.augment.sda import english
-from lib.augment.sda.english import ADVERB_NEGATIVES
+from lib.augment.sda.english import ADVERB_NEGATIVES, NEGATIVES, PHRASES, WORDS
 from lib.augment.sda.trees import CLOSING, OPENING, QUOTES, Augmented, Edit, Tree, render
 
 Rng = np.random.Generator
@@ -124,7 +124,7 @@ def _kind(tree: Tree, i: int) -> str:
         return "have" if has else "be"
     if word == "'d":
         return "have" if has or tree.tags[i] == "VBD" else "modal"
-    return next((kind for kind, forms in english.KINDS.items() if word in forms), "")
+    return next((kind for kind, forms in WORDS["kinds"].items() if word in forms), "")
 
 
 def _after_subject(tree: Tree, clause: _Clause) -> int:
@@ -224,10 +224,8 @@ def _quotes(tree: Tree, first: int, last: int) -> list[Edit]:
 
 
 def _whole_quotes(tree: Tree) -> list[Edit]:
-    quoted = any(set(word) & (QUOTES - {"'"}) for word in tree.words)
-    if quoted or not tree.solid or not tree.is_word(tree.solid[0]):
-        return []
-    return _quotes(tree, tree.solid[0], tree.solid[-1])
+    solid = tree.solid
+    return _quotes(tree, solid[0], solid[-1]) if solid and tree.is_word(solid[0]) else []
 
 
 def _final(tree: Tree, mark: str) -> list[Edit]:
@@ -310,15 +308,15 @@ def _phrase_before(tree: Tree, clause: _Clause, rng: Rng, perfect: bool) -> list
     i = clause.finite
     word, tag = tree.lower[i], tree.tags[i]
     past = english.is_past(word, tag) or word in ("was", "were")
-    phrases = english.PHRASES["every"]
+    phrases = PHRASES["every"]
     if past and perfect:
         phrases = ["must"]
     elif _negatives(tree):
-        phrases = english.PHRASES["modal"]
+        phrases = PHRASES["modal"]
     elif clause.subject is not None and tree.deps[clause.subject] == "expl":
-        phrases = english.PHRASES["plain"]
+        phrases = PHRASES["plain"]
     elif past and _shares_subject(tree, clause):
-        phrases = english.PHRASES["agreeing"]
+        phrases = PHRASES["agreeing"]
     phrase = english.agreed(choose(phrases, rng), past, tag == "VBZ" or word in ("is", "'s"))
     lemma = "be" if clause.kind == "be" else english.base_form(word, tag, tree.lemmas[i])
     form = f"have {english.participle(word, lemma)}" if past and perfect else lemma
@@ -334,7 +332,7 @@ def _shares_subject(tree: Tree, clause: _Clause) -> bool:
 
 
 def _behind_modal(tree: Tree, clause: _Clause, rng: Rng) -> list[Edit]:
-    i, willing = clause.finite, tree.lower[clause.finite] in english.WILL_LIKE
+    i, willing = clause.finite, tree.lower[clause.finite] in WORDS["will_like"]
     if clause.inverted or clause.negative is not None or not willing:
         return []
     return [Edit(i + 1, i + 1, choose(("have to", "need to"), rng), subtree=(i,))]
@@ -428,7 +426,7 @@ def _second_negation(tree: Tree, i: int) -> list[Edit]:
     if negatives:
         return _affirmed(tree, negatives[0]) if len(negatives) == 1 else []
     before, after = ("", *tree.lower, "")[clause.finite : clause.finite + 3 : 2]
-    if clause.kind in ("verb", "imperative") or before in ("as", "than") or after in english.ONLY:
+    if clause.kind in ("verb", "imperative") or before in ("as", "than") or after in WORDS["only"]:
         return []
     return _negated(tree, clause)
 
@@ -464,7 +462,7 @@ def _prefix(tree: Tree, rng: Rng) -> list[Edit]:
     while place and tree.words[place - 1] in QUOTES | OPENING:
         place -= 1
     linked = tree.deps[first] in ("cc", "discourse") and word not in ("both", "either")
-    if len(tree) > first + 2 and (linked or word in english.LINKS):
+    if len(tree) > first + 2 and (linked or word in WORDS["links"]):
         place = first + 1 + (tree.words[first + 1] == ",")
     small = place > first or tree.words[first][0].islower()
     return [Edit(place, place, phrase[0].lower() + phrase[1:] if small else phrase)]
@@ -490,16 +488,16 @@ def _is_negative(tree: Tree, i: int) -> bool:
     Country"."""
     word, following = tree.lower[i], tree.lower[i + 1] if i + 1 < len(tree) else ""
     if word in ADVERB_NEGATIVES:
-        return following not in english.ONLY
+        return following not in WORDS["only"]
     other = tree.tags[i] != "DT" or following in (".", ",") or following[:1].isdigit()
     idle = word == "no" and (following == "matter" or (other and following != "longer"))
-    return word in english.NEGATIVES and not idle and not tree.tags[i].startswith("NNP")
+    return word in NEGATIVES and not idle and not tree.tags[i].startswith("NNP")
 
 
 def _affirmed(tree: Tree, i: int) -> list[Edit]:
     """A negative word taken out, or its positive in its place; "ca", "wo" and "sha" become whole
     again."""
-    new, stop, word = english.NEGATIVES.get(tree.lower[i], ""), i + 1, tree.lower[i]
+    new, stop, word = NEGATIVES.get(tree.lower[i], ""), i + 1, tree.lower[i]
     following = tree.lower[i + 1] if stop < len(tree) else ""
     if word == "no" and following in ("longer", "one"):
         new, stop = "still" if following == "longer" else "someone", i + 2
@@ -512,7 +510,7 @@ def _affirmed(tree: Tree, i: int) -> list[Edit]:
         later = [j for j in range(stop, end) if tree.lower[j] == old]
         later = [j for j in later if tree.tags[j] in ("DT", "CC")]
         edits += [Edit(j, j + 1, other) for j in later[:1]]
-    if i and word == "n't" and (whole := english.CONTRACTED.get(tree.lower[i - 1])):
+    if i and word == "n't" and (whole := WORDS["contracted"].get(tree.lower[i - 1])):
         edits.append(Edit(i - 1, i, _cased(tree, i - 1, whole)))
     return edits
 
@@ -522,7 +520,7 @@ def _negated(tree: Tree, clause: _Clause | None) -> list[Edit]:
     English."""
     if clause is None or clause.negative is not None:
         return []
-    if any(tree.lower[i] in english.HALF_NEGATIVES for i in tree.children(clause.root)):
+    if any(tree.lower[i] in WORDS["half_negatives"] for i in tree.children(clause.root)):
         return []
     i, lower, spaces = clause.finite, tree.lower, tree.spaces
     if clause.kind not in _COMMANDS:
@@ -532,7 +530,7 @@ def _negated(tree: Tree, clause: _Clause | None) -> list[Edit]:
         return []
     present = "does" if tree.tags[i] == "VBZ" else "do"
     do = "did" if english.is_past(lower[i], tree.tags[i]) else present
-    short = any(lower[j] in english.SHORT and not spaces[j - 1] for j in range(1, len(tree)))
+    short = any(lower[j] in WORDS["short"] and not spaces[j - 1] for j in range(1, len(tree)))
     lemma = english.base_form(lower[i], tree.tags[i], tree.lemmas[i])
     new = f"{do}n't {lemma}" if short else f"{do} not {lemma}"
     return [Edit(i, i + 1, _cased(tree, i, new), subtree=(i,))]
@@ -564,7 +562,7 @@ def _is_plain(tree: Tree, left: list[int]) -> bool:
     """Whether the words before a noun only describe it, and say no quantity."""
     plain = all(tree.deps[c] in ("amod", "compound", "advmod", "mark") for c in left)
     return plain and not any(
-        tree.lower[c] in english.QUANTITIES or tree.tags[c] == "CD" for c in left
+        tree.lower[c] in WORDS["quantities"] or tree.tags[c] == "CD" for c in left
     )
 
 
