@@ -29,7 +29,7 @@ ROLES = {
     **dict.fromkeys(("UNA negative", "own UNA negative"), COLOURS[3]),
 }
 MARGIN = "margin: cosine of paraphrase − of changed sentence"
-WIDTH = 5.6  # inches of a figure with one panel, 538 pixels in a notebook
+WIDTH = 8.4  # inches of a figure with one panel, 806 pixels in a notebook
 STYLE: Any = dict(mpl.rc_params_from_file(Path(__file__).with_name("plots.mplstyle"), True, False))
 STYLE["axes.prop_cycle"] = plt.cycler(color=COLOURS)
 
@@ -155,7 +155,7 @@ def training(history: Sequence[Mapping], chance: float, title="", score="dev sco
     missing = max(0, 5 - (high - low)) / 2  # a small change looks small
     axes[2].set_ylim(low - missing, high + missing)
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title, fontsize=11)
     return figure
 
 
