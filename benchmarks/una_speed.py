@@ -30,8 +30,7 @@ from transformers import AutoTokenizer
 from benchmarks import common
 from benchmarks.common import OURS, Sample, Side
 from lib import data, paths
-from lib.augment.tfidf import Terms, TfidfModel, terms_of
-from lib.augment.una import UNA
+from lib.augment.una import UNA, Terms, TfidfModel, terms_of
 from lib.encoder import Encoder
 from lib.encoder.device import resolve_precision
 from lib.encoder.tokens import tokenise

@@ -99,11 +99,11 @@ def test_una_can_be_fitted_on_another_corpus(tmp_path, monkeypatch):
     [
         (["crop", "none.txt", "o.txt"], "no file none.txt"),
         (["una", "blank.txt", "o.txt"], "holds no sentence"),
-        (["una", "in.txt", "o.txt", "--radius", "0"], "radius must be at least 1"),
+        (["una", "in.txt", "o.txt", "--radius", "0"], "radius ≥ 1"),
         (["delete", "in.txt", "o.txt", "--rate", "2"], "rate must be in"),
         (["eda", "in.txt", "o.txt", "--synonyms", "no.tsv"], "no thesaurus"),
         (["crop", "in.txt", "o.txt", "--seed", "-1"], "seed not negative"),
-        (["una", "in.txt", "o.txt", "--beta", "nan"], "beta must not be negative, got nan"),
+        (["una", "in.txt", "o.txt", "--beta", "nan"], "beta ≥ 0"),
         (["sda", "in.txt", "o.txt", "--share", "2"], "share must be in [0, 1]"),
         (["sda", "in.txt", "o.txt", "--model", "blank.txt"], "no spaCy pipeline"),
         (["crop", "in.txt", "o.txt.gz"], "o.txt.gz: plain text is written"),
@@ -163,7 +163,6 @@ def test_an_interruption_is_one_sentence(tmp_path, monkeypatch, capsys):
 
 def test_without_wordnet_the_default_thesaurus_says_what_to_do(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("nltk.data.path", [])
-    monkeypatch.setattr(edits, "SYSTEM_FOLDERS", [])
     edits._wordnet.cache_clear()
     (tmp_path / "in.txt").write_text("a cat .\n")
     assert main(["eda", str(tmp_path / "in.txt"), str(tmp_path / "o.txt")]) == 2

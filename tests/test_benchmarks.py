@@ -20,8 +20,7 @@ from transformers import BertConfig
 
 from lib import data, paths
 from lib.augment import vectors
-from lib.augment.tfidf import TfidfModel, terms_of
-from lib.augment.una import UNA
+from lib.augment.una import UNA, TfidfModel, terms_of
 from lib.data import corpora
 from lib.encoder.tokens import tokenise
 from lib.runs import Job, grids

@@ -22,7 +22,7 @@ from test_evaluate import pairs_of
 from transformers import AutoModel, AutoTokenizer
 
 from lib import data, evaluate, paths
-from lib.augment.tfidf import terms_of
+from lib.augment.una import terms_of
 from lib.data import TransferTask, sets
 from lib.evaluate import transfer
 from lib.runs import inputs as identity

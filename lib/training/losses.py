@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lib.registry import Registry
+from lib.checked import Registry
 
 LOSSES = Registry()
 

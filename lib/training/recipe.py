@@ -19,9 +19,8 @@ from pydantic import model_validator
 from lib.augment import AUGMENTATIONS, NEED_SYNONYMS
 from lib.augment.sda import RULES
 from lib.augment.vectors import REPRESENTATIONS, VIEWS
-from lib.checked import Checked, closest, extra, made, setting
+from lib.checked import Checked, Names, closest, extra, made, setting
 from lib.encoder.heads import BATCH_NORM_HEADS, DRAWN_HEADS, HEAD_INITS, POOLINGS, check_head
-from lib.registry import Names
 from lib.training.losses import LOSSES
 from lib.training.sources import NEGATIVES
 

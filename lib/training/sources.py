@@ -20,11 +20,10 @@ from torch import Tensor
 
 from lib.augment import augment
 from lib.augment.edits import MASK_TOKEN
-from lib.augment.tfidf import Terms, TfidfModel
-from lib.augment.una import UNA
+from lib.augment.una import UNA, Terms, TfidfModel
+from lib.checked import Registry
 from lib.data.files import digest, kept
 from lib.encoder.tokens import TokenRows, tokenise, tokenise_once
-from lib.registry import Registry
 
 if TYPE_CHECKING:
     from lib.training.recipe import Recipe
