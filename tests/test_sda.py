@@ -79,7 +79,13 @@ def test_hard_constructions_two_clauses_and_two_negatives(text):
     assert tuple(found[name].text for name in checked) == sentence.expected(*checked)
 
 
-def test_be_of_a_subordinate_clause_is_an_auxiliary():
+def test_intensifiers():
+    text = "Some people buy old books."
+    found = sda.modal_verbs(PLAIN[text].tree, Fixed(2, 0.1), intensify=True)
+    assert found.text == "Some people buy very old books." and found.edits == (Edit(3, 3, "very"),)
+
+
+def test_be_of_a_subordinate_clause_is_a_choice():
     """Algorithm 3 takes auxiliaries alone: "was" of "was beaten", and not "was" of "was late"."""
     late = tree(
         "She knew who was late.",
@@ -87,6 +93,8 @@ def test_be_of_a_subordinate_clause_is_an_auxiliary():
         "././punct/2",
     )
     assert sda.double_negation(late, Fixed(2)).text == "She did not know who was not late."
+    plain = sda.apply("double_negation", late, copulas=False).text
+    assert plain.endswith("she did not know who was late.") and " that she" in plain
 
 
 @pytest.mark.parametrize(

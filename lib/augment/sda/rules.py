@@ -244,7 +244,7 @@ def _final(tree: Tree, mark: str) -> list[Edit]:
 
 
 @rule
-def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False) -> list[Edit]:
+def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False, intensify: bool = False) -> list[Edit]:
     """MV: a modal phrase before the main verb, which takes the form that English asks for.
 
     | clause | phrases |
@@ -259,9 +259,9 @@ def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False) -> list[Edit]:
     Args:
         perfect: past tense becomes "must have travelled" (Table 1), not "must travel" (Algorithm
             2); only "must", as "should have" says that it did not happen.
-
-    Half the time the authors' code puts an adverb of degree before every adjective instead, of
-    which the paper says nothing; it is not done here.
+        intensify: half the time an adverb of degree before every adjective instead, as the authors'
+            code does. Their list has "especially", "absolutely" and "totally" and lacks "rather",
+            and they draw one adverb for a sentence, where one is drawn for each adjective here.
 
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
@@ -274,6 +274,8 @@ def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False) -> list[Edit]:
 
     Source: Zhu et al. 2024, §4.2, Algorithm 2.
     """
+    if intensify and rng.random() < 0.5:
+        return _intensified(tree, rng)
     clause = _clause(tree)
     if clause is None or clause.command or (clause.kind == "verb" and clause.negative is not None):
         return []
@@ -338,6 +340,12 @@ def _behind_modal(tree: Tree, clause: _Clause, rng: Rng) -> list[Edit]:
     return [Edit(i + 1, i + 1, choose(("have to", "need to"), rng), subtree=(i,))]
 
 
+def _intensified(tree: Tree, rng: Rng) -> list[Edit]:
+    plain = [i for i, tag in enumerate(tree.tags) if tag == "JJ" and tree.is_word(i)]
+    apart = [i for i in plain if i == 0 or tree.spaces[i - 1]]
+    return [Edit(i, i, choose(WORDS["intensifiers"], rng)) for i in apart]
+
+
 @rule
 def negation(tree: Tree, rng: Rng) -> list[Edit]:
     """NEG: one negative transformation; every sentence with a word gets one.
@@ -363,7 +371,7 @@ def negation(tree: Tree, rng: Rng) -> list[Edit]:
 
 
 @rule
-def double_negation(tree: Tree, rng: Rng, nouns: bool = False) -> list[Edit]:
+def double_negation(tree: Tree, rng: Rng, nouns: bool = False, copulas: bool = True) -> list[Edit]:
     """DN: two negative transformations; if there is but one, a negating phrase before the sentence.
 
     The words are walked in their order: "not" follows an auxiliary or *be* of any finite clause,
@@ -378,10 +386,9 @@ def double_negation(tree: Tree, rng: Rng, nouns: bool = False) -> list[Edit]:
         nouns: the main clause alone is walked, and the second place is "no" before its object or
             predicate, as the text of §4.3 has it: "He is not no teacher", to most readers one
             emphatic negation.
-
-    *Be* as the verb of a subordinate or coordinate clause counts as an auxiliary ("who was not a
-    member"). This extends Algorithm 3 and the authors' code, which take auxiliaries and the verb of
-    the main clause alone.
+        copulas: *be* as the verb of a subordinate or coordinate clause counts as an auxiliary
+            ("who was not a member"). This extends Algorithm 3 and the authors' code, which take
+            auxiliaries and the verb of the main clause alone; False follows them.
 
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
@@ -398,7 +405,7 @@ def double_negation(tree: Tree, rng: Rng, nouns: bool = False) -> list[Edit]:
         main, sites = [], [_affirmed(tree, i) for i in chosen]
     else:
         main = _negated(tree, clause)
-        sites = [e for e in (main, _no_noun(tree)) if e] if nouns else _walk(tree, main)
+        sites = [e for e in (main, _no_noun(tree)) if e] if nouns else _walk(tree, main, copulas)
     if len(sites) > 1:
         return list(dict.fromkeys([*sites[0], *sites[1]]))
     command = clause is not None and clause.command
@@ -407,16 +414,16 @@ def double_negation(tree: Tree, rng: Rng, nouns: bool = False) -> list[Edit]:
     return [*_prefix(tree, rng), *sites[0]]
 
 
-def _walk(tree: Tree, main: list[Edit]) -> list[list[Edit]]:
+def _walk(tree: Tree, main: list[Edit], copulas: bool) -> list[list[Edit]]:
     """The places of Algorithm 3, in the order of the words, at most one to a clause."""
     others = [i for i, d in enumerate(tree.deps) if d in FINITE_CLAUSES and i != tree.root]
-    found = [main, *(_second_negation(tree, i) for i in others)]
+    found = [main, *(_second_negation(tree, i, copulas) for i in others)]
     sites = sorted((edits for edits in found if edits), key=lambda edits: edits[0].start)
     places = [edits[0].start for edits in sites]
     return [edits for n, edits in enumerate(sites) if places[n] not in places[:n]]
 
 
-def _second_negation(tree: Tree, i: int) -> list[Edit]:
+def _second_negation(tree: Tree, i: int, copulas: bool) -> list[Edit]:
     """What negates the finite clause of predicate i, or takes its only negation out; nothing
     without an auxiliary."""
     clause = _clause(tree, i)
@@ -425,6 +432,8 @@ def _second_negation(tree: Tree, i: int) -> list[Edit]:
     negatives = [j for j in _negatives(tree) if _owner(tree, j) == i]
     if negatives:
         return _affirmed(tree, negatives[0]) if len(negatives) == 1 else []
+    if not copulas and clause.kind == "be" and tree.deps[clause.finite] not in ("aux", "auxpass"):
+        return []
     before, after = ("", *tree.lower, "")[clause.finite : clause.finite + 3 : 2]
     if clause.kind in ("verb", "imperative") or before in ("as", "than") or after in WORDS["only"]:
         return []
