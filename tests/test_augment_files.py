@@ -6,11 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from lib.commands.augment import EDA, METHODS, main
 
 from lib import data, paths
 from lib.augment import AUGMENTATIONS, augment, edits
 from lib.commands import augment as command
-from lib.commands.augment import EDA, METHODS, main
 from lib.data import read_aligned
 
 

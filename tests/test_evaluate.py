@@ -18,7 +18,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from lib import data, evaluate, paths
-from lib.commands import evaluate as command
+from lib.commands import verbs
 from lib.data import Pairs, sets
 
 REAL = os.environ.get("CSE_DATA", ".")
@@ -438,7 +438,7 @@ def test_command_scores_the_sts_suite(tiny_model, sts_tree, tmp_path, capsys):
 
     path = tmp_path / "new/scores.json"
     options = f"--pooling mean --precision fp32 --data-dir {sts_tree} --json {path}".split()
-    assert command.main([str(tiny_model), *options]) == 0
+    assert verbs.evaluate([str(tiny_model), *options]) == 0
     encode = partial(Encoder.load(tiny_model, pooling="mean").encode, precision="fp32")
     written = json.loads(path.read_text())
     assert written["spearman"] == pytest.approx(evaluate.sts7(encode, sts_tree), abs=1e-6)
@@ -457,7 +457,7 @@ def test_command_scores_the_mini_suite(tiny_model, tmp_path, monkeypatch, capsys
         (tmp_path / f"sts_{split}.tsv").write_text(f"score\tkind\tsentence1\tsentence2\n{lines}")
     monkeypatch.setattr(paths, "MINI", tmp_path)
     options = ["--suite", "mini", "--json", str(tmp_path / "a.json")]
-    assert command.main([str(tiny_model), *options]) == 0
+    assert verbs.evaluate([str(tiny_model), *options]) == 0
     out = capsys.readouterr().out
     assert all(f"\n{name} " in out for name in ("mini dev", "negated", "paraphrase"))
     written = json.loads((tmp_path / "a.json").read_text())
@@ -480,7 +480,7 @@ def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
         ((tiny_model, "--json", tmp_path / "empty"), "is a folder: name a file"),
         (("no model", "--json", tiny_model / "config.json" / "a"), "--json"),
     ):
-        assert command.main([str(a) for a in arguments]) == 2
+        assert verbs.evaluate([str(a) for a in arguments]) == 2
         captured = capsys.readouterr()
         errors = [line for line in captured.err.splitlines() if line.startswith("error: ")]
         assert len(errors) == 1 and message in errors[0]
@@ -488,7 +488,7 @@ def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
 
 
 def test_collapse_is_written_as_null(tmp_path):
-    assert command._without_nan({"a": {"b": math.nan, "c": 1.5}, "d": "nan"}) == {
+    assert verbs._without_nan({"a": {"b": math.nan, "c": 1.5}, "d": "nan"}) == {
         "a": {"b": None, "c": 1.5},
         "d": "nan",
     }

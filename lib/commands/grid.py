@@ -23,20 +23,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     grid, machine = _grid(options), {"data_dir": options.data_dir, "device": options.device}
     if options.list:
         for cell, seed in grid.runs():
-            column = f" · {cell.column}" if cell.column else ""
-            print(f"{cell.row}{column} · seed {seed} · {cell.set}")
+            print(" · ".join([cell.row, *filter(None, [cell.column]), f"seed {seed} · {cell.set}"]))
         return 0
     if options.plan:
         table = plan(grid, machine, lambda text: print(text, file=sys.stderr))
         _show(table)
-        print(
-            f"about {table['minutes'].sum():.0f} minutes one after another, of those that can start"
-        )
+        print(f"about {table['minutes'].sum():.0f} minutes one after another, of those that start")
         return int(bool(table["missing"].any()))
     if options.table:
-        return _write_table(grid, collect(grid, machine), options.table)
+        return _write_table(grid, collect(grid), options.table)
     if options.against:
-        return _compare(grid, collect(grid, machine), options.against, options.plot)
+        return _compare(grid, collect(grid), options.against, options.plot)
     return _train(grid, machine, options.jobs)
 
 
@@ -65,6 +62,10 @@ def _grid(options: argparse.Namespace) -> Any:
     from lib.checked import closest
     from lib.runs.grids import check, read
 
+    if options.jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
+    if options.table and options.table.suffix != ".csv":
+        raise ValueError(f"--table {options.table}: a table is a .csv file")
     steps = {} if options.max_steps is None else {"max_steps": options.max_steps}
     grid = read(options.grid).at(options.profile, **steps)
     rows = [cell.row for cell in grid.cells]
@@ -85,7 +86,7 @@ def _train(grid: Any, machine: dict[str, Any], jobs: int) -> int:
     """Train; the runs of a shipped grid on real data, at its own length, join `results/`."""
     from tqdm import tqdm
 
-    from lib.runs import committing, grids
+    from lib.runs import finished, grids
     from lib.training.distributed import is_main_process
 
     with tqdm(total=len(list(grid.runs())), unit="run", disable=jobs == 1) as bar:
@@ -99,7 +100,7 @@ def _train(grid: Any, machine: dict[str, Any], jobs: int) -> int:
     whole = grids.read(grid.path).cells if grid.is_shipped else []
     own = all(cell in whole for cell in grid.cells)
     if members and own and grid.profile != "mini" and is_main_process():
-        print("wrote", *committing.save_grid(members))
+        print("wrote", *finished.save_grid(members))
     if failed:
         print(f"{len(failed)} of {len(failed) + len(members)} runs failed", file=sys.stderr)
     return int(bool(failed))
@@ -128,7 +129,6 @@ def _compare(grid: Any, runs_of: Any, against: str, plot: Path | None) -> int:
     if plot:
         from lib.plots import forest
 
-        figure = forest(found, f"{grid.metric}, difference from {against}")
-        figure.savefig(plot, bbox_inches="tight")
-        print(f"wrote {plot}")
+        title = f"{grid.metric}, difference from {against}"
+        forest(found, title).savefig(plot, bbox_inches="tight")
     return 0

@@ -122,11 +122,6 @@ class Run:
         self.id = run_id(recipe, {"params": self.params, "data": self.data}, seed)
         self.folder = Path(folder or paths.outputs()) / notebook / self.id
 
-    def with_seed(self, seed: int) -> "Run":
-        """The run of the same parameters and data with another seed."""
-        outputs = self.folder.parent.parent
-        return Run(self.notebook, self.recipe, seed, self.params, self.data, outputs)
-
     @property
     def metrics(self) -> dict[str, float] | None:
         """What `finish` saved, or None while the run is not finished; a metric that is no number is
