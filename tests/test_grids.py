@@ -10,10 +10,10 @@ from lib import data, paths, results
 from lib.__main__ import main as cli
 from lib.data.files import write_text
 from lib.runs import Job, experiment, finished, grids
+from lib.runs.experiment import METHODS, Baseline
 from lib.runs.folder import Run
 from lib.runs.grids import beside_paper, read
 from lib.runs.job import profile
-from lib.runs.scoring import METHODS, Baseline
 from lib.training.recipe import recipe
 from tools.results_pages import summary
 

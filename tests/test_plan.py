@@ -42,7 +42,7 @@ def test_what_a_rule_needs_is_looked_for() -> None:
         return [said for one in job.inputs if (said := one.missing())]
 
     assert lacking(method="sda", parser="en_core_web_none") == [
-        "no spaCy pipeline 'en_core_web_none': run `python -m spacy download en_core_web_none`"
+        "no spaCy pipeline 'en_core_web_none': `python -m spacy download en_core_web_none`"
     ]
     thesaurus = {"positive": "replace_synonyms", "positive_rate": 0.1, "synonyms": "none.tsv"}
     assert "none.tsv" in lacking(method="simcse", **thesaurus)[0]

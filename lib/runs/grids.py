@@ -19,10 +19,17 @@ from lib import paths
 from lib.checked import Checked, closest, made, setting
 from lib.results import committed
 from lib.runs import folder, inputs
-from lib.runs.experiment import new_encoder, rewritten, run_job
+from lib.runs.experiment import (
+    METHODS,
+    OF_AN_ENCODER,
+    Baseline,
+    names_of_scores,
+    new_encoder,
+    rewritten,
+    run_job,
+)
 from lib.runs.finished import Member, add_members
 from lib.runs.job import Job, bring, profile
-from lib.runs.scoring import METHODS, OF_AN_ENCODER, Baseline
 from lib.runs.workers import at_once
 from lib.training.batches import Feed
 from lib.training.distributed import is_main_process
@@ -193,7 +200,7 @@ def check(grid: Grid) -> None:
 
 
 def _check_metric(metric: str, job: Job | Baseline) -> None:
-    known = [metric] if isinstance(job, Baseline) else names_ofscores_of(job.profile, job.recipe)
+    known = [metric] if isinstance(job, Baseline) else names_of_scores(job.profile, job.recipe)
     if metric not in known:
         hint = closest(metric, known) or f": it has {', '.join(known)}"
         raise ValueError(f"its run has no metric {metric!r}{hint}")

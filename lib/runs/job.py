@@ -88,8 +88,7 @@ def profile(name: str) -> Profile:
         ValueError: no such profile.
     """
     if name not in PROFILES:
-        hint = closest(name, PROFILES) or f": choose one of {', '.join(PROFILES)}"
-        raise ValueError(f"unknown profile {name!r}{hint}")
+        raise ValueError(f"unknown profile {name!r}{closest(name, PROFILES) or [*PROFILES]}")
     return PROFILES[name]
 
 
@@ -161,9 +160,7 @@ class Job:
         """
         given = {name: value for name, value in parameters.items() if value is not None}
         for name in {"name", "source", "backbone"} & given.keys():
-            raise ValueError(
-                f"{name} is no parameter: name a recipe in method, an encoder in model"
-            )
+            raise ValueError(f"{name} is no parameter: name a method, or an encoder in model")
         own = {name: given.pop(name) for name in Settings.model_fields if name in given}
         settings, used = made(Settings, own, "a run"), profile(profile_name)
         if used.eval_every is not None:  # at mini at most some ten dev scores a run
