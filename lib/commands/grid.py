@@ -21,14 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from lib.runs.grids import collect, plan
 
     grid, machine = _grid(options), {"data_dir": options.data_dir, "device": options.device}
-    if options.list:
-        for cell, seed in grid.runs():
-            print(" · ".join([cell.row, *filter(None, [cell.column]), f"seed {seed} · {cell.set}"]))
-        return 0
     if options.plan:
-        table = plan(grid, machine, lambda text: print(text, file=sys.stderr))
+        table = plan(grid, machine)
         _show(table)
-        print(f"about {table['minutes'].sum():.0f} minutes one after another, of those that start")
         return int(bool(table["missing"].any()))
     if options.table:
         return _write_table(grid, collect(grid), options.table)
@@ -49,8 +44,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--jobs", type=int, default=1, help="runs at once, dealt out over the GPUs there are")
     add("--data-dir")
     add("--device", default="auto")
-    add("--list", action="store_true", help="print the runs, train nothing")
-    add("--plan", action="store_true", help="print what each run lacks or takes, train nothing")
+    add("--plan", action="store_true", help="print the runs and what each lacks, train nothing")
     add("--table", type=Path, help="a CSV file: the finished runs beside the paper's figures")
     add("--against", metavar="ROW", help="differences of all rows from this one, with intervals")
     add("--plot", type=Path, help="with --against: a picture of the differences")

@@ -16,7 +16,8 @@ from lib.augment import AUGMENTATIONS
 from lib.augment import augment as operation
 from lib.augment.sda import RULES
 from lib.commands import reporting
-from lib.data import files, read_aligned, read_lines
+from lib.data import read_aligned, read_lines
+from lib.data.files import write_text
 
 EDA = ("replace_synonyms", "insert_synonyms", "swap", "delete")
 METHODS = {
@@ -99,7 +100,7 @@ def augment(words: Sequence[str] | None = None) -> int:
     if out.exists() and not options.force:
         raise FileExistsError(f"{out} is there: name another output, or replace it with --force")
     new = _augmented(lines, options)
-    files.write_text(out.resolve(), "".join(f"{line}\n" for line in new))
+    write_text(out.resolve(), "".join(f"{line}\n" for line in new))
     changed = sum(old != line for old, line in zip(lines, new, strict=True))
     print(f"{changed:,} of {sum(map(bool, lines)):,} sentences changed")
     return 0
@@ -163,12 +164,7 @@ def evaluate(words: Sequence[str] | None = None) -> int:
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
     add("--device", default="auto")
     add("--data-dir", type=Path, help="default: CSE_DATA, then data/")
-    add("--json", type=Path, help="also write the scores to this file")
     options = parser.parse_args(words)
-    if options.json and options.json.is_dir():
-        raise ValueError(f"--json {options.json} is a folder: name a file")
-    if options.json:  # before hours of work are spent on its content
-        files.make_folder(options.json.parent, "--json")
     from lib.encoder import Encoder
     from lib.encoder.device import resolve_device, resolve_precision
 
@@ -185,10 +181,6 @@ def evaluate(words: Sequence[str] | None = None) -> int:
         from pandas import DataFrame
 
         print("\nmini test, by kind", DataFrame(kinds).T.round(3).to_string(), sep="\n")
-    if options.json:
-        found = {"model": options.model, "suite": options.suite, "pooling": pooling, "head": head}
-        found |= {"precision": precision, "device": str(device), "spearman": scores, "kinds": kinds}
-        files.write_json(options.json, _without_nan(found))
     return 0
 
 
@@ -204,12 +196,6 @@ def _scores(encoder: Any, precision: str, options: argparse.Namespace) -> tuple[
     known = evaluate.remember(encode, sentences_of(sets.values()))
     scores = {f"mini {name}": evaluate.pairs_spearman(known, p) for name, p in sets.items()}
     return scores, evaluate.by_kind(known, sets["test"])
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 @reporting

@@ -312,7 +312,7 @@ class Baseline:
     data_dir: str | None = None
     model: str | None = None
 
-    def with_text_at_hand(self) -> "Baseline":
+    def with_text_at_hand(self) -> Baseline:
         """The method on the training text that is here (`inputs.with_text_at_hand`)."""
         return replace(self, profile=inputs.with_text_at_hand(self.profile, self.data_dir))
 

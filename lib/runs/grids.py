@@ -3,7 +3,6 @@
 `python -m lib grid NAME` trains what is missing of `workflow/grids/NAME.yaml`.
 """
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -18,24 +17,12 @@ from pydantic import BeforeValidator, field_validator
 from lib import paths
 from lib.checked import Checked, closest, made, setting
 from lib.results import committed
-from lib.runs import folder, inputs
-from lib.runs.experiment import (
-    METHODS,
-    OF_AN_ENCODER,
-    Baseline,
-    names_of_scores,
-    new_encoder,
-    rewritten,
-    run_job,
-)
+from lib.runs import experiment, folder
+from lib.runs.experiment import METHODS, Baseline, names_of_scores
 from lib.runs.finished import Member, add_members
 from lib.runs.job import Job, bring, profile
 from lib.runs.workers import at_once
-from lib.training.batches import Feed
 from lib.training.distributed import is_main_process
-from lib.training.loop import fit
-
-TRIED = 5  # steps that are timed
 
 
 class Cell(Checked):
@@ -194,16 +181,13 @@ def check(grid: Grid) -> None:
                 raise ValueError(f"method must be named, got {cell.set.get('method')!r}")
             cell.row.format(seed=0)
             for seed in (min(grid.seeds), max(grid.seeds)):
-                _check_metric(grid.metric, job_of(grid, cell, seed, {}))
+                job = job_of(grid, cell, seed, {})
+            known = [] if isinstance(job, Baseline) else names_of_scores(job.profile, job.recipe)
+            if known and grid.metric not in known:
+                hint = closest(grid.metric, known) or f": it has {', '.join(known)}"
+                raise ValueError(f"its run has no metric {grid.metric!r}{hint}")
         except (LookupError, TypeError, ValueError) as error:
             raise ValueError(f"row {cell.row!r}: {error}") from error
-
-
-def _check_metric(metric: str, job: Job | Baseline) -> None:
-    known = [metric] if isinstance(job, Baseline) else names_of_scores(job.profile, job.recipe)
-    if metric not in known:
-        hint = closest(metric, known) or f": it has {', '.join(known)}"
-        raise ValueError(f"its run has no metric {metric!r}{hint}")
 
 
 def job_of(grid: Grid, cell: Cell, seed: int, machine: Mapping[str, Any]) -> Job | Baseline:
@@ -215,10 +199,23 @@ def job_of(grid: Grid, cell: Cell, seed: int, machine: Mapping[str, Any]) -> Job
     own = {name: value for name, value in cell.set.items() if name != "method"}
     if cell.method not in METHODS:
         return Job.of(grid.notebook, cell.method, grid.profile, **{**machine, **own, "seed": seed})
-    if idle := sorted(own.keys() - ({"model"} if cell.method in OF_AN_ENCODER else set())):
+    if idle := sorted(
+        own.keys() - ({"model"} if cell.method in experiment.OF_AN_ENCODER else set())
+    ):
         raise ValueError(f"{cell.method} trains nothing and takes no {idle[0]}")
     data_dir, model = machine.get("data_dir"), own.get("model")
     return Baseline(grid.notebook, cell.method, profile(grid.profile), data_dir, model)
+
+
+def plan(grid: Grid, machine: Mapping[str, Any]) -> pd.DataFrame:
+    """One line a run: row, column, seed, its other parameters, and what it lacks, sentences joined
+    by "; ", empty if the run can start."""
+    lines = []
+    for cell, seed in grid.runs():
+        lacks = (one.missing() for one in job_of(grid, cell, seed, machine).inputs)
+        place = {"row": cell.row.format(seed=seed), "column": cell.column, "seed": seed}
+        lines.append({**place, "set": cell.set, "missing": "; ".join(filter(None, lacks))})
+    return pd.DataFrame(lines)
 
 
 def train(
@@ -267,7 +264,7 @@ def _outcome(work: tuple[Grid, Cell, int, Mapping[str, Any]]) -> tuple[str | Non
     try:
         bring(cell.set.get("model"))
         job = job_of(grid, cell, seed, machine).with_text_at_hand()
-        record = job.run() if isinstance(job, Baseline) else run_job(job)
+        record = job.run() if isinstance(job, Baseline) else experiment.run_job(job)
         score = (record.metrics or {}).get(grid.metric)
     except Exception as error:
         return None, f"FAILED {name}: {type(error).__name__}: {' '.join(str(error).split())}"
@@ -282,70 +279,8 @@ def _parse_texts(grid: Grid, machine: Mapping[str, Any]) -> None:
         if not isinstance(job, Job) or job.steps == 0:
             continue
         text = (job.profile, job.recipe.parser)
-        if text not in parsed and rewritten(job.recipe, job.sentences):
+        if text not in parsed and experiment.rewritten(job.recipe, job.sentences):
             parsed.append(text)
-
-
-# --- before a training
-
-
-def plan(grid: Grid, machine: Mapping[str, Any], say: Callable[[str], object]) -> pd.DataFrame:
-    """One line a run of a grid that trains: what it lacks, else how long it takes here.
-
-    Five steps of each recipe are trained, and some sentences scored, here and now. The parses and
-    counts before the first step and the seven transfer tasks are not timed.
-
-    Args:
-        machine: data_dir, device.
-        say: is told what is being timed.
-
-    Returns:
-        row, seed, recipe, steps, minutes; `missing`, sentences joined by "; ", empty if the run can
-        start, else steps and minutes are NaN.
-
-    Raises:
-        ValueError, OSError: an encoder that is damaged.
-    """
-    paces: dict[object, tuple[float, float]] = {}
-    lines = []
-    for cell, seed in grid.runs():
-        job = job_of(grid, cell, seed, machine)
-        if isinstance(job, Baseline):
-            continue
-        missing = "; ".join(filter(None, (one.missing() for one in job.inputs)))
-        steps = minutes = np.nan
-        if not missing:
-            job = job.with_text_at_hand()
-            if (key := (repr(job.recipe), job.profile)) not in paces:
-                say(f"timing {TRIED} steps of {cell.row}")
-                paces[key] = _pace(job)
-            steps, minutes = _cost(job, *paces[key])
-        row = cell.row.format(seed=seed)
-        lines.append([row, seed, job.recipe.name, steps, minutes, missing])
-    columns = ["row", "seed", "recipe", "steps", "minutes", "missing"]
-    return pd.DataFrame(lines, columns=columns)
-
-
-def _pace(job: Job) -> tuple[float, float]:
-    """Seconds of a training's step, and of a sentence that is scored; a positive or a negative that
-    is rewritten text is as long as the text itself, which stands in its place."""
-    text = job.sentences[: max(2_000, TRIED * job.recipe.batch_size)]
-    encoder = new_encoder(job.recipe, seed=0)
-    feed = Feed.of(text, job.recipe, encoder.tokenizer, 0, aligned=text, negated=text)
-    device = job.settings.device
-    seconds = fit(encoder, feed, max_steps=TRIED, eval_every=TRIED, device=device).seconds
-    begun = time.perf_counter()
-    encoder.encode(text[:256])
-    return seconds / TRIED, (time.perf_counter() - begun) / len(text[:256])
-
-
-def _cost(job: Job, step: float, score: float) -> tuple[int, float]:
-    """Steps and minutes of a run: training, dev scores, test scores of the best and of the last."""
-    steps = job.recipe.steps(len(job.sentences)) if job.steps is None else job.steps
-    sets = (inputs.graded(job.profile, split, job.settings.data_dir) for split in ("dev", "test"))
-    dev, test = (2 * sum(map(len, of.values())) for of in sets)
-    scored = (steps // job.recipe.eval_every + 1) * dev + 2 * test
-    return steps, (steps * step + scored * score) / 60
 
 
 # --- tables of runs that are not committed
