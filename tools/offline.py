@@ -31,7 +31,7 @@ from lib.runs import grids
 from lib.runs.experiment import Baseline
 from lib.runs.folder import Run
 from lib.runs.grids import Cell, Grid
-from lib.runs.inputs import Input
+from lib.runs.job import Input
 from tools import archives
 
 CODE = ("lib", "notebooks/*.ipynb", "workflow/grids", "data/papers")

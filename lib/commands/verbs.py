@@ -187,15 +187,13 @@ def evaluate(words: Sequence[str] | None = None) -> int:
 def _scores(encoder: Any, precision: str, options: argparse.Namespace) -> tuple[dict, dict]:
     """(name → Spearman × 100, kinds table) of a suite."""
     from lib import data, evaluate
-    from lib.evaluate.sts import sentences_of
 
     encode = partial(encoder.encode, precision=precision, progress=sys.stderr.isatty())
     if options.suite == "sts":
         return evaluate.sts7(encode, options.data_dir), {}
     sets = {split: data.mini_pairs(split) for split in ("dev", "test")}
-    known = evaluate.remember(encode, sentences_of(sets.values()))
-    scores = {f"mini {name}": evaluate.pairs_spearman(known, p) for name, p in sets.items()}
-    return scores, evaluate.by_kind(known, sets["test"])
+    scores = {f"mini {name}": evaluate.pairs_spearman(encode, p) for name, p in sets.items()}
+    return scores, evaluate.by_kind(encode, sets["test"])
 
 
 @reporting

@@ -19,9 +19,9 @@ from lib.data import files
 from lib.encoder import Encoder
 from lib.evaluate import transfer
 from lib.evaluate.sts import unit
-from lib.runs import inputs
+from lib.runs import job as jobs
 from lib.runs.folder import Run, peak_rss_gib
-from lib.runs.job import Job, Profile, bring, is_causal, of_profile, portable_parameters
+from lib.runs.job import Job, Profile, of_profile, portable_parameters
 from lib.runs.workers import available_cores
 from lib.training import state as checkpoint
 from lib.training.batches import Feed
@@ -59,7 +59,7 @@ def run(notebook: str, method: str, profile_name: str = "mini", **parameters: An
             ranked.
         FileNotFoundError: data, encoder or another file is not there.
     """
-    bring(parameters.get("model"))
+    jobs.bring(parameters.get("model"))
     return run_job(Job.of(notebook, method, profile_name, **parameters).with_text_at_hand())
 
 
@@ -86,7 +86,8 @@ def _train_and_score(job: Job, record: Run) -> None:
     metrics: dict[str, object] = {}
     if job.steps == 0:
         encoder.to(job.device)
-        if job.device.type == "cuda" and job.scoring == "bf16" and is_causal(job.recipe.backbone):
+        halved = job.device.type == "cuda" and job.scoring == "bf16"
+        if halved and jobs.is_causal(job.recipe.backbone):
             encoder.backbone.bfloat16()
         score = dev(encoder)
         result = Result([{"step": 0, "dev_score": score}], best_step=0, best_score=score)
@@ -115,7 +116,7 @@ def text_of(job: Job) -> Text:
     texts = rewritten(recipe, sentences, job.settings.seed)
     aligned = texts[recipe.rule] if recipe.positive == "sda" else None
     if recipe.positive == "file":
-        path, used, data_dir = inputs.positives_path(recipe), job.profile, job.settings.data_dir
+        path, used, data_dir = jobs.positives_path(recipe), job.profile, job.settings.data_dir
         _, aligned = data.aligned_corpus(used.corpus, path, data_dir, used.n_sentences)
     negated = texts["negation"] if recipe.negative == "sda" else None
     cache = paths.outputs() / "cache" if len(sentences) >= SHARED else None
@@ -130,7 +131,7 @@ def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, 
         shares[recipe.rule] = recipe.augmented_share
     if not shares:
         return {}
-    options: dict[str, Any] = {"nouns": recipe.dn_nouns, "model": inputs.model_path(recipe.parser)}
+    options: dict[str, Any] = {"nouns": recipe.dn_nouns, "model": jobs.model_path(recipe.parser)}
     options |= {"workers": cores() if len(sentences) >= 100_000 else 1}
     options |= {"folder": paths.outputs() / "parses"}
     return parse.rewrite(sentences, list(shares), seed, shares, **options)
@@ -146,7 +147,7 @@ def new_encoder(recipe: Recipe, seed: int) -> Encoder:
     """The encoder that a training begins with."""
     names = {"pooling", "head", "eval_pooling", "eval_head", "dropout"}
     options = recipe.model_dump(include=names | {"lora_rank", "head_init", "head_per_view"})
-    return Encoder.load(inputs.model_path(recipe.backbone), seed=seed, **options)
+    return Encoder.load(jobs.model_path(recipe.backbone), seed=seed, **options)
 
 
 def negation_cosines(
@@ -228,7 +229,7 @@ class DevScore:
     """The dev set of a job as a function of an encoder: Spearman × 100."""
 
     def __init__(self, job: Job):
-        self.pairs = inputs.graded(job.profile, "dev", job.settings.data_dir)["dev"]
+        self.pairs = jobs.graded(job.profile, "dev", job.settings.data_dir)["dev"]
         self.recipe, self.precision = job.recipe, job.scoring
 
     def __call__(self, encoder: Encoder) -> float:
@@ -263,7 +264,7 @@ def test_scores(
 ) -> dict[str, float]:
     """The profile's test scores of any `encode`, Spearman × 100."""
     if profile.test != "sts7":
-        pairs = inputs.graded(profile, "test", data_dir)["test"]
+        pairs = jobs.graded(profile, "test", data_dir)["test"]
         return {f"{profile.test}_test_spearman": evaluate.pairs_spearman(encode, pairs)}
     scores = evaluate.sts7(encode, data_dir)
     average = {"sts7_test_avg": scores.pop("avg")}
@@ -313,13 +314,13 @@ class Baseline:
     model: str | None = None
 
     def with_text_at_hand(self) -> Baseline:
-        """The method on the training text that is here (`inputs.with_text_at_hand`)."""
-        return replace(self, profile=inputs.with_text_at_hand(self.profile, self.data_dir))
+        """The method on the training text that is here (`job.with_text_at_hand`)."""
+        return replace(self, profile=jobs.with_text_at_hand(self.profile, self.data_dir))
 
     @cached_property
     def sentences(self) -> list[str]:
         """The text whose words are counted."""
-        return inputs.sentences_of(self.profile, self.data_dir)
+        return jobs.sentences_of(self.profile, self.data_dir)
 
     @property
     def usual(self) -> str:
@@ -329,14 +330,14 @@ class Baseline:
     @property
     def folder(self) -> str:
         """The encoder whose input embeddings are taken, a folder or a Hub id; empty for none."""
-        return inputs.model_path(self.model or self.usual) if self.method in OF_AN_ENCODER else ""
+        return jobs.model_path(self.model or self.usual) if self.method in OF_AN_ENCODER else ""
 
     @property
-    def inputs(self) -> list[inputs.Input]:
+    def inputs(self) -> list[jobs.Input]:
         """What it reads."""
-        found = inputs.graded_inputs(self.profile, self.data_dir)
-        found.append(inputs.corpus_input(self.profile, self.data_dir))
-        return [*found, inputs.model_input(self.folder)] if self.folder else found
+        found = jobs.graded_inputs(self.profile, self.data_dir)
+        found.append(jobs.corpus_input(self.profile, self.data_dir))
+        return [*found, jobs.model_input(self.folder)] if self.folder else found
 
     def record(self) -> Run:
         """Its run, finished or not."""
@@ -358,7 +359,7 @@ class Baseline:
     def _scores(self) -> dict[str, float]:
         encode = self._encode()
         scores = test_scores(encode, self.profile, self.data_dir)
-        dev = inputs.graded(self.profile, "dev", self.data_dir)["dev"]
+        dev = jobs.graded(self.profile, "dev", self.data_dir)["dev"]
         scores[f"{self.profile.dev}_dev_spearman"] = evaluate.pairs_spearman(encode, dev)
         both = ("best", "last")
         return {f"{name}_{which}": value for name, value in scores.items() for which in both}
@@ -378,4 +379,4 @@ class Baseline:
 def _same_for_all(name: str) -> str:
     """One name of a folder, however it was written; a package's or Hub's id as it is."""
     path = Path(name) if Path(name).exists() else paths.ROOT / name
-    return inputs.portable(str(path.resolve())) if path.exists() else name
+    return jobs.portable(str(path.resolve())) if path.exists() else name

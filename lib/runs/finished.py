@@ -13,7 +13,7 @@ from lib.encoder import Encoder
 from lib.encoder.load import read_json
 from lib.results import committed
 from lib.runs import folder
-from lib.runs.inputs import portable
+from lib.runs.job import portable
 
 SHIPPED = (paths.MINI_BERT, paths.MIDI_BERT, *paths.SIBLINGS.values())
 Member = tuple[str, str, str, str]  # grid, row, column, run id

@@ -213,8 +213,7 @@ def collect(folder: Path | None = None, notebook: str = "*") -> pd.DataFrame:
         row = {"notebook": path.parent.parent.name, **resolved, **params, **_with_nan(metrics)}
         row["collapsed"] = " ".join(name for name, value in metrics.items() if value is None)
         row |= {k: env.get(k) for k in ("machine", "device", "threads", "commit", "dirty")}
-        row["torch"] = env.get("versions", {}).get("torch")
-        row["data"] = json.dumps(hashes, sort_keys=True)
-        row |= {"rules": int(hashes["rules"])} if "rules" in hashes else {}
-        rows[path.parent.name] = row
+        row |= {"torch": env.get("versions", {}).get("torch")}
+        row |= {"data": json.dumps(hashes, sort_keys=True)}
+        rows[path.parent.name] = row | {n: int(v) for n, v in hashes.items() if n == "rules"}
     return pd.DataFrame(list(rows.values()))

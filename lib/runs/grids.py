@@ -18,7 +18,7 @@ from lib import paths
 from lib.checked import Checked, closest, made, setting
 from lib.results import committed
 from lib.runs import experiment, folder
-from lib.runs.experiment import METHODS, Baseline, names_of_scores
+from lib.runs.experiment import METHODS, OF_AN_ENCODER, Baseline, names_of_scores
 from lib.runs.finished import Member, add_members
 from lib.runs.job import Job, bring, profile
 from lib.runs.workers import at_once
@@ -199,9 +199,7 @@ def job_of(grid: Grid, cell: Cell, seed: int, machine: Mapping[str, Any]) -> Job
     own = {name: value for name, value in cell.set.items() if name != "method"}
     if cell.method not in METHODS:
         return Job.of(grid.notebook, cell.method, grid.profile, **{**machine, **own, "seed": seed})
-    if idle := sorted(
-        own.keys() - ({"model"} if cell.method in experiment.OF_AN_ENCODER else set())
-    ):
+    if idle := sorted(own.keys() - (["model"] if cell.method in OF_AN_ENCODER else [])):
         raise ValueError(f"{cell.method} trains nothing and takes no {idle[0]}")
     data_dir, model = machine.get("data_dir"), own.get("model")
     return Baseline(grid.notebook, cell.method, profile(grid.profile), data_dir, model)
