@@ -141,6 +141,15 @@ def test_a_grid_of_ones_own_is_compared_and_drawn(tmp_path, outputs, capsys) -> 
     assert "1.00" in printed and picture.stat().st_size > 1000
 
 
+@pytest.mark.parametrize(
+    "options", [["--jobs", "0"], ["--table", "x.md"], ["--rows", "SimCSEE"], ["--seeds", "1", "1"]]
+)
+def test_a_wrong_request_is_one_line(options, capsys) -> None:
+    assert cli(["grid", "una_light", *options]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and error.count("\n") == 1
+
+
 def test_only_whole_runs_of_a_shipped_grid_join_the_results(monkeypatch, tmp_path) -> None:
     saved: list = []
     member = ("una_light", "SimCSE", "", "id")
