@@ -58,7 +58,7 @@ COUNT = """
 import json, sys, time
 from itertools import islice
 from pathlib import Path
-from lib.augment.tfidf import TfidfModel
+from lib.augment.una import TfidfModel
 
 def peak():
     try:

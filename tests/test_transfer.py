@@ -25,7 +25,7 @@ from lib import data, evaluate, paths
 from lib.augment.una import terms_of
 from lib.data import TransferTask, sets
 from lib.evaluate import transfer
-from lib.runs import inputs as identity
+from lib.runs import job as identity
 from tools import inspection
 
 REAL = Path(os.environ.get("CSE_DATA", "."))

@@ -15,7 +15,7 @@ from transformers import AutoTokenizer
 from lib import data, paths
 from lib.augment import una as module
 from lib.augment.una import UNA, Terms, TfidfModel, terms_of, uniform
-from lib.commands.augment import main
+from lib.commands.verbs import augment as main
 from lib.training.sources import Text, make_negatives
 
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]
