@@ -54,23 +54,13 @@ TRIPLETS = Format(("anchor", "kind", "sentence"))
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Graded sentence pairs: `scores` (n,) float64 in [0, 5], `kinds` names each pair's kind where
-    known.
-
-    Raises:
-        ValueError: columns of different lengths.
-    """
+    known."""
 
     name: str
     sentence1: list[str]
     sentence2: list[str]
     scores: np.ndarray
     kinds: list[str] | None = None
-
-    def __post_init__(self) -> None:
-        columns = (self.sentence1, self.sentence2, self.scores, self.kinds or self.sentence1)
-        lengths = [len(column) for column in columns]
-        if len(set(lengths)) != 1:
-            raise ValueError(f"{self.name}: columns of lengths {lengths}")
 
     def __len__(self) -> int:
         return len(self.sentence1)

@@ -10,16 +10,19 @@ from lib.evaluate.baselines import (
     whitened_encode,
     word_vectors_encode,
 )
-from lib.evaluate.geometry import alignment, effective_rank, geometry, mean_cosine, uniformity
 from lib.evaluate.neighbours import margin_table, margins, nearest, neighbour_table, place_table
 from lib.evaluate.sts import (
-    TASKS,
     Encode,
+    alignment,
     by_kind,
+    effective_rank,
+    geometry,
+    mean_cosine,
     pairs_spearman,
     remember,
     similarities,
     spearman,
     sts7,
     sts_task,
+    uniformity,
 )

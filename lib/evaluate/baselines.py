@@ -7,7 +7,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from lib.evaluate.sts import Encode
 
@@ -74,10 +73,9 @@ def bag_of_words_encode(vectorizer: Any) -> Encode:
 
     def encode(sentences: list[str]) -> sparse.csr_matrix:
         try:
-            check_is_fitted(vectorizer)
+            return vectorizer.transform(sentences)
         except NotFittedError:
             return clone(vectorizer).fit_transform(sentences)
-        return vectorizer.transform(sentences)
 
     return encode
 
