@@ -10,8 +10,6 @@ from typing import Any
 
 from lib.commands import reporting
 
-HEADS = f"{'mini test, kind':<28}{'n':>6}{'gold':>7}{'cosine':>8}{'Spearman':>10}{'AUC':>7}"
-
 
 @reporting
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,33 +31,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     precision = resolve_precision(options.precision, device)
     encode = partial(encoder.encode, precision=precision, progress=sys.stderr.isatty())
     pooling, head = encoder.settings["eval_pooling"], encoder.settings["eval_head"]
-    scores, kinds = _scores(encode, options)
+    scores = _scores(encode, options)
     print(f"pooling {pooling}{' and head' if head else ''}, {precision} on {device}")
     print(*(f"{task:<10}{score:7.2f}" for task, score in scores.items()), sep="\n")
     if any(map(math.isnan, scores.values())):
         print("nan: all similarities of a task are equal; the embeddings have collapsed")
-    for kind, row in kinds.items():
-        n, gold, cosine, rho, auc = row.values()
-        print("" if kind != next(iter(kinds)) else f"\n{HEADS}\n", end="")
-        print(f"{kind:<28}{n:>6}{gold:>7.2f}{cosine:>8.3f}{rho:>10.2f}{auc:>7.3f}")
     if options.json:
         about = {"model": options.model, "suite": options.suite, "pooling": pooling, "head": head}
-        about |= {"precision": precision, "device": str(device), "spearman": scores, "kinds": kinds}
+        about |= {"precision": precision, "device": str(device), "spearman": scores}
         files.write_json(options.json, _without_nan(about))
     return 0
 
 
-def _scores(encode: Any, options: argparse.Namespace) -> tuple[dict, dict]:
-    """(name → Spearman × 100, kinds table) of a suite."""
+def _scores(encode: Any, options: argparse.Namespace) -> dict[str, float]:
+    """Name → Spearman × 100 of a suite."""
     from lib import data, evaluate
     from lib.evaluate.sts import sentences_of
 
     if options.suite == "sts":
-        return evaluate.sts7(encode, options.data_dir), {}
+        return evaluate.sts7(encode, options.data_dir)
     dev, test = data.mini_pairs("dev"), data.mini_pairs("test")
     known = evaluate.remember(encode, sentences_of([dev, test]))
-    scores = {f"mini {pairs.name}": evaluate.pairs_spearman(known, pairs) for pairs in (dev, test)}
-    return scores, evaluate.by_kind(known, test)
+    return {pairs.name: evaluate.pairs_spearman(known, pairs) for pairs in (dev, test)}
 
 
 def _without_nan(value: Any) -> Any:

@@ -47,8 +47,6 @@ LABELLED = {
     "SST2": Format((0, 1), (2,), fallback="latin-1"),
     "MRPC": Format(("#1 String", "#2 String", "Quality")),
 }
-STS_INPUT = Format((0, 1), (2,))
-TRIPLETS = Format(("anchor", "kind", "sentence"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +235,7 @@ def graded_file(path: Path, name: str, form: str) -> Pairs:
 def sts_input(path: Path) -> list[tuple[str, str]]:
     """Every sentence pair of a SemEval `STS.input.X.txt`, two tab-separated columns, scored or
     not."""
-    rows = cells(path, STS_INPUT)
+    rows = cells(path, Format((0, 1), (2,)))
     return [(_sentence(where, a), _sentence(where, b)) for where, (a, b) in rows]
 
 
@@ -258,7 +256,7 @@ def sts_subset(path: Path, gold_path: Path, name: str) -> Pairs:
 
 def triplets_file(path: Path, name: str) -> Triplets:
     """Triplets: header `number anchor kind sentence`, tab-separated without quoting."""
-    rows = (found for _, found in cells(path, TRIPLETS))
+    rows = (found for _, found in cells(path, Format(("anchor", "kind", "sentence"))))
     return Triplets(name, *_columns(path, rows, "triplets"))
 
 

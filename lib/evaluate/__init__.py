@@ -4,17 +4,11 @@ the statistics of seeds.
 `encode` is any function from a list of sentences to one row a sentence.
 """
 
-from lib.evaluate.baselines import (
-    bag_of_words_encode,
-    token_counts,
-    whitened_encode,
-    word_vectors_encode,
-)
+from lib.evaluate.baselines import bag_of_words_encode, whitened_encode, word_vectors_encode
 from lib.evaluate.neighbours import margin_table, margins, nearest, neighbour_table, place_table
 from lib.evaluate.sts import (
     Encode,
     alignment,
-    by_kind,
     effective_rank,
     geometry,
     mean_cosine,

@@ -20,13 +20,8 @@ def _token_matrix(sentences: Sequence[str], tokenizer: Any, size: int) -> sparse
     return sparse.csr_matrix((np.ones(len(ids)), ids, offsets), shape=(len(rows), size))
 
 
-def token_counts(sentences: Sequence[str], tokenizer: Any) -> np.ndarray:
-    """Occurrences of each token id in `sentences`, (vocabulary,), special tokens left out."""
-    return np.asarray(_token_matrix(sentences, tokenizer, len(tokenizer)).sum(0)).ravel()
-
-
 def word_vectors_encode(
-    matrix: np.ndarray, tokenizer: Any, sif: np.ndarray | None = None, a: float = 1e-3
+    matrix: np.ndarray, tokenizer: Any, sif: Sequence[str] | None = None, a: float = 1e-3
 ) -> Encode:
     """A baseline without context: the mean of static token vectors, optionally weighted (SIF).
 
@@ -37,8 +32,7 @@ def word_vectors_encode(
     Args:
         matrix: (vocabulary, d), e.g. an encoder's input embeddings.
         tokenizer: of `transformers`.
-        sif: occurrences (or probabilities) of each token id, (vocabulary,), from any corpus
-            (`token_counts`); None is the bare mean.
+        sif: sentences of any corpus, in which the frequency of a token is p; None is the bare mean.
         a: SIF's smoothing parameter.
 
     Returns:
@@ -48,7 +42,8 @@ def word_vectors_encode(
     """
     weights = np.ones(len(matrix))
     if sif is not None:
-        weights = a / (a + np.asarray(sif, float) / np.sum(sif))
+        occurrences = _token_matrix(sif, tokenizer, len(matrix)).sum(0).A1
+        weights = a / (a + occurrences / occurrences.sum())
     weighted = np.asarray(matrix, float) * weights[:, None]
 
     def encode(sentences: list[str]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Semantic textual similarity, by Spearman's correlation of cosines with people's grades, × 100; and
+"""Semantic textual similarity: Spearman's correlation of cosines with people's grades, × 100; and
 how the embeddings lie on the sphere: alignment, uniformity, mean cosine, effective rank."""
 
 import math
@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.stats import ConstantInputWarning, spearmanr
-from sklearn.metrics import roc_auc_score
 
 from lib import data
 from lib.data import Pairs
 
 Encode = Callable[[list[str]], Any]
 CHUNK = 1024  # rows whose distances are held at once
-TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 
 
 def as_matrix(x: Any, n: int | None = None) -> Any:
@@ -172,40 +170,6 @@ def sts7(encode: Encode, data_dir: str | Path | None = None) -> dict[str, float]
     known = remember(encode, sentences_of(every))
     scores = {task: sts_task(known, subsets)["all"] for task, subsets in tasks.items()}
     return {**scores, "avg": float(np.mean(list(scores.values())))}
-
-
-def by_kind(
-    encode: Encode, pairs: Pairs, reference: str = "paraphrase"
-) -> dict[str, dict[str, float]]:
-    """How each kind of pair is scored, kinds in the order in which they appear.
-
-    Returns:
-        kind → `n`; `mean_gold` [0, 5]; `mean_cosine` [-1, 1]; `spearman` × 100 within the kind, NaN
-        where its gold scores do not vary; `auc_against_<reference>` [0, 1]: the probability that a
-        pair of the reference kind has a higher cosine than a pair of this kind, ties counting half.
-        It is 0.5 for a model that does not tell the two kinds apart, and NaN for the reference
-        itself.
-
-    Raises:
-        ValueError: the pairs have no kinds.
-    """
-    if pairs.kinds is None:
-        raise ValueError(f"{pairs.name} has no kinds")
-    cosine, kinds = similarities(encode, pairs), np.array(pairs.kinds)
-    table = {}
-    for kind in dict.fromkeys(pairs.kinds):
-        own = kinds == kind
-        either, auc = own | (kinds == reference), math.nan
-        if kind != reference and reference in pairs.kinds:
-            auc = float(roc_auc_score(~own[either], cosine[either]))
-        table[kind] = {
-            "n": int(own.sum()),
-            "mean_gold": float(pairs.scores[own].mean()),
-            "mean_cosine": float(cosine[own].mean()),
-            "spearman": spearman(cosine[own], pairs.scores[own]) if own.sum() > 1 else math.nan,
-            f"auc_against_{reference}": auc,
-        }
-    return table
 
 
 # --- geometry

@@ -18,14 +18,9 @@ OF_A_STEP: tuple[str, ...] = ("loss", "in_batch_accuracy", "positive_cosine", "o
 OF_A_STEP += ("own_negative_cosine", "dev_score")
 
 
-def files(results: Path = paths.RESULTS) -> list[Path]:
-    """The files of runs, one a notebook."""
-    return sorted(path for path in results.glob("[0-9]*.csv"))
-
-
 def every_run(results: Path = paths.RESULTS) -> pd.DataFrame:
     """The committed runs of all notebooks, one row a run; no row where nothing is committed."""
-    found = [pd.read_csv(path, low_memory=False) for path in files(results)]
+    found = [pd.read_csv(path, low_memory=False) for path in sorted(results.glob("[0-9]*.csv"))]
     nothing = pd.DataFrame(columns=["notebook", "run_id", "recipe", "seed", "profile"])
     return pd.concat(found, ignore_index=True) if found else nothing
 
