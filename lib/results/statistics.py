@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import optimize, stats
+from scipy import integrate, optimize, stats
 
 ByTask = Mapping[str, ArrayLike]
 
@@ -43,8 +43,11 @@ def best_of(n: int, mean: float, sd: float) -> float:
 
     Source: order statistics; E[max] = ∫ x n φ(x) Φ(x)^(n−1) dx.
     """
-    scores = stats.Normal(mu=mean, sigma=sd)
-    return float(stats.order_statistic(scores, r=n, n=n).mean())
+
+    def density(x: float) -> float:
+        return x * n * stats.norm.pdf(x) * stats.norm.cdf(x) ** (n - 1)
+
+    return mean + sd * float(integrate.quad(density, -10, 10)[0])
 
 
 def critical_value(n: int, comparisons: int = 1) -> float:
