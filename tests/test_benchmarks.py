@@ -21,7 +21,7 @@ from transformers import BertConfig
 from lib import data, paths
 from lib.augment import vectors
 from lib.augment.una import UNA, TfidfModel, terms_of
-from lib.data import corpora
+from lib.data import sets
 from lib.encoder.tokens import tokenise
 from lib.runs import Job, grids
 from lib.training import recipe as recipes
@@ -139,7 +139,7 @@ def test_no_two_of_many_runs_are_the_same(module, tmp_path):
     [
         ((data.WIKI1M,), True),
         (("corpus/wiki_slice.txt",), True),
-        ([f"corpus/pretrain/{name}" for name in corpora.WIKIPEDIA_FILES], False),
+        (sets.CORPUS_FILES["wikipedia"], False),
         ((), False),
     ],
     ids=["wiki1m", "its beginning", "Wikipedia dumps", "nothing"],

@@ -17,7 +17,7 @@ from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences
 from lib import data, evaluate, paths, runs
 from lib.augment import sda
 from lib.augment.sda import parse
-from lib.data import Pairs
+from lib.data import Pairs, sets
 from lib.encoder import Encoder
 from lib.runs import Job, experiment
 from lib.runs import job as jobs
@@ -375,7 +375,7 @@ def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, mon
     chinese = run("05_sda", "simcse", "chinese", eval_pooling="mean", **common).metrics
     mini = run("02_simcse", "simcse", "tiny", **common).metrics
     for found, dev, test, of in (
-        (chinese, "cnsd_dev", "cnsd_test", data.cnsd),
+        (chinese, "cnsd_dev", "cnsd_test", partial(sets.graded, "CNSD")),
         (mini, "mini_dev", "mini_test", data.mini_pairs),
     ):
         for name, split in ((dev, "dev"), (test, "test")):

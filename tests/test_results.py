@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from lib import paths, results
-from lib.results.committed import files
 from lib.runs import finished
 from lib.runs.folder import Run, collect
 from lib.training.recipe import recipe
@@ -19,6 +18,7 @@ STEPS = [
     {"step": 2, "loss": 3.123456789, "in_batch_accuracy": 0.5, "lr": 0.0, "dev_score": 71.25},
 ]
 EVERY = results.every_run()
+FILES = sorted(paths.RESULTS.glob("[0-9]*.csv"))
 
 
 def trained(folder, seed: int, history=STEPS, notebook: str = "02_simcse") -> Run:
@@ -115,7 +115,7 @@ def test_members_are_entered_once(tmp_path) -> None:
     assert results.members(tmp_path).to_numpy().tolist() == [list(one) for one in found]
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_committed_histories_are_of_committed_runs(path) -> None:
     table, steps = pd.read_csv(path, low_memory=False), results.histories(path.stem)
     last = steps.groupby("run_id")["step"].agg(["size", "max"])

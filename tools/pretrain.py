@@ -46,7 +46,7 @@ from transformers import (
 )
 
 from lib import paths
-from lib.data import pretrain_corpus, stsb
+from lib.data import read_lines, stsb
 from lib.data.files import write_json, written
 from lib.encoder import Encoder
 from lib.encoder.device import copied_to
@@ -479,6 +479,14 @@ def make_optimizer(model, plan: Plan) -> torch.optim.AdamW:
         {"params": plain, "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=plan.lr, betas=(0.9, 0.98), fused=True)
+
+
+def pretrain_corpus(data_dir: str | Path | None = None, progress: bool = True) -> Iterator[str]:
+    """Yield every sentence of `corpus/pretrain/*.txt.xz`, files in sorted order, blank lines
+    skipped."""
+    for base in paths.data_dirs(data_dir):
+        for path in sorted((base / "corpus" / "pretrain").glob("*.txt.xz")):
+            yield from tqdm(read_lines(path), desc=path.name, disable=not progress)
 
 
 def prepare(plan: Plan, out: Path, data_dir: str | None, progress: bool = True):

@@ -17,7 +17,7 @@ from lib.augment import augment as operation
 from lib.augment.sda import RULES
 from lib.commands import reporting
 from lib.data import read_aligned, read_lines
-from lib.data.files import write_text
+from lib.data.files import write_json, write_text
 
 EDA = ("replace_synonyms", "insert_synonyms", "swap", "delete")
 METHODS = {
@@ -166,7 +166,10 @@ def evaluate(words: Sequence[str] | None = None) -> int:
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
     add("--device", default="auto")
     add("--data-dir", type=Path, help="default: CSE_DATA, then data/")
+    add("--json", type=Path, help="also write the scores to this file")
     options = parser.parse_args(words)
+    if options.json and options.json.is_dir():
+        raise ValueError(f"--json {options.json} is a folder: name a file")
     from lib.encoder import Encoder
     from lib.encoder.device import resolve_device, resolve_precision
 
@@ -174,28 +177,27 @@ def evaluate(words: Sequence[str] | None = None) -> int:
     encoder = Encoder.load(options.model, pooling=options.pooling, device=str(device))
     precision = resolve_precision(options.precision, device)
     pooling, head = encoder.settings["eval_pooling"], encoder.settings["eval_head"]
-    scores, kinds = _scores(encoder, precision, options)
+    scores = _scores(encoder, precision, options)
     print(f"pooling {pooling}{' and head' if head else ''}, {precision} on {device}")
     print(*(f"{task:<10}{score:7.2f}" for task, score in scores.items()), sep="\n")
     if any(map(math.isnan, scores.values())):
         print("nan: all similarities of a task are equal; the embeddings have collapsed")
-    if kinds:
-        from pandas import DataFrame
-
-        print("\nmini test, by kind", DataFrame(kinds).T.round(3).to_string(), sep="\n")
+    if options.json:
+        known = {task: None if math.isnan(score) else score for task, score in scores.items()}
+        how = {"model": options.model, "suite": options.suite, "pooling": pooling, "head": head}
+        write_json(options.json, how | {"precision": precision, "spearman": known})
     return 0
 
 
-def _scores(encoder: Any, precision: str, options: argparse.Namespace) -> tuple[dict, dict]:
-    """(name → Spearman × 100, kinds table) of a suite."""
+def _scores(encoder: Any, precision: str, options: argparse.Namespace) -> dict[str, float]:
+    """Name → Spearman × 100 of a suite."""
     from lib import data, evaluate
 
     encode = partial(encoder.encode, precision=precision, progress=sys.stderr.isatty())
     if options.suite == "sts":
-        return evaluate.sts7(encode, options.data_dir), {}
-    sets = {split: data.mini_pairs(split) for split in ("dev", "test")}
-    scores = {f"mini {name}": evaluate.pairs_spearman(encode, p) for name, p in sets.items()}
-    return scores, evaluate.by_kind(encode, sets["test"])
+        return evaluate.sts7(encode, options.data_dir)
+    sets = [data.mini_pairs(split) for split in ("dev", "test")]
+    return {pairs.name: evaluate.pairs_spearman(encode, pairs) for pairs in sets}
 
 
 @reporting

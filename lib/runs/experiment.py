@@ -369,11 +369,10 @@ class Baseline:
             return evaluate.bag_of_words_encode(CountVectorizer())
         if self.method == "tfidf":
             return evaluate.bag_of_words_encode(TfidfVectorizer().fit(self.sentences))
-        encoder, counts = Encoder.load(self.folder), None
+        encoder = Encoder.load(self.folder)
         matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()
-        if self.method == "sif":
-            counts = evaluate.token_counts(self.sentences, encoder.tokenizer)
-        return evaluate.word_vectors_encode(matrix, encoder.tokenizer, counts)
+        sif = self.sentences if self.method == "sif" else None
+        return evaluate.word_vectors_encode(matrix, encoder.tokenizer, sif)
 
 
 def _same_for_all(name: str) -> str:

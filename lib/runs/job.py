@@ -527,7 +527,7 @@ def graded(profile: Profile, split: str, data_dir: str | None = None) -> dict[st
         return {f"{task} {part}": p for task, parts in tasks.items() for part, p in parts.items()}
     if name == "mini":
         return {split: data.mini_pairs(split)}
-    return {split: {"stsb": data.stsb, "cnsd": data.cnsd}[name](split, data_dir)}
+    return {split: sets.graded({"stsb": "STS-B", "cnsd": "CNSD"}[name], split, data_dir)}
 
 
 # --- names and hashes
