@@ -28,8 +28,7 @@ from lib.encoder import Encoder
 from lib.encoder.device import resolve_precision
 from lib.encoder.tokens import TokenRows, tokenise
 from lib.training.batches import Feed
-from lib.training.distributed import Group
-from lib.training.forward import Forward
+from lib.training.forward import Forward, Group
 from lib.training.loop import make_optimizer
 from lib.training.state import State
 from tools import pretrain

@@ -26,7 +26,7 @@ from lib.data import corpora
 from lib.encoder.tokens import tokenise
 from lib.runs import Job, grids
 from lib.training import recipe as recipes
-from lib.training.sources import Text, UnaNegatives
+from lib.training.batches import Text, UnaNegatives
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from tiny import tiny_encoder, tiny_recipe, tiny_sentences
 from lib.augment import AUGMENTATIONS
 from lib.encoder.tokens import tokenise
 from lib.training import loop as train
-from lib.training.batches import Feed
-from lib.training.sources import NEGATIVES
+from lib.training.batches import NEGATIVES, Feed
 
 SENTENCES = tiny_sentences(32)
 

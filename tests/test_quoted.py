@@ -18,11 +18,9 @@ from lib.encoder.heads import build_head
 from lib.encoder.layers import dropout_of
 from lib.training import state as checkpoint
 from lib.training.batches import Batch
-from lib.training.distributed import Group
-from lib.training.forward import Forward, Memory
+from lib.training.forward import Forward, Group, Memory
 from lib.training.loop import learning_rate, make_optimizer
-from lib.training.losses import arccon, info_nce, scd
-from lib.training.objective import Objective
+from lib.training.losses import Objective, arccon, info_nce, scd
 from lib.training.recipe import recipe
 
 SENTENCES = tiny_sentences(64)

@@ -18,11 +18,9 @@ from lib.augment.vectors import feature_cutoff, shuffle
 from lib.encoder import Encoder
 from lib.training import loop as train
 from lib.training import state
-from lib.training.batches import BucketBatches
+from lib.training.batches import BucketBatches, Text, make_negatives, make_views
 from lib.training.loop import learning_rate, make_optimizer
-from lib.training.losses import LOSSES, in_batch_accuracy, info_nce
-from lib.training.objective import step_generator
-from lib.training.sources import Text, make_negatives, make_views
+from lib.training.losses import LOSSES, in_batch_accuracy, info_nce, step_generator
 
 SENTENCES = tiny_sentences(64)
 STILL = {"dropout": 0.0, "lr": 0.0, "temperature": 0.3}
@@ -388,7 +386,7 @@ def test_best_and_last_weights_are_both_kept(trained, tmp_path):
     assert same(result.best_state, seen[1]) and same(weights(encoder), seen[3])
     assert same(weights(Encoder.load(tmp_path / "best")), seen[1])
     assert same(weights(Encoder.load(tmp_path / "last")), seen[3])
-    assert {p.name for p in tmp_path.iterdir()} == {"best", "checkpoint.safetensors", "last"}
+    assert {p.name for p in tmp_path.iterdir()} == {"best", "checkpoint.pt", "last"}
 
 
 def test_a_dev_score_does_not_change_the_training(trained):

@@ -95,10 +95,8 @@ def add_lora(backbone: nn.Module, rank: int, seed: int = 0) -> None:
 
     Source: Hu et al. 2022 (LoRA), §4.1.
     """
-    try:
-        from peft import LoraConfig, inject_adapter_in_model
-    except ImportError as error:
-        raise ImportError("LoRA needs the package peft: `pip install peft`") from error
+    from peft import LoraConfig, inject_adapter_in_model
+
     config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)

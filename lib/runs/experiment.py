@@ -18,11 +18,10 @@ from lib.runs.job import Job, bring, is_causal, portable_parameters
 from lib.runs.scoring import DevScore, encode_of, job_test_scores
 from lib.runs.workers import available_cores
 from lib.training import state as checkpoint
-from lib.training.batches import Feed
-from lib.training.distributed import Group, is_main_process
+from lib.training.batches import Feed, Text
+from lib.training.forward import Group, is_main_process
 from lib.training.loop import fit
 from lib.training.recipe import Recipe
-from lib.training.sources import Text
 from lib.training.state import Result
 
 OF_THE_END = ("loss", "in_batch_accuracy")  # means of the last ten steps

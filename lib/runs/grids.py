@@ -25,7 +25,7 @@ from lib.runs.job import Job, bring, profile
 from lib.runs.scoring import METHODS, OF_AN_ENCODER, Baseline, names_of_scores
 from lib.runs.workers import at_once
 from lib.training.batches import Feed
-from lib.training.distributed import is_main_process
+from lib.training.forward import is_main_process
 from lib.training.loop import fit
 
 TRIED = 5  # steps that are timed
