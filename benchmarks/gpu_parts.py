@@ -325,7 +325,7 @@ def pretraining(options: argparse.Namespace, device: torch.device) -> Part:
     sentences, origin = common.wikipedia(n, options.data_dir)
     plans = {k: pretrain.Plan(grow_at=0, width_step=k, **sizes) for k in (1, 8)}
     plan = plans[1]
-    text = tokenise(sentences, tokenizer, plan.max_length, progress=False)
+    text = tokenise(sentences, tokenizer, plan.max_length)
     kind = "bf16" if device.type == "cuda" else "fp32"
     found = {f"{kind}, rows of one length": (1, False), f"{kind}, padded to eights": (8, False)}
     if options.compile:

@@ -179,9 +179,7 @@ class Source:
         """Padded ids and mask `(n, t)`; the time is added to `seconds`."""
         start = time.perf_counter()
         text = self.strings(rows, step)
-        ids_and_mask = tokenise(text, self.tokenizer, self.max_length, progress=False)[
-            np.arange(len(text))
-        ]
+        ids_and_mask = tokenise(text, self.tokenizer, self.max_length)[np.arange(len(text))]
         self.seconds += time.perf_counter() - start
         return ids_and_mask
 
@@ -279,7 +277,7 @@ def negative_sides(
         f"{PREFIX}, to ids": theirs(plain, plain.by_prefix, words, tokenizer),
         f"{CHOICES}, to ids": theirs(plain, plain.by_choices, words[: len(few)], tokenizer),
         "lib.encoder.tokens.tokenise of the corpus": timed(
-            lambda s: tokenise(s, tokenizer, 32, progress=False), many
+            lambda s: tokenise(s, tokenizer, 32), many
         ),
         "TfidfModel.encode of the corpus": timed(source.una.model.encode, some),
     }

@@ -87,7 +87,7 @@ def test_another_tokenizer_has_tokens_of_its_own(tmp_path):
     other = tiny_tokenizer(tmp_path / "other")
     other.add_tokens([SENTENCES[0].split()[0] + "x"])
     for tokenizer in (one, other):
-        tokens.tokenise_once(SENTENCES, tokenizer, 12, False, tmp_path / "cache")
+        tokens.tokenise_once(SENTENCES, tokenizer, 12, tmp_path / "cache")
     assert len(list((tmp_path / "cache").glob("tokens-*.npz"))) == 2
 
 

@@ -21,7 +21,7 @@ def backwards(words: list[str], rate: float, rng: np.random.Generator) -> list[s
 def next_line(text, recipe, tokenizer, seed):
     """The sentence that follows in the text."""
     following = [*text.sentences[1:], text.sentences[0]]
-    table = tokenise(following, tokenizer, recipe.max_length, progress=False)
+    table = tokenise(following, tokenizer, recipe.max_length)
     return lambda rows, step: table[rows]
 
 

@@ -74,7 +74,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("model", metavar="MODEL", help="a folder or a Hugging Face id")
     add("--suite", choices=("sts", "mini"), default="sts", help="seven STS sets, or shipped pairs")
-    add("--pooling", help="cls, mean, pooler, … (default: as it was saved, else what fits it)")
+    add("--pooling", help="cls, mean, … (default: as it was saved, else what fits it)")
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
     add("--device", default="auto")
     add("--data-dir", type=Path, help="default: CSE_DATA, then data/")

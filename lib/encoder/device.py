@@ -24,7 +24,7 @@ def resolve_device(device: str = "auto") -> torch.device:
     except (RuntimeError, TypeError):
         resolved = None
     if resolved is None or (resolved.index or 0) >= present.get(resolved.type, 0):
-        raise ValueError(f"device must be auto or one that is here, as cpu or cuda, got {device!r}")
+        raise ValueError(f"device must be 'auto' or one that is here, 'cpu', say, got {device!r}")
     return resolved
 
 

@@ -38,7 +38,7 @@ THEIR_POOLINGS = {
     "mean": ("mean", "pooling_mode_mean_tokens"),
     "last_token": ("lasttoken", "pooling_mode_lasttoken"),
 }
-# Tensors that are not read: the pooler, unless it is asked for, and tables that are computed.
+# Tensors that are not read: the pooler and tables that are computed.
 NOT_READ = re.compile(
     r"(^|\.)(pooler\.|(position_ids|token_type_ids|inv_freq|attn\.(masked_)?bias)$)"
 )
@@ -156,16 +156,12 @@ def _is_a(config: PreTrainedConfig, kind: str) -> bool:
     return type(config) in getattr(transformers, f"AutoModelFor{kind}")._model_mapping
 
 
-def load_backbone(
-    name: str, dropout: float | None = None, pooling: str | None = None
-) -> tuple[nn.Module, Any]:
-    """Backbone in fp32 without task heads, and its tokenizer.
+def load_backbone(name: str, dropout: float | None = None) -> tuple[nn.Module, Any]:
+    """Backbone in fp32 without task heads and pooler, and its tokenizer.
 
     Args:
         dropout: probability of every dropout inside the backbone, in [0, 1); None keeps the model's
             own.
-        pooling: "pooler" keeps the backbone's pooler (which SimCSE's train.py calls mlp), all
-            others leave it out.
 
     Raises:
         ValueError: an encoder-decoder; a checkpoint with missing or foreign tensors or numbers that
@@ -178,7 +174,7 @@ def load_backbone(
     config.use_cache = False  # keys and values serve a text that is continued
     for field in rates(config) if dropout is not None else ():
         setattr(config, field, dropout)
-    backbone = _read_weights(name, config, pooling)
+    backbone = _read_weights(name, config)
     if dropout and (not 0 < dropout < 1 or all(p != dropout for *_, p in dropouts(backbone))):
         advice = "set dropout=0 and make positives with positive='delete', say"
         raise ValueError(f"it has no dropout that could be {dropout}: a number in [0, 1): {advice}")
@@ -194,17 +190,13 @@ def takes_pooler(architecture: Any) -> bool:
     return "add_pooling_layer" in inspect.signature(architecture).parameters
 
 
-def _read_weights(name: str, config: PreTrainedConfig, pooling: str | None) -> nn.Module:
+def _read_weights(name: str, config: PreTrainedConfig) -> nn.Module:
     options: dict[str, Any] = {"config": config, "dtype": torch.float32, "trust_remote_code": False}
     if takes_pooler(AutoModel._model_mapping[type(config)]):
-        options["add_pooling_layer"] = pooling == "pooler"
-    if pooling == "pooler":
-        options["key_mapping"] = {r"^mlp\.": "pooler."}
+        options["add_pooling_layer"] = False
     options |= {"output_loading_info": True, "ignore_mismatched_sizes": True}
     backbone, report = AutoModel.from_pretrained(name, **options)
     missing = sorted(report["missing_keys"])
-    if pooling == "pooler" and (not hasattr(backbone, "pooler") or missing):
-        raise ValueError("it has no pooler (pooler.dense or mlp.dense): choose cls or mean")
     parts = {part for part, _ in backbone.named_children()}
     prefix = f"{backbone.base_model_prefix}."
     unread = sorted(report["unexpected_keys"])

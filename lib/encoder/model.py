@@ -1,7 +1,6 @@
 """A backbone with pooling and a projection head: text in, sentence embeddings out."""
 
 import copy
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,7 +49,6 @@ class Encoder(nn.Module):
         pooling = chosen.pooling or fitting_pooling(backbone.config)
         poolings = {"pooling": pooling, "eval_pooling": chosen.eval_pooling or pooling}
         self.settings = chosen.model_dump(exclude={"head_init", "head_per_view"}) | poolings
-        self._warn_of(*poolings.values())
         self.head_per_view = chosen.head_per_view
         self._first_token = layers.FirstToken(backbone, speedups)
         std = getattr(backbone.config, "initializer_range", 0.02)
@@ -81,8 +79,7 @@ class Encoder(nn.Module):
             lora_rank: r of LoRA (`layers.add_lora`), 0 trains all weights. `save` writes the sum
                 of both.
             options: as `Encoder`. A field of `Settings` that is not given or None is what the
-                folder was saved or exported with. `pooling="pooler"` is [CLS] through the pooler
-                that the checkpoint holds, as supervised SimCSE publishes its vectors.
+                folder was saved or exported with.
 
         Raises:
             FileNotFoundError: neither a folder nor a model the Hub can give now, or a file of it is
@@ -103,33 +100,19 @@ class Encoder(nn.Module):
                 saved.pop("eval_pooling", None)
             settings = saved | options
             pooling = settings.get("pooling") or load.their_pooling(folder)
-            backbone, tokenizer = load.load_backbone(name, dropout, pooling)
+            backbone, tokenizer = load.load_backbone(name, dropout)
             load.limit(tokenizer, folder)
         settings |= {"pooling": pooling} if pooling else {}
-        if pooling == "pooler":
-            settings |= {"pooling": "cls", "head": "tanh", "eval_head": True}
         if settings.get("speedups", True):
             layers.speed_up(backbone)
         if lora_rank:
             layers.add_lora(backbone, lora_rank, settings.get("seed", 0))
         encoder = cls(backbone, tokenizer, **settings)
         with load.explained(name):
-            if pooling == "pooler":
-                layer: Any = backbone.pooler  # a linear layer, in most models called dense
-                weights = getattr(layer, "dense", layer).state_dict()
-                encoder.head.get_submodule("0").load_state_dict(weights)
-                backbone.pooler = None  # type: ignore[assignment]
-            elif encoder.settings["head"] == saved.get("head") and encoder.head.state_dict():
+            if encoder.settings["head"] == saved.get("head") and encoder.head.state_dict():
                 encoder.head.load_state_dict(load_file(folder / load.HEAD_FILE))
                 load.check_finite(encoder.head.state_dict())
         return encoder.to(where).eval()
-
-    def _warn_of(self, *poolings: str | None) -> None:
-        """Say where somebody has asked for a pooling that does not fit."""
-        if "cls" in poolings and fitting_pooling(self.backbone.config) != "cls":
-            kind = type(self.backbone).__name__
-            advice = "so pooling 'cls' gives all sentences one vector: choose last_token or mean"
-            warnings.warn(f"the first token of {kind} sees itself alone, {advice}", stacklevel=3)
 
     @property
     def device(self) -> torch.device:
@@ -185,7 +168,6 @@ class Encoder(nn.Module):
         """
         if isinstance(sentences, str):
             raise TypeError("sentences must be a list of strings, not one string")
-        self._warn_of(pooling)
         bf16 = resolve_precision(precision, self.device) == "bf16"
         row_of = {s: i for i, s in enumerate(dict.fromkeys(sentences))}
         hidden = self.backbone.config.hidden_size
@@ -195,7 +177,7 @@ class Encoder(nn.Module):
             if not row_of:
                 return out
             longest = max_length or self.longest_input()
-            rows = tokenise(list(row_of), self.tokenizer, longest, progress=False)
+            rows = tokenise(list(row_of), self.tokenizer, longest)
             usual = 400_000 // hidden if self.device.type == "cpu" else 16_384
             batches = list(_batches(rows.lengths, batch_tokens or usual))
             bar = tqdm(batches, unit="batch", desc="encode", disable=not progress)
@@ -255,7 +237,7 @@ class Encoder(nn.Module):
     def hidden_states(self, sentence: str) -> np.ndarray:
         """Hidden states `(layers + 1, t, d)` of one sentence without dropout; entry 0 is the
         embeddings' output."""
-        rows = tokenise([sentence], self.tokenizer, self.longest_input(), progress=False)
+        rows = tokenise([sentence], self.tokenizer, self.longest_input())
         ids, mask = (x.to(self.device) for x in rows[[0]])
         with self._evaluating():
             output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=True)

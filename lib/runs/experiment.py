@@ -117,7 +117,7 @@ def text_of(job: Job) -> Text:
         _, aligned = data.aligned_corpus(used.corpus, path, data_dir, used.n_sentences)
     negated = texts["negation"] if recipe.negative == "sda" else None
     cache = paths.outputs() / "cache" if len(sentences) >= SHARED else None
-    return Text(sentences, aligned, negated, cache, job.settings.progress)
+    return Text(sentences, aligned, negated, cache)
 
 
 def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, list[str]]:

@@ -265,14 +265,12 @@ class Text:
         aligned: the positives of `positive="file"` and "sda", line i belonging to sentence i.
         negated: the hard negatives of `negative="sda"`, line i belonging to sentence i.
         cache: folder in which runs on the same text share its tokens and word counts.
-        progress: whether a bar is shown while it is cut into tokens.
     """
 
     sentences: Sequence[str]
     aligned: Sequence[str] | None = None
     negated: Sequence[str] | None = None
     cache: Path | None = None
-    progress: bool = False
 
 
 def make_views(text: Text, recipe: Recipe, tokenizer, seed: int = 0) -> list[TokenRows]:
@@ -289,7 +287,7 @@ def make_views(text: Text, recipe: Recipe, tokenizer, seed: int = 0) -> list[Tok
     masks = name in ("mask", "mask_span")
     if masks and tokenizer.mask_token is None:
         raise ValueError(f"positive={name!r} needs a tokenizer with a mask token: try 'delete'")
-    first = tokenise_once(sentences, tokenizer, recipe.max_length, text.progress, text.cache)
+    first = tokenise_once(sentences, tokenizer, recipe.max_length, text.cache)
     if name in ("identical", "dropout"):
         return [first] if name == "identical" else [first, first]
     if name in ("file", "sda"):
@@ -299,7 +297,7 @@ def make_views(text: Text, recipe: Recipe, tokenizer, seed: int = 0) -> list[Tok
         changed = augment(name, sentences, recipe.positive_rate, seed, recipe.synonyms, **more)
     if masks:
         changed = [s.replace(MASK_TOKEN, tokenizer.mask_token) for s in changed]
-    return [first, tokenise(changed, tokenizer, recipe.max_length, progress=text.progress)]
+    return [first, tokenise(changed, tokenizer, recipe.max_length)]
 
 
 def make_negatives(text: Text, recipe: Recipe, tokenizer, seed: int = 0) -> Negatives | None:
@@ -335,7 +333,7 @@ class UnaNegatives:
     def __call__(self, rows: np.ndarray, step: int) -> tuple[Tensor, Tensor]:
         """Ids and mask `(n, t)` of the negatives of the sentences `rows`, padded at the right."""
         text = self.strings(rows, step)
-        return tokenise(text, self.tokenizer, self.max_length, progress=False)[np.arange(len(text))]
+        return tokenise(text, self.tokenizer, self.max_length)[np.arange(len(text))]
 
     def strings(self, rows: np.ndarray, step: int) -> list[str]:
         """The same negatives as text, terms joined by blanks."""
@@ -373,5 +371,5 @@ def negations(text: Text, recipe: Recipe, tokenizer, seed: int = 0) -> Negatives
     Source: Zhu et al. 2024 (SDA), §4.4.
     """
     lines = _lines(text.negated, text.sentences, "negative='sda'")
-    table = tokenise(lines, tokenizer, recipe.max_length, progress=False)
+    table = tokenise(lines, tokenizer, recipe.max_length)
     return lambda rows, step: table[rows]

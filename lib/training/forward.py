@@ -30,7 +30,6 @@ from lib.training.losses import step_generator
 from lib.training.recipe import Recipe
 
 LONG = 2_000
-LONGEST_WAIT = timedelta(days=7)
 
 
 def is_main_process() -> bool:
@@ -69,7 +68,7 @@ class Group:
             self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
             torch.cuda.set_device(self.device)
         if not dist.is_initialized():
-            dist.init_process_group("nccl" if on_gpu else "gloo", timeout=LONGEST_WAIT)
+            dist.init_process_group("nccl" if on_gpu else "gloo", timeout=timedelta(days=7))
 
     @staticmethod
     def processes() -> int:

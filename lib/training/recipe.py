@@ -26,6 +26,7 @@ from lib.training.batches import NEGATIVES
 from lib.training.losses import LOSSES
 
 LOSSES_WITH_A_HEAD = ("simsiam", "scd")  # the head has the name of the loss
+POSITIVES = Names(("dropout", "identical", "file", "sda"), AUGMENTATIONS)
 RATES = {"positive": "positive_rate", "view1": "rate1", "view2": "rate2"}
 
 
@@ -64,9 +65,7 @@ class PositivePart(Checked):
             its Algorithm 3) says.
     """
 
-    positive: str = setting(
-        "dropout", among=Names(("dropout", "identical", "file", "sda"), AUGMENTATIONS)
-    )
+    positive: str = setting("dropout", among=POSITIVES)
     positive_rate: float = setting(0.0, ge=0, le=1)
     span: int = setting(5, ge=1, le=10_000, when="positive=mask_span")
     positive_file: str = setting("", when="positive=file")
@@ -410,7 +409,7 @@ def _contradictions(r: Recipe) -> Iterator[str]:
     if r.has_margin and (r.loss != "info_nce" or further):
         yield "negative_mode='margin' needs loss='info_nce', queue=0 and noise=0"
     if (bool(r.dropout2), bool(r.chunk_size), r.has_views).count(True) > 1:
-        yield "of dropout2, chunk_size and view1 with view2 one works at a time: set the others to 0"
+        yield "dropout2, chunk_size and view1 with view2 exclude each other: leave one of them"
     if r.head_normalises and (r.queue or r.chunk_size):
         yield f"the batch norm of head {r.head!r} must see one batch: set queue=0 and chunk_size=0"
     if (r.positive, r.negative, r.rule) == ("sda", "sda", "negation"):
@@ -429,8 +428,8 @@ def recipes() -> dict[str, Recipe]:
     file = yaml.safe_load(Path(__file__).with_name("recipes.yaml").read_text(encoding="utf-8"))
     found = {}
     for name, row in file["recipes"].items():
-        values = _inherited(row, file["bases"])
         try:
+            values = _inherited(row, file["bases"])
             found[name] = made(Recipe, {"name": name, **values}, "a recipe")
         except ValueError as error:
             raise ValueError(f"recipe {name!r}: {error}") from error
@@ -441,6 +440,8 @@ def _inherited(row: Mapping[str, Any], bases: Mapping[str, Any]) -> dict[str, An
     """The fields of a row and of its bases; the later base wins, the row itself over all."""
     found: dict[str, Any] = {}
     for base in row.get("base", ()):
+        if base not in bases:
+            raise ValueError(f"there is no base {base!r}")
         found |= _inherited(bases[base], bases)
     return found | {field: value for field, value in row.items() if field != "base"}
 
