@@ -24,9 +24,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig
 from transformers.utils import logging as hf_logging
 
-from lib.checked import made
 from lib.data.files import write_json
-from lib.encoder.heads import Settings, check_head
 from lib.encoder.layers import dropouts, rates
 
 SETTINGS_FILE = "sentence_encoder.json"
@@ -219,18 +217,6 @@ def check_finite(state: Mapping[str, torch.Tensor]) -> None:
     for tensor, weight in state.items():
         if not torch.isfinite(weight).all():
             raise ValueError(f"{tensor} holds numbers that are not finite: fetch it again")
-
-
-def saved_settings(folder: Path) -> dict[str, Any]:
-    """What `Encoder.save` wrote beside the weights; empty for other models.
-
-    Raises:
-        ValueError: a setting that there is not, or a value that it cannot have.
-    """
-    path = folder / SETTINGS_FILE
-    saved = read_json(path) if path.is_file() else {}
-    check_head(made(Settings, saved, SETTINGS_FILE).head)
-    return saved
 
 
 def their_pooling(folder: Path) -> str | None:

@@ -50,7 +50,10 @@ class Encoder(nn.Module):
         poolings = {"pooling": pooling, "eval_pooling": chosen.eval_pooling or pooling}
         self.settings = chosen.model_dump(exclude={"head_init", "head_per_view"}) | poolings
         self.head_per_view = chosen.head_per_view
-        self._first_token = layers.FirstToken(backbone, speedups)
+        self._first_alone = False  # in the last layer, beyond its attention
+        if speedups and backbone.config.model_type in layers.FIRST_TOKEN_ALONE:
+            output = backbone.encoder.layer[-1].attention.output
+            output.register_forward_pre_hook(self._keep_first)
         std = getattr(backbone.config, "initializer_range", 0.02)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -95,20 +98,19 @@ class Encoder(nn.Module):
         options = {key: value for key, value in options.items() if value is not None}
         with load.explained(name):
             folder = load.small_files(name)
-            saved = load.saved_settings(folder)
+            path = folder / load.SETTINGS_FILE
+            saved = load.read_json(path) if path.is_file() else {}
             if "pooling" in options:
                 saved.pop("eval_pooling", None)
             settings = saved | options
-            pooling = settings.get("pooling") or load.their_pooling(folder)
+            settings["pooling"] = settings.get("pooling") or load.their_pooling(folder)
             backbone, tokenizer = load.load_backbone(name, dropout)
             load.limit(tokenizer, folder)
-        settings |= {"pooling": pooling} if pooling else {}
-        if settings.get("speedups", True):
-            layers.speed_up(backbone)
-        if lora_rank:
-            layers.add_lora(backbone, lora_rank, settings.get("seed", 0))
-        encoder = cls(backbone, tokenizer, **settings)
-        with load.explained(name):
+            if settings.get("speedups", True):
+                layers.speed_up(backbone)
+            if lora_rank:
+                layers.add_lora(backbone, lora_rank, settings.get("seed", 0))
+            encoder = cls(backbone, tokenizer, **settings)
             if encoder.settings["head"] == saved.get("head") and encoder.head.state_dict():
                 encoder.head.load_state_dict(load_file(folder / load.HEAD_FILE))
                 load.check_finite(encoder.head.state_dict())
@@ -138,10 +140,17 @@ class Encoder(nn.Module):
 
     def _pooled(self, ids: Tensor, mask: Tensor, pooling: str) -> Tensor:
         every = pooling not in ("cls", "mean", "last_token")
-        with self._first_token.alone(pooling == "cls"):
+        self._first_alone = pooling == "cls"
+        try:
             output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=every)
+        finally:
+            self._first_alone = False
         states = output.hidden_states if every else (output.last_hidden_state,)
         return pool(states, mask, pooling)
+
+    def _keep_first(self, _module: nn.Module, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """What [CLS] pooling needs of the last layer: its attention has seen all tokens by then."""
+        return tuple(s[:, :1] for s in states) if self._first_alone else states
 
     def encode(
         self,

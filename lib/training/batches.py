@@ -217,8 +217,7 @@ class BucketBatches:
     def epoch(self, number: int) -> list[np.ndarray]:
         """All batches of epoch `number`, in training order."""
         rng = np.random.default_rng((self.seed, number))
-        order = rng.permutation(len(self.lengths))
-        order = order[: self.rows]
+        order = rng.permutation(len(self.lengths))[: self.rows]
         if self.bucket:
             size = POOL * self.batch_size
             pools = [order[i : i + size] for i in range(0, len(order), size)]

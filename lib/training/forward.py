@@ -210,9 +210,8 @@ class Forward:
         precision: str = "fp32",
         compiled: bool = False,
     ):
-        for name in ("chunk_size", "dropout2", "queue"):
-            if getattr(recipe, name) and group.size > 1:
-                raise ValueError(f"{name} works in one process only: set {name}=0")
+        if group.size > 1 and (recipe.chunk_size or recipe.dropout2 or recipe.queue):
+            raise ValueError("several processes: set chunk_size=0, dropout2=0 and queue=0")
         self.group, self.encoder, self.recipe = group, encoder, recipe
         self.seed, self.precision = seed, precision
         self.model: Callable[..., Tensor] = group.prepare(encoder)

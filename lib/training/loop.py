@@ -25,8 +25,6 @@ from lib.training.state import Dev, Result, State
 
 FLUSH_EVERY = 20
 MOST_STEPS = 10_000_000
-ADVICE = "lower the learning rate, raise the temperature or set precision='fp32'"
-LONG_AGO = 1e6  # steps after which no moment is corrected any more: 0.999^1e6 is 0
 
 
 class Options(Checked):
@@ -223,7 +221,7 @@ class UncorrectedAdamW(torch.optim.AdamW):
         super().__init__([{**g, "weight_decay": 0.0} for g in groups], foreach=True, **settings)
         for p in [p for group in groups for p in group["params"]]:
             moments = {name: torch.zeros_like(p) for name in ("exp_avg", "exp_avg_sq")}
-            self.state[p] = {"step": torch.tensor(LONG_AGO), **moments}
+            self.state[p] = {"step": torch.tensor(1e6), **moments}  # 0.999^1e6 is 0
 
     @torch.no_grad()
     def step(self, closure=None) -> None:  # type: ignore[override]
@@ -269,7 +267,7 @@ class Monitor:
         for step, names, numbers, lr in self.pending:
             measured = dict(zip(names, numbers.tolist(), strict=True))
             if not math.isfinite(loss := measured["loss"]):
-                raise FloatingPointError(f"loss is {loss} at step {step} (lr {lr:.1e}): {ADVICE}")
+                raise FloatingPointError(f"loss is {loss} at step {step} of lr {lr:.1e}: lower it")
             self.result.history.append({"step": step, **measured, "lr": lr})
             self.bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         self.pending = []

@@ -27,6 +27,8 @@ from lib.training.losses import LOSSES
 
 LOSSES_WITH_A_HEAD = ("simsiam", "scd")  # the head has the name of the loss
 POSITIVES = Names(("dropout", "identical", "file", "sda"), AUGMENTATIONS)
+VECTOR_CHANGES = Names(("none",), REPRESENTATIONS)
+WHEN_DRAWN = "head_kind=" + "|".join(DRAWN_HEADS)
 RATES = {"positive": "positive_rate", "view1": "rate1", "view2": "rate2"}
 
 
@@ -135,9 +137,7 @@ class ViewsPart(Checked):
     rate1: float = setting(0.0, ge=0, le=1, when="rate1", later=True)
     view2: str = setting("none", among=VIEWS, when="view2", later=True)
     rate2: float = setting(0.0, ge=0, le=1, when="rate2", later=True)
-    representation: str = setting(
-        "none", among=Names(("none",), REPRESENTATIONS), when="representation"
-    )
+    representation: str = setting("none", among=VECTOR_CHANGES, when="representation")
     representation_strength: float = setting(0.1, ge=0, le=100, when="representation")
 
     @property
@@ -173,9 +173,7 @@ class LossPart(Checked):
     """
 
     head: str = setting("tanh")
-    head_init: str = setting(
-        "bert", among=HEAD_INITS, when=f"head_kind={'|'.join(DRAWN_HEADS)}", later=True
-    )
+    head_init: str = setting("bert", among=HEAD_INITS, when=WHEN_DRAWN, later=True)
     head_per_view: bool = setting(False, when="normalises_views", later=True)
     loss: str = setting("info_nce", among=LOSSES)
     temperature: float = setting(0.05, gt=0, le=100)

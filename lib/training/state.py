@@ -151,13 +151,14 @@ class State:
 def identity_of(encoder: Encoder, feed: Feed) -> dict[str, object]:
     """What decides the numbers of a training: a checkpoint of another one is not continued."""
     text = [part for view in feed.views for part in (view.ids, view.offsets, str(view.pad_id))]
+    weights = [part for pair in sorted(encoder.state_dict().items()) for part in pair]
     some = np.arange(min(256, len(feed.views[0])))
     return {
         **feed.recipe.values(),
         "seed": feed.seed,
         "text": fingerprint(text),
         "hard negatives": fingerprint(feed.negatives(some, 0) if feed.negatives else []),
-        "initial weights": fingerprint(_named(encoder.state_dict())),
+        "initial weights": fingerprint(weights),
         "encoder": dict(encoder.settings),
     }
 
@@ -233,7 +234,3 @@ def dropout_seed(seed: int, rank: int, step: int = 0) -> int:
 
 def _copy(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: weight.detach().clone() for name, weight in state.items()}
-
-
-def _named(tensors: Mapping[str, Tensor]) -> Iterable[Tensor | str]:
-    return (part for name in sorted(tensors) for part in (name, tensors[name]))
