@@ -320,7 +320,7 @@ def test_hard_negatives_and_the_queue_are_both_candidates():
 def test_several_processes_are_refused(folder, name, monkeypatch):
     group = Group(CPU)
     monkeypatch.setattr(group, "size", 2)
-    with pytest.raises(ValueError, match=f"{name} works in one process only: set {name}=0"):
+    with pytest.raises(ValueError, match="several processes"):
         Forward(tiny_encoder(folder), tiny_recipe(**{name: 0.5}), group)
 
 

@@ -42,7 +42,7 @@ def resolve_precision(precision: str = "auto", device: str | torch.device = "cpu
     if precision == "auto":
         precision = os.environ.get("CSE_AUTO_PRECISION") or "auto"
     if precision not in ("auto", "fp32", "bf16"):
-        raise ValueError(f"precision must be 'auto', 'fp32' or 'bf16', got {precision!r}")
+        raise ValueError(f"precision (CSE_AUTO_PRECISION): auto, fp32 or bf16, not {precision!r}")
     if precision != "auto":
         return precision
     if torch.device(device).type == "cuda":

@@ -194,13 +194,12 @@ def _read_weights(name: str, config: PreTrainedConfig) -> nn.Module:
         options["add_pooling_layer"] = False
     options |= {"output_loading_info": True, "ignore_mismatched_sizes": True}
     backbone, report = AutoModel.from_pretrained(name, **options)
-    missing = sorted(report["missing_keys"])
     parts = {part for part, _ in backbone.named_children()}
     prefix = f"{backbone.base_model_prefix}."
     unread = sorted(report["unexpected_keys"])
     foreign = [key for key in unread if key.removeprefix(prefix).split(".")[0] in parts]
-    odd = [*missing, *(key for key, *_ in report["mismatched_keys"]), *foreign]
-    wrong = [key for key in odd if not NOT_READ.search(key)]
+    odd = [*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"]), *foreign]
+    wrong = sorted(key for key in odd if not NOT_READ.search(key))
     if wrong:
         lost = f"{len(wrong)} tensors missing, too many or of another shape, {wrong[0]} among them"
         raise ValueError(f"weights and config.json are of two models: {lost}")

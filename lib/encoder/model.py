@@ -103,7 +103,8 @@ class Encoder(nn.Module):
             if "pooling" in options:
                 saved.pop("eval_pooling", None)
             settings = saved | options
-            settings["pooling"] = settings.get("pooling") or load.their_pooling(folder)
+            if pooling := settings.get("pooling") or load.their_pooling(folder):
+                settings["pooling"] = pooling
             backbone, tokenizer = load.load_backbone(name, dropout)
             load.limit(tokenizer, folder)
             if settings.get("speedups", True):
