@@ -35,10 +35,9 @@ from lib.encoder import Encoder
 from lib.encoder.device import resolve_precision
 from lib.encoder.tokens import tokenise
 from lib.training import recipe as recipes
-from lib.training.batches import Feed
+from lib.training.batches import Feed, Text, make_views
 from lib.training.loop import fit
 from lib.training.recipe import Recipe
-from lib.training.sources import Text, make_views
 
 REFERENCE_BATCH = 1000  # strings that the reference hands to the tokenizer at once
 SAMPLES = {
@@ -179,9 +178,7 @@ class Source:
         """Padded ids and mask `(n, t)`; the time is added to `seconds`."""
         start = time.perf_counter()
         text = self.strings(rows, step)
-        ids_and_mask = tokenise(text, self.tokenizer, self.max_length, progress=False)[
-            np.arange(len(text))
-        ]
+        ids_and_mask = tokenise(text, self.tokenizer, self.max_length)[np.arange(len(text))]
         self.seconds += time.perf_counter() - start
         return ids_and_mask
 
@@ -279,7 +276,7 @@ def negative_sides(
         f"{PREFIX}, to ids": theirs(plain, plain.by_prefix, words, tokenizer),
         f"{CHOICES}, to ids": theirs(plain, plain.by_choices, words[: len(few)], tokenizer),
         "lib.encoder.tokens.tokenise of the corpus": timed(
-            lambda s: tokenise(s, tokenizer, 32, progress=False), many
+            lambda s: tokenise(s, tokenizer, 32), many
         ),
         "TfidfModel.encode of the corpus": timed(source.una.model.encode, some),
     }

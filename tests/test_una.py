@@ -16,7 +16,7 @@ from lib import data, paths
 from lib.augment import una as module
 from lib.augment.una import UNA, Terms, TfidfModel, terms_of, uniform
 from lib.commands.verbs import augment as main
-from lib.training.sources import Text, make_negatives
+from lib.training.batches import Text, make_negatives
 
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]
 WORDS = st.lists(st.sampled_from(list("abcdefgh")), max_size=9)

@@ -497,7 +497,7 @@ def prepare(plan: Plan, out: Path, data_dir: str | None, progress: bool = True):
         by_bytes = FAMILIES[plan.architecture].bytes
         make = train_byte_tokenizer if by_bytes else train_tokenizer
         tokenizer = make(sentences, out / "tokenizer", plan.vocab_size)
-        rows = tokenise(sentences, tokenizer, plan.max_length, progress=progress)
+        rows = tokenise(sentences, tokenizer, plan.max_length)
         ids, offsets = rows.ids, rows.offsets
         vectors = ppmi_svd(
             ids, plan.vocab_size, plan.embedding or plan.hidden, plan.window, plan.seed

@@ -81,7 +81,7 @@ def _train(grid: Any, machine: dict[str, Any], jobs: int) -> int:
     from tqdm import tqdm
 
     from lib.runs import finished, grids
-    from lib.training.distributed import is_main_process
+    from lib.training.forward import is_main_process
 
     with tqdm(total=len(list(grid.runs())), unit="run", disable=jobs == 1) as bar:
 

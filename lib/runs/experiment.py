@@ -24,11 +24,10 @@ from lib.runs.folder import Run, peak_rss_gib
 from lib.runs.job import Job, Profile, of_profile, portable_parameters
 from lib.runs.workers import available_cores
 from lib.training import state as checkpoint
-from lib.training.batches import Feed
-from lib.training.distributed import Group, is_main_process
+from lib.training.batches import Feed, Text
+from lib.training.forward import Group, is_main_process
 from lib.training.loop import fit
 from lib.training.recipe import Recipe, recipe
-from lib.training.sources import Text
 from lib.training.state import Result
 
 OF_THE_END = ("loss", "in_batch_accuracy")  # means of the last ten steps
@@ -120,7 +119,7 @@ def text_of(job: Job) -> Text:
         _, aligned = data.aligned_corpus(used.corpus, path, data_dir, used.n_sentences)
     negated = texts["negation"] if recipe.negative == "sda" else None
     cache = paths.outputs() / "cache" if len(sentences) >= SHARED else None
-    return Text(sentences, aligned, negated, cache, job.settings.progress)
+    return Text(sentences, aligned, negated, cache)
 
 
 def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, list[str]]:

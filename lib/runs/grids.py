@@ -22,7 +22,7 @@ from lib.runs.experiment import METHODS, OF_AN_ENCODER, Baseline, names_of_score
 from lib.runs.finished import Member, add_members
 from lib.runs.job import Job, bring, profile
 from lib.runs.workers import at_once
-from lib.training.distributed import is_main_process
+from lib.training.forward import is_main_process
 
 
 class Cell(Checked):

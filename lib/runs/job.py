@@ -33,8 +33,7 @@ from lib.encoder.device import resolve_device, resolve_precision
 from lib.encoder.load import explained, fitting_pooling
 from lib.evaluate.sts import check_rankable
 from lib.runs.folder import Run
-from lib.training.distributed import Group
-from lib.training.forward import compiles
+from lib.training.forward import Group, compiles
 from lib.training.loop import MOST_STEPS
 from lib.training.recipe import FIELDS, Recipe, recipe, recipes
 
