@@ -599,6 +599,13 @@ def test_the_usual_pooling_fits_the_architecture(model_type, tmp_path):
     assert Encoder.load(folder).settings == usual.settings
 
 
+def test_cls_of_a_causal_model_is_said(tmp_path):
+    folder = of_type("llama", tmp_path)
+    for name in ("pooling", "eval_pooling"):
+        with pytest.warns(UserWarning, match="sees itself alone"):
+            Encoder.load(folder, **{name: "cls"})
+
+
 def test_dropout_that_no_module_takes_is_refused(tmp_path):
     config = AutoConfig.for_model("mamba", vocab_size=80, hidden_size=32, num_hidden_layers=1)
     AutoModel.from_config(config).save_pretrained(tmp_path)

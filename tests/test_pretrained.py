@@ -4,6 +4,7 @@ sentence."""
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,8 @@ from transformers import (
     AutoConfig,
     AutoModelForPreTraining,
     AutoModelForSequenceClassification,
+    BertConfig,
+    BertModel,
     T5Config,
     T5EncoderModel,
     T5Model,
@@ -299,6 +302,13 @@ def test_what_has_no_counterpart_is_refused_unless_a_pooling_is_named(folder, ca
     assert Encoder.load(folder, pooling="mean").encode(SENTENCES).shape == (len(SENTENCES), 32)
 
 
+@pytest.mark.parametrize("setting", [{"default_prompt_name": "query"}, {"truncate_dim": 8}])
+def test_a_prompt_and_cut_vectors_are_refused(folder, setting) -> None:
+    modules(folder, {})
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(setting))
+    assert next(iter(setting)) in refusal(folder)
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -324,3 +334,39 @@ def test_a_saved_encoder_is_the_same_by_its_hub_id(folder, cache, tmp_path) -> N
     again = Encoder.load(on_the_hub(tmp_path / "saved", cache))
     assert again.settings == encoder.settings
     assert np.array_equal(again.encode(SENTENCES), encoder.encode(SENTENCES))
+
+
+@pytest.mark.parametrize("beside", ["mlp", "pooler", "linear"])
+def test_a_layer_after_the_backbone_is_named_and_the_pooler_offered(tmp_path, beside) -> None:
+    """`mlp` is what SimCSE's own train.py writes, `pooler` what its converter makes of it."""
+    torch.manual_seed(0)
+    model = BertModel(BertConfig(**WIDE, initializer_range=0.3)).eval()
+    model.save_pretrained(tmp_path)
+    word_tokenizer("<s>", "</s>", "<pad>", 32).save_pretrained(tmp_path)
+
+    def own(state: dict) -> dict:
+        heads = {k.replace("pooler.", f"{beside}."): v for k, v in state.items() if "pooler" in k}
+        return heads | {f"bert.{k}": v for k, v in state.items() if "pooler" not in k}
+
+    weights(tmp_path, own)
+    config(tmp_path, architectures=["BertForCL"])
+    with (
+        pytest.warns(UserWarning, match="pooler is left out")
+        if beside != "linear"
+        else nullcontext()
+    ):
+        plain = Encoder.load(tmp_path)
+    batch = plain.tokenizer(SENTENCES[0], return_tensors="pt", return_token_type_ids=False)
+    with torch.no_grad():
+        output = model(**batch)
+    first = output.last_hidden_state[:, 0].numpy()
+    assert np.allclose(plain.encode(SENTENCES[:1], precision="fp32"), first, atol=1e-5)
+    if beside == "linear":
+        assert "has no pooler" in refusal(tmp_path, pooling="pooler")
+        return
+    through = Encoder.load(tmp_path, pooling="pooler")
+    expected = output.pooler_output.numpy()
+    assert np.allclose(through.encode(SENTENCES[:1], precision="fp32"), expected, atol=1e-5)
+    through.save(tmp_path / "saved")
+    again = Encoder.load(tmp_path / "saved").encode(SENTENCES[:1], precision="fp32")
+    assert np.allclose(again, expected, atol=1e-5)

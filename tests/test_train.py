@@ -549,14 +549,15 @@ HARMS = {
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_a_damaged_checkpoint_is_refused_until_it_is_discarded(interrupted, tmp_path, harm):
+def test_a_damaged_checkpoint_is_set_aside(interrupted, tmp_path, harm):
     assert interrupted(tmp_path, 1, steps=6) is None
     path = tmp_path / state.NAME
     path.write_bytes(HARMS[harm](path.read_bytes()))
-    with pytest.raises(ValueError, match="is damaged"):
+    with pytest.warns(UserWarning, match="starts at step 0"):
         interrupted(tmp_path, steps=6)
+    assert (tmp_path / state.DAMAGED).exists()
     state.discard(tmp_path)
-    assert not list(tmp_path.iterdir())
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("checkpoint")]
 
 
 def test_a_training_in_another_thread_is_the_same(trained):

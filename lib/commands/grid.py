@@ -44,7 +44,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--jobs", type=int, default=1, help="runs at once, dealt out over the GPUs there are")
     add("--data-dir")
     add("--device", default="auto")
-    add("--plan", action="store_true", help="print the runs and what each lacks, train nothing")
+    add("--plan", action="store_true", help="the runs, minutes and what is missing; train nothing")
     add("--table", type=Path, help="a CSV file: the finished runs beside the paper's figures")
     add("--against", metavar="ROW", help="differences of all rows from this one, with intervals")
     add("--plot", type=Path, help="with --against: a picture of the differences")

@@ -10,6 +10,7 @@ import inspect
 import json
 import math
 import re
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -154,12 +155,16 @@ def _is_a(config: PreTrainedConfig, kind: str) -> bool:
     return type(config) in getattr(transformers, f"AutoModelFor{kind}")._model_mapping
 
 
-def load_backbone(name: str, dropout: float | None = None) -> tuple[nn.Module, Any]:
-    """Backbone in fp32 without task heads and pooler, and its tokenizer.
+def load_backbone(
+    name: str, dropout: float | None = None, pooling: str | None = None
+) -> tuple[nn.Module, Any]:
+    """Backbone in fp32 without task heads, and its tokenizer.
 
     Args:
         dropout: probability of every dropout inside the backbone, in [0, 1); None keeps the model's
             own.
+        pooling: "pooler" keeps the backbone's pooler, all others leave it out; if nobody has named
+            one (None) and a model of its own kind holds a pooler, a warning says so.
 
     Raises:
         ValueError: an encoder-decoder; a checkpoint with missing or foreign tensors or numbers that
@@ -172,7 +177,7 @@ def load_backbone(name: str, dropout: float | None = None) -> tuple[nn.Module, A
     config.use_cache = False  # keys and values serve a text that is continued
     for field in rates(config) if dropout is not None else ():
         setattr(config, field, dropout)
-    backbone = _read_weights(name, config)
+    backbone = _read_weights(name, config, pooling)
     if dropout and (not 0 < dropout < 1 or all(p != dropout for *_, p in dropouts(backbone))):
         advice = "set dropout=0 and make positives with positive='delete', say"
         raise ValueError(f"it has no dropout that could be {dropout}: a number in [0, 1): {advice}")
@@ -188,12 +193,16 @@ def takes_pooler(architecture: Any) -> bool:
     return "add_pooling_layer" in inspect.signature(architecture).parameters
 
 
-def _read_weights(name: str, config: PreTrainedConfig) -> nn.Module:
+def _read_weights(name: str, config: PreTrainedConfig, pooling: str | None) -> nn.Module:
     options: dict[str, Any] = {"config": config, "dtype": torch.float32, "trust_remote_code": False}
     if takes_pooler(AutoModel._model_mapping[type(config)]):
-        options["add_pooling_layer"] = False
+        options["add_pooling_layer"] = pooling == "pooler"
+    if pooling == "pooler":
+        options["key_mapping"] = {r"^mlp\.": "pooler."}  # as SimCSE's train.py calls it
     options |= {"output_loading_info": True, "ignore_mismatched_sizes": True}
     backbone, report = AutoModel.from_pretrained(name, **options)
+    if pooling == "pooler" and (not hasattr(backbone, "pooler") or report["missing_keys"]):
+        raise ValueError("it has no pooler (pooler.dense or mlp.dense): choose cls or mean")
     parts = {part for part, _ in backbone.named_children()}
     prefix = f"{backbone.base_model_prefix}."
     unread = sorted(report["unexpected_keys"])
@@ -203,6 +212,12 @@ def _read_weights(name: str, config: PreTrainedConfig) -> nn.Module:
     if wrong:
         lost = f"{len(wrong)} tensors missing, too many or of another shape, {wrong[0]} among them"
         raise ValueError(f"weights and config.json are of two models: {lost}")
+    # A head that transformers has a class for was the pre-training's or a task's.
+    kinds = config.architectures or ["none"]
+    own = not all("For" in kind and hasattr(transformers, kind) for kind in kinds)
+    if own and pooling is None and any(key.startswith(("pooler.", "mlp.")) for key in unread):
+        advice = "pass pooling='pooler' if its vectors go through it, as supervised SimCSE's do"
+        warnings.warn(f"{name}: its pooler is left out: {advice}", stacklevel=2)
     check_finite(dict(backbone.named_parameters()))
     return backbone
 
@@ -221,16 +236,17 @@ def check_finite(state: Mapping[str, torch.Tensor]) -> None:
 def their_pooling(folder: Path) -> str | None:
     """Our name of the pooling that a sentence-transformers model asks for; None for other models.
 
-    Its prompt and its shorter vectors, if it names any, are not used.
-
     Raises:
-        ValueError: a pooling or a further layer that has no counterpart here.
+        ValueError: a pooling, a further layer, a prompt or cut vectors: there is no counterpart.
     """
     if not (folder / MODULES).is_file():
         return None
     modules = [entry["type"].rpartition(".")[2] for entry in read_json(folder / MODULES, list)]
     odd = [kind for kind in modules if kind not in ("Transformer", "Pooling", "Normalize")]
     config = {} if odd else read_json(folder / "1_Pooling" / "config.json")
+    if (further := folder / "config_sentence_transformers.json").is_file():
+        settings = read_json(further)
+        odd += [key for key in ("default_prompt_name", "truncate_dim") if settings.get(key)]
     flags = [flag for flag, on in config.items() if flag.startswith("pooling_mode_") and on]
     modes = config.get("pooling_mode") or flags or "mean"
     mode = modes if isinstance(modes, str) else " + ".join(modes)

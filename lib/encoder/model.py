@@ -1,6 +1,7 @@
 """A backbone with pooling and a projection head: text in, sentence embeddings out."""
 
 import copy
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,6 +50,10 @@ class Encoder(nn.Module):
         pooling = chosen.pooling or fitting_pooling(backbone.config)
         poolings = {"pooling": pooling, "eval_pooling": chosen.eval_pooling or pooling}
         self.settings = chosen.model_dump(exclude={"head_init", "head_per_view"}) | poolings
+        if "cls" in poolings.values() and fitting_pooling(backbone.config) != "cls":
+            advice = "so pooling 'cls' gives all sentences one vector: choose last_token or mean"
+            message = f"the first token of {type(backbone).__name__} sees itself alone, {advice}"
+            warnings.warn(message, stacklevel=2)
         self.head_per_view = chosen.head_per_view
         self._first_alone = False  # in the last layer, beyond its attention
         if speedups and backbone.config.model_type in layers.FIRST_TOKEN_ALONE:
@@ -82,7 +87,8 @@ class Encoder(nn.Module):
             lora_rank: r of LoRA (`layers.add_lora`), 0 trains all weights. `save` writes the sum
                 of both.
             options: as `Encoder`. A field of `Settings` that is not given or None is what the
-                folder was saved or exported with.
+                folder was saved or exported with. `pooling="pooler"` is [CLS] through the pooler
+                that the checkpoint holds, as supervised SimCSE publishes its vectors.
 
         Raises:
             FileNotFoundError: neither a folder nor a model the Hub can give now, or a file of it is
@@ -105,14 +111,21 @@ class Encoder(nn.Module):
             settings = saved | options
             if pooling := settings.get("pooling") or load.their_pooling(folder):
                 settings["pooling"] = pooling
-            backbone, tokenizer = load.load_backbone(name, dropout)
+            backbone, tokenizer = load.load_backbone(name, dropout, pooling)
+            if pooling == "pooler":
+                settings |= {"pooling": "cls", "head": "tanh", "eval_head": True}
             load.limit(tokenizer, folder)
             if settings.get("speedups", True):
                 layers.speed_up(backbone)
             if lora_rank:
                 layers.add_lora(backbone, lora_rank, settings.get("seed", 0))
             encoder = cls(backbone, tokenizer, **settings)
-            if encoder.settings["head"] == saved.get("head") and encoder.head.state_dict():
+            if pooling == "pooler":
+                layer: Any = backbone.pooler  # a linear layer, in most models called dense
+                weights = getattr(layer, "dense", layer).state_dict()
+                encoder.head.get_submodule("0").load_state_dict(weights)
+                backbone.pooler = None  # type: ignore[assignment]
+            elif encoder.settings["head"] == saved.get("head") and encoder.head.state_dict():
                 encoder.head.load_state_dict(load_file(folder / load.HEAD_FILE))
                 load.check_finite(encoder.head.state_dict())
         return encoder.to(where).eval()

@@ -3,6 +3,8 @@
 `python -m lib grid NAME` trains what is missing of `workflow/grids/NAME.yaml`.
 """
 
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -20,9 +22,13 @@ from lib.results import committed
 from lib.runs import experiment, folder
 from lib.runs.experiment import METHODS, OF_AN_ENCODER, Baseline, names_of_scores
 from lib.runs.finished import Member, add_members
-from lib.runs.job import Job, bring, profile
+from lib.runs.job import Job, bring, graded, profile
 from lib.runs.workers import at_once
+from lib.training.batches import Feed
 from lib.training.forward import is_main_process
+from lib.training.loop import fit
+
+TRIED = 5  # steps that are timed
 
 
 class Cell(Checked):
@@ -206,14 +212,47 @@ def job_of(grid: Grid, cell: Cell, seed: int, machine: Mapping[str, Any]) -> Job
 
 
 def plan(grid: Grid, machine: Mapping[str, Any]) -> pd.DataFrame:
-    """One line a run: row, column, seed, its other parameters, and what it lacks, sentences joined
-    by "; ", empty if the run can start."""
+    """One line a run: row, column, seed, its other parameters, the minutes it takes here, and what
+    it lacks, sentences joined by "; ", empty if the run can start.
+
+    For the minutes, NaN where something is lacking, five steps of each recipe are trained and some
+    sentences scored. Parses and counts before the first step and transfer tasks are not timed.
+    """
+    paces: dict[str, tuple[float, float]] = {}
     lines = []
     for cell, seed in grid.runs():
-        lacks = (one.missing() for one in job_of(grid, cell, seed, machine).inputs)
+        job = job_of(grid, cell, seed, machine)
+        missing = "; ".join(filter(None, (one.missing() for one in job.inputs)))
         place = {"row": cell.row.format(seed=seed), "column": cell.column, "seed": seed}
-        lines.append({**place, "set": cell.set, "missing": "; ".join(filter(None, lacks))})
+        minutes = math.nan
+        if isinstance(job, Job) and not missing:
+            job = job.with_text_at_hand()
+            key = repr((job.recipe, job.profile))
+            paces[key] = paces.get(key) or _pace(job)
+            minutes = _minutes(job, *paces[key])
+        lines.append({**place, "set": cell.set, "minutes": minutes, "missing": missing})
     return pd.DataFrame(lines)
+
+
+def _pace(job: Job) -> tuple[float, float]:
+    """Seconds of a training's step, and of a sentence that is scored; a positive or a negative that
+    is rewritten text is as long as the text itself, which stands in its place."""
+    text = job.sentences[: max(2_000, TRIED * job.recipe.batch_size)]
+    encoder = experiment.new_encoder(job.recipe, seed=0)
+    feed = Feed.of(text, job.recipe, encoder.tokenizer, 0, aligned=text, negated=text)
+    seconds = fit(encoder, feed, max_steps=TRIED, eval_every=TRIED, device=job.device.type).seconds
+    begun = time.perf_counter()
+    encoder.encode(text[:256])
+    return seconds / TRIED, (time.perf_counter() - begun) / len(text[:256])
+
+
+def _minutes(job: Job, step: float, score: float) -> float:
+    """Minutes of a run: training, dev scores, test scores of the best and of the last step."""
+    steps = job.recipe.steps(len(job.sentences)) if job.steps is None else job.steps
+    sets = (graded(job.profile, split, job.settings.data_dir) for split in ("dev", "test"))
+    dev, test = (2 * sum(map(len, of.values())) for of in sets)
+    scored = (steps // job.recipe.eval_every + 1) * dev + 2 * test
+    return (steps * step + scored * score) / 60
 
 
 def train(

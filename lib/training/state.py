@@ -4,6 +4,8 @@ bit for bit."""
 import hashlib
 import io
 import math
+import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +23,7 @@ from lib.training.batches import Feed
 from lib.training.forward import Forward
 
 NAME = "checkpoint.pt"
+DAMAGED = "checkpoint.damaged"
 Dev = Callable[[Encoder], float]
 
 
@@ -109,12 +112,12 @@ class State:
         self.saved = monotonic()
 
     def restore(self) -> None:
-        """Take up the checkpoint if there is one.
+        """Take up the checkpoint if there is one; a damaged one is set aside.
 
         Raises:
-            ValueError: it is damaged, or of another training; the message names what differs.
+            ValueError: it is of another training; the message names what differs.
         """
-        if self.out is None or (state := read(self.out)) is None:
+        if self.out is None or (state := self._found(self.out)) is None:
             return
         there, here = state["identity"], self.identity
         if other := ", ".join(name for name in here if there.get(name) != here[name]):
@@ -128,6 +131,18 @@ class State:
         if self.group.device.type == "cuda":
             torch.cuda.set_rng_state(state["random on the GPU"], self.group.device)
         self._reseed()
+
+    def _found(self, out: Path) -> dict[str, Any] | None:
+        state, damage = None, None
+        try:
+            state = read(out)
+        except ValueError as error:
+            damage = error
+        self.group.wait()  # every process has read it
+        if damage is not None and self.group.is_main:
+            os.replace(out / NAME, out / DAMAGED)
+            warnings.warn(f"{damage}: set aside, the training starts at step 0", stacklevel=2)
+        return state
 
     def _reseed(self) -> None:
         """In processes that write no checkpoint, make dropout from here on a function of the step
@@ -182,8 +197,10 @@ def write(folder: Path, state: Mapping[str, Any]) -> None:
     """Write `folder`'s checkpoint after its SHA-256: complete, or the older one stays."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    content = buffer.getvalue()
-    files.write_bytes(folder / NAME, hashlib.sha256(content).digest() + content)
+    content = buffer.getbuffer()  # no copy: a large model's has gigabytes
+    with files.written(folder / NAME) as temporary, open(temporary, "wb") as file:
+        file.write(hashlib.sha256(content).digest())
+        file.write(content)
 
 
 def read(folder: Path) -> dict[str, Any] | None:
@@ -197,14 +214,15 @@ def read(folder: Path) -> dict[str, Any] | None:
         return None
     content = path.read_bytes()
     if hashlib.sha256(content[32:]).digest() != content[:32]:
-        raise ValueError(f"{path} is damaged: delete it, and the training begins anew")
+        raise ValueError(f"{path} is damaged")
     return torch.load(io.BytesIO(content[32:]), "cpu", weights_only=True)
 
 
 def discard(folder: Path) -> None:
     """Remove the checkpoint and what killed writers left of it."""
     files.sweep(folder / NAME)
-    (folder / NAME).unlink(missing_ok=True)
+    for name in (NAME, DAMAGED):
+        (folder / name).unlink(missing_ok=True)
 
 
 def is_better(score: float, best: float) -> bool:
