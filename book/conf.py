@@ -31,6 +31,7 @@ include_patterns = [
     "data/sda/README.md",
     "results/README.md",
     "results/rows.md",
+    "results/verdicts.md",
 ]
 exclude_patterns = [".*", "outputs", "my"]  # not even looked into
 nitpick_ignore_regex = [
@@ -72,7 +73,6 @@ def _fill(_app, docname: str, source: list[str]) -> None:
         source[0] = source[0].replace("{{cards}}", site.cards())
     if docname == "book/results":
         source[0] = source[0].replace("{{results}}", site.results())
-        source[0] = source[0].replace("{{verdicts}}", site.verdicts())
 
 
 def setup(app):
