@@ -17,6 +17,7 @@ root_doc = "book/index"
 include_patterns = [
     "book/*.md",
     "notebooks/[0-9][0-9]_*.ipynb",
+    "notebooks/solutions/*.ipynb",
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -28,6 +29,7 @@ include_patterns = [
     "data/midi-bert/README.md",
     "data/mini*/README.md",
     "data/papers/README.md",
+    "data/public/README.md",
     "data/sda/README.md",
     "results/README.md",
     "results/rows.md",
