@@ -32,8 +32,8 @@ def abridged(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The cells of a notebook that say what was found: the title, the lesson before the run, and
     the references.
 
-    Links to files of the course become their words, folds and hidden outputs are opened, and how to cite the report
-    stands below its title.
+    Links to files of the course become their words, folds and hidden outputs are opened, and how
+    to cite the report stands below its title.
     """
     shown = [cell for cell in notebook.cells if _tells(cell)]
     for cell in shown:
