@@ -29,7 +29,7 @@ from lib.encoder.layers import speed_up
 from lib.training import recipe as recipes
 from lib.training.batches import Feed
 from lib.training.forward import encode_batch, padded_widths
-from lib.training.objective import Objective
+from lib.training.losses import Objective
 
 EPOCH = 1_000_000
 COUNTED: dict[str, dict] = {

@@ -28,8 +28,7 @@ from lib.encoder import Encoder
 from lib.encoder.device import resolve_precision
 from lib.encoder.tokens import TokenRows, tokenise
 from lib.training.batches import Feed
-from lib.training.distributed import Group
-from lib.training.forward import Forward
+from lib.training.forward import Forward, Group
 from lib.training.loop import make_optimizer
 from lib.training.state import State
 from tools import pretrain
@@ -326,7 +325,7 @@ def pretraining(options: argparse.Namespace, device: torch.device) -> Part:
     sentences, origin = common.wikipedia(n, options.data_dir)
     plans = {k: pretrain.Plan(grow_at=0, width_step=k, **sizes) for k in (1, 8)}
     plan = plans[1]
-    text = tokenise(sentences, tokenizer, plan.max_length, progress=False)
+    text = tokenise(sentences, tokenizer, plan.max_length)
     kind = "bf16" if device.type == "cuda" else "fp32"
     found = {f"{kind}, rows of one length": (1, False), f"{kind}, padded to eights": (8, False)}
     if options.compile:

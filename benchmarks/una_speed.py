@@ -30,16 +30,14 @@ from transformers import AutoTokenizer
 from benchmarks import common
 from benchmarks.common import OURS, Sample, Side
 from lib import data, paths
-from lib.augment.tfidf import Terms, TfidfModel, terms_of
-from lib.augment.una import UNA
+from lib.augment.una import UNA, Terms, TfidfModel, terms_of
 from lib.encoder import Encoder
 from lib.encoder.device import resolve_precision
 from lib.encoder.tokens import tokenise
 from lib.training import recipe as recipes
-from lib.training.batches import Feed
+from lib.training.batches import Feed, Text, make_views
 from lib.training.loop import fit
 from lib.training.recipe import Recipe
-from lib.training.sources import Text, make_views
 
 REFERENCE_BATCH = 1000  # strings that the reference hands to the tokenizer at once
 SAMPLES = {
@@ -59,7 +57,7 @@ COUNT = """
 import json, sys, time
 from itertools import islice
 from pathlib import Path
-from lib.augment.tfidf import TfidfModel
+from lib.augment.una import TfidfModel
 
 def peak():
     try:
@@ -180,9 +178,7 @@ class Source:
         """Padded ids and mask `(n, t)`; the time is added to `seconds`."""
         start = time.perf_counter()
         text = self.strings(rows, step)
-        ids_and_mask = tokenise(text, self.tokenizer, self.max_length, progress=False)[
-            np.arange(len(text))
-        ]
+        ids_and_mask = tokenise(text, self.tokenizer, self.max_length)[np.arange(len(text))]
         self.seconds += time.perf_counter() - start
         return ids_and_mask
 
@@ -280,7 +276,7 @@ def negative_sides(
         f"{PREFIX}, to ids": theirs(plain, plain.by_prefix, words, tokenizer),
         f"{CHOICES}, to ids": theirs(plain, plain.by_choices, words[: len(few)], tokenizer),
         "lib.encoder.tokens.tokenise of the corpus": timed(
-            lambda s: tokenise(s, tokenizer, 32, progress=False), many
+            lambda s: tokenise(s, tokenizer, 32), many
         ),
         "TfidfModel.encode of the corpus": timed(source.una.model.encode, some),
     }

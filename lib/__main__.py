@@ -6,14 +6,14 @@ import sys
 from pkgutil import resolve_name
 
 VERBS = {  # verb → its function, and what it does
-    "run": ("small:run", "execute one notebook with parameters: run 04_una -p beta 0.3"),
+    "run": ("verbs:run", "execute one notebook with parameters: run 04_una -p beta 0.3"),
     "grid": ("grid:main", "train every run behind a paper's table, resumable: grid una_small"),
-    "data": ("small:data", "fetch the real data from the Hugging Face Hub, or count what is there"),
-    "augment": ("augment:main", "rewrite a text file line by line: augment una IN.txt OUT.txt"),
-    "evaluate": ("evaluate:main", "score any model on the STS tasks: evaluate data/mini-bert"),
-    "recipes": ("small:recipes", "the papers' hyper-parameters: recipes show paper_una_bert"),
-    "export": ("small:export", "a run as a sentence-transformers folder: export RUN my-model"),
-    "search": ("small:search", "the lines of a file nearest to a query: search my-model FILE 'it'"),
+    "data": ("verbs:data", "fetch the real data from the Hugging Face Hub, or count what is there"),
+    "augment": ("verbs:augment", "rewrite a text file line by line: augment una IN.txt OUT.txt"),
+    "evaluate": ("verbs:evaluate", "score any model on the STS tasks: evaluate data/mini-bert"),
+    "recipes": ("verbs:recipes", "the papers' hyper-parameters: recipes show paper_una_bert"),
+    "export": ("verbs:export", "a run as a sentence-transformers folder: export RUN my-model"),
+    "search": ("verbs:search", "the lines of a file nearest to a query: search my-model FILE 'it'"),
 }
 
 

@@ -1,13 +1,16 @@
-"""Values that are checked when an object is made, each error one sentence with the nearest name."""
+"""Values that are checked when an object is made, each error one sentence with the nearest
+name; and tables of methods by name."""
 
 import os
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
+from itertools import chain
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+M = TypeVar("M", bound=Callable[..., Any])
 T = TypeVar("T", bound=BaseModel)
 
 
@@ -55,10 +58,10 @@ class Checked(BaseModel):
             value = value.item()
         if isinstance(value, os.PathLike):
             return os.fspath(value)
-        if kind in (int, int | None) and isinstance(value, float) and _is_whole(value):
-            return int(value)
         if isinstance(value, float) and not abs(value) < 1e300:
             raise ValueError(f"{info.field_name} must be a number, got {value!r}")
+        if kind in (int, int | None) and isinstance(value, float) and value.is_integer():
+            return int(value)
         return value
 
     @field_validator("*", mode="after")
@@ -72,14 +75,9 @@ class Checked(BaseModel):
         return value
 
 
-def _is_whole(value: float) -> bool:
-    return abs(value) < 2**53 and value.is_integer()
-
-
 def extra(kind: type[BaseModel], name: str) -> dict[str, Any]:
     """What `setting` says of a field beside its type, default and bounds."""
-    found = kind.model_fields[name].json_schema_extra
-    return found if isinstance(found, dict) else {}
+    return kind.model_fields[name].json_schema_extra or {}  # type: ignore[return-value]
 
 
 def made(kind: type[T], values: Any, called: str) -> T:
@@ -109,3 +107,44 @@ def _sentence(kind: type[BaseModel], error: Any, called: str) -> str:
     wanted = wanted.replace("integer", "whole number").replace("a string", "text")
     wanted = wanted.replace("a boolean", "True or False")
     return f"{name} must be {wanted}, got {reprlib.repr(error['input'])}"
+
+
+class Registry(dict[str, Callable[..., Any]]):
+    """The methods of one kind by the names that a recipe knows them by.
+
+    What a recipe may hold, what the command line lists and what an error message suggests are read
+    from here: to add a method is to write one function below its name.
+
+    Example:
+        >>> EDITS = Registry()
+        >>> @EDITS.register("reverse")
+        ... def reverse(words):
+        ...     return words[::-1]
+        >>> list(EDITS), EDITS["reverse"](["a", "b"])
+        (['reverse'], ['b', 'a'])
+    """
+
+    def register(self, name: str) -> Callable[[M], M]:
+        """A decorator that enters a function or a class as `name`.
+
+        Raises:
+            ValueError: there is one of this name.
+        """
+        if name in self:
+            raise ValueError(f"there is a method called {name!r} already")
+
+        def entered(method: M) -> M:
+            self[name] = method
+            return method
+
+        return entered
+
+
+class Names:
+    """The names of several registries as one; a method that is registered later is among them."""
+
+    def __init__(self, *parts: Any):
+        self.parts = parts
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(self.parts)

@@ -28,7 +28,8 @@ ROLES = {
     **dict.fromkeys(("others", "the others", "other sentences", "another sentence"), COLOURS[1]),
     **dict.fromkeys(("UNA negative", "own UNA negative"), COLOURS[3]),
 }
-WIDTH = 5.6  # inches of a figure with one panel, 538 pixels in a notebook
+MARGIN = "margin: cosine of paraphrase − of changed sentence"
+WIDTH = 8.4  # inches of a figure with one panel, 806 pixels in a notebook
 STYLE: Any = dict(mpl.rc_params_from_file(Path(__file__).with_name("plots.mplstyle"), True, False))
 STYLE["axes.prop_cycle"] = plt.cycler(color=COLOURS)
 
@@ -118,7 +119,7 @@ def legend_below(figure: Figure, axis: Axes) -> None:
 
 @mpl.rc_context(STYLE)
 def curves(
-    x: Sequence[float], lines: Mapping[str, Sequence], xlabel: str, ylabel: str, title: str = ""
+    x: Sequence, lines: Mapping[str, Sequence], xlabel: str, ylabel: str, title=""
 ) -> Figure:
     """Named lines over `x`, told apart by colour and dash, with a gap at NaN."""
     figure, (axis,) = new_figure(width=WIDTH)
@@ -131,9 +132,7 @@ def curves(
 
 
 @mpl.rc_context(STYLE)
-def training(
-    history: Sequence[Mapping], chance: float, title: str = "", score: str = "dev score"
-) -> Figure:
+def training(history: Sequence[Mapping], chance: float, title="", score="dev score") -> Figure:
     """Loss beside chance, in-batch accuracy and dev score over the steps of one training, raw
     points.
 
@@ -156,16 +155,12 @@ def training(
     missing = max(0, 5 - (high - low)) / 2  # a small change looks small
     axes[2].set_ylim(low - missing, high + missing)
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.suptitle(title, fontsize=10)
+    figure.suptitle(title, fontsize=11)
     return figure
 
 
 @mpl.rc_context(STYLE)
-def margins(
-    tables: Mapping[str, pd.DataFrame],
-    xlabel: str = "margin: cosine of paraphrase − of changed sentence",
-    title: str = "",
-) -> Figure:
+def margins(tables: Mapping[str, pd.DataFrame], xlabel=MARGIN, title="") -> Figure:
     """One row a kind, a dot and its interval a condition; the zero line is where paraphrase and
     changed sentence are equally near.
 
@@ -193,7 +188,7 @@ def margins(
 
 @mpl.rc_context(STYLE)
 def forest(
-    differences: pd.DataFrame, xlabel: str, title: str = "", papers: Mapping | None = None
+    differences: pd.DataFrame, xlabel: str, title="", papers: Mapping | None = None
 ) -> Figure:
     """Differences from a baseline: a dot and its interval a row, the zero line where row and
     baseline are equal, and open diamonds for what a paper printed.
@@ -219,9 +214,7 @@ def forest(
 
 
 @mpl.rc_context(STYLE)
-def steps(
-    table: pd.DataFrame, value: str, ylabel: str, title: str = "", log: bool = False
-) -> Figure:
+def steps(table: pd.DataFrame, value: str, ylabel: str, title="", log=False) -> Figure:
     """A value over the steps of several trainings: a line a seed, a colour and a line style a
     row.
 

@@ -3,17 +3,14 @@
 from IPython.display import display
 
 
-class Said:
+class Said(str):
     """Markdown that is its own plain text."""
 
-    def __init__(self, text: str):
-        self.text = text
-
     def __repr__(self) -> str:
-        return self.text
+        return str(self)
 
     def _repr_markdown_(self) -> str:
-        return self.text
+        return str(self)
 
 
 def say(text: str) -> None:

@@ -20,13 +20,12 @@ from transformers import BertConfig
 
 from lib import data, paths
 from lib.augment import vectors
-from lib.augment.tfidf import TfidfModel, terms_of
-from lib.augment.una import UNA
-from lib.data import corpora
+from lib.augment.una import UNA, TfidfModel, terms_of
+from lib.data import sets
 from lib.encoder.tokens import tokenise
 from lib.runs import Job, grids
 from lib.training import recipe as recipes
-from lib.training.sources import Text, UnaNegatives
+from lib.training.batches import Text, UnaNegatives
 
 
 @pytest.fixture
@@ -140,7 +139,7 @@ def test_no_two_of_many_runs_are_the_same(module, tmp_path):
     [
         ((data.WIKI1M,), True),
         (("corpus/wiki_slice.txt",), True),
-        ([f"corpus/pretrain/{name}" for name in corpora.WIKIPEDIA_FILES], False),
+        (sets.CORPUS_FILES["wikipedia"], False),
         ((), False),
     ],
     ids=["wiki1m", "its beginning", "Wikipedia dumps", "nothing"],
@@ -157,7 +156,7 @@ def test_many_runs_looks_for_the_text_of_small(module, tmp_path, monkeypatch, te
 
 def test_every_shape_is_met_before_the_clock_starts(module, tmp_path):
     script = module("gpu_parts")
-    text = tokenise(tiny_sentences(200), tiny_tokenizer(tmp_path), 12, progress=False)
+    text = tokenise(tiny_sentences(200), tiny_tokenizer(tmp_path), 12)
     plan = script.pretrain.Plan(grow_at=0, max_length=12, tokens_per_batch=48, width_step=4)
     batches = script.pretrain.Batches(text.ids, text.offsets, plan)
     shapes = {tuple(batches(step)[0].shape) for step in range(len(batches.order))}

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny_recipe, tiny_sentences, tiny_tokenizer
 
-from lib.augment.tfidf import TfidfModel
+from lib.augment.una import TfidfModel
 from lib.data.files import digest, kept, load_arrays, save_arrays
 from lib.encoder import tokens
 from lib.runs import experiment
-from lib.training import sources
-from lib.training.sources import Text
+from lib.training import batches
+from lib.training.batches import Text
 
 SENTENCES = tiny_sentences(40)
 UNA = tiny_recipe(negative="una", radius=5, every=1, max_length=12)
@@ -52,8 +52,8 @@ def test_views_and_negatives_are_those_without_a_cache(tmp_path):
     for _ in range(2):  # made, then read
         plain, shared = (
             (
-                sources.make_views(Text(SENTENCES, cache=cache), UNA, tokenizer, 1),
-                sources.make_negatives(
+                batches.make_views(Text(SENTENCES, cache=cache), UNA, tokenizer, 1),
+                batches.make_negatives(
                     Text(SENTENCES, aligned=["a word more"], cache=cache), UNA, tokenizer, 1
                 ),
             )
@@ -73,12 +73,12 @@ def test_a_text_is_counted_and_cut_once(tmp_path, monkeypatch):
     monkeypatch.setattr(TfidfModel, "fit", lambda *a: calls.append("fit") or fit(*a))
     monkeypatch.setattr(tokens, "tokenise", lambda *a: calls.append("cut") or cut(*a))
     for seed in (1, 2, 3):
-        sources.make_views(Text(SENTENCES, cache=tmp_path / "cache"), UNA, tokenizer, seed)
-        sources.counted(SENTENCES, cache=tmp_path / "cache")
+        batches.make_views(Text(SENTENCES, cache=tmp_path / "cache"), UNA, tokenizer, seed)
+        batches.counted(SENTENCES, cache=tmp_path / "cache")
     assert sorted(calls) == ["cut", "fit"]
-    sources.counted(SENTENCES[1:], cache=tmp_path / "cache")
+    batches.counted(SENTENCES[1:], cache=tmp_path / "cache")
     longer = tiny_recipe(max_length=5)
-    sources.make_views(Text(SENTENCES, cache=tmp_path / "cache"), longer, tokenizer, 1)
+    batches.make_views(Text(SENTENCES, cache=tmp_path / "cache"), longer, tokenizer, 1)
     assert sorted(calls) == ["cut", "cut", "fit", "fit"]
 
 
@@ -87,7 +87,7 @@ def test_another_tokenizer_has_tokens_of_its_own(tmp_path):
     other = tiny_tokenizer(tmp_path / "other")
     other.add_tokens([SENTENCES[0].split()[0] + "x"])
     for tokenizer in (one, other):
-        tokens.tokenise_once(SENTENCES, tokenizer, 12, False, tmp_path / "cache")
+        tokens.tokenise_once(SENTENCES, tokenizer, 12, tmp_path / "cache")
     assert len(list((tmp_path / "cache").glob("tokens-*.npz"))) == 2
 
 

@@ -8,8 +8,7 @@ from tiny import tiny_encoder, tiny_recipe, tiny_sentences
 from lib.augment import AUGMENTATIONS
 from lib.encoder.tokens import tokenise
 from lib.training import loop as train
-from lib.training.batches import Feed
-from lib.training.sources import NEGATIVES
+from lib.training.batches import NEGATIVES, Feed
 
 SENTENCES = tiny_sentences(32)
 
@@ -22,7 +21,7 @@ def backwards(words: list[str], rate: float, rng: np.random.Generator) -> list[s
 def next_line(text, recipe, tokenizer, seed):
     """The sentence that follows in the text."""
     following = [*text.sentences[1:], text.sentences[0]]
-    table = tokenise(following, tokenizer, recipe.max_length, progress=False)
+    table = tokenise(following, tokenizer, recipe.max_length)
     return lambda rows, step: table[rows]
 
 

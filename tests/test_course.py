@@ -164,7 +164,7 @@ def test_a_value_is_read_by_its_declared_type(kind, texts, values) -> None:
     [
         *(("int", text) for text in ("1.5", "1:30", "yes", "", "None", "[1]", "true")),
         *(("float | None", text) for text in ("0,1", "nan", ".inf", "1e999", "", "true", "[0.1]")),
-        *(("bool | None", text) for text in ("yes", "1", "")),
+        *(("bool | None", text) for text in ("1", "")),
         ("list", "1"),
     ],
 )
@@ -233,7 +233,7 @@ def test_an_interrupted_run_prints_one_line(tmp_path: Path, outputs: Path) -> No
     while not (outputs / "here").exists():
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=240)
     assert process.returncode == 130
     assert error.startswith("interrupted") and error.count("\n") == 1
     assert list((outputs / "01_sleeps").iterdir()) == []

@@ -10,10 +10,9 @@ from transformers import LlamaConfig, LlamaModel
 from lib.augment.vectors import _along_axes, _along_sentences
 from lib.encoder import Encoder
 from lib.training import loop as train
-from lib.training.distributed import Group
-from lib.training.forward import Forward
+from lib.training.forward import Forward, Group
 from lib.training.loop import make_optimizer
-from lib.training.objective import Objective
+from lib.training.losses import Objective
 
 pytestmark = pytest.mark.cuda
 GPU = "cuda"

@@ -222,14 +222,14 @@ def test_stsb_round_trip_without_quoting(tmp_path, rows, source):
 def test_sick_reads_columns_by_name(tmp_path):
     header = "pair_ID\tsentence_B\tsentence_A\tentailment_judgment\trelatedness_score"
     write(tmp_path / "SICK/SICK_trial.txt", f"{header}\n7\tsecond\tfirst\tNEUTRAL\t3.5\n")
-    pairs = data.sick("dev", tmp_path)
+    pairs = sets.graded("SICK-R", "dev", tmp_path)
     assert [pairs.sentence1, pairs.sentence2, list(pairs.scores)] == [["first"], ["second"], [3.5]]
 
 
 @own
 def test_cnsd(tmp_path):
     write(tmp_path / "chinese/cnsd/cnsd-sts-dev.txt", "2012test-0000||一个男人。||一个女人。||4\n")
-    pairs = data.cnsd("dev", tmp_path)
+    pairs = sets.graded("CNSD", "dev", tmp_path)
     assert (pairs.sentence1, pairs.sentence2, list(pairs.scores)) == (
         ["一个男人。"],
         ["一个女人。"],
@@ -266,9 +266,9 @@ MALFORMED = {
 )
 def test_malformed_pairs_name_file_and_line(tmp_path, relative, content, message):
     write(tmp_path / relative, content)
-    read = {"STS": data.stsb, "SIC": data.sick, "chi": data.cnsd}[relative[:3]]
+    name = {"STS": "STS-B", "SIC": "SICK-R", "chi": "CNSD"}[relative[:3]]
     with pytest.raises(ValueError, match=f"{Path(relative).name}, {message}"):
-        read("dev", tmp_path)
+        sets.graded(name, "dev", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def read_set(name: str, folder: Path):
         return data.corpus(name, folder)
     if task in data.TRANSFER_TASKS:
         return data.transfer_task(task, folder)
-    return {"STS-B": data.stsb, "SICK-R": data.sick, "CNSD": data.cnsd}[task](split, folder)
+    return sets.graded(task, split, folder)
 
 
 @pytest.mark.parametrize(("name", "case"), CUT.items(), ids=CUT)
@@ -338,8 +338,8 @@ def test_a_part_of_a_published_set_is_refused(tmp_path, name, case):
     ("relative", "content", "read"),
     [
         ("STS/STSBenchmark/sts-dev.csv", "", lambda d: data.stsb("dev", d)),
-        ("SICK/SICK_trial.txt", HEADER, lambda d: data.sick("dev", d)),
-        ("chinese/cnsd/cnsd-sts-dev.txt", "", lambda d: data.cnsd("dev", d)),
+        ("SICK/SICK_trial.txt", HEADER, lambda d: sets.graded("SICK-R", "dev", d)),
+        ("chinese/cnsd/cnsd-sts-dev.txt", "", lambda d: sets.graded("CNSD", "dev", d)),
         ("MR/rt-polarity.pos", "", lambda d: data.transfer_task("MR", d)),
         ("SST/binary/sentiment-train", "", lambda d: data.transfer_task("SST2", d)),
         (data.WIKI1M, "\n\n", lambda d: data.corpus("wiki1m", d)),
@@ -353,10 +353,9 @@ def test_an_empty_set_is_refused(tmp_path, relative, content, read):
         read(tmp_path)
 
 
-@pytest.mark.parametrize("read", [data.stsb, data.sick, data.cnsd])
-def test_unknown_split(read, tmp_path):
+def test_unknown_split(tmp_path):
     with pytest.raises(ValueError, match="split must be one of train, dev, test, got 'validation'"):
-        read("validation", tmp_path)
+        data.stsb("validation", tmp_path)
 
 
 # --- transfer tasks
@@ -443,13 +442,13 @@ def test_environment_comes_before_the_project(tmp_path, monkeypatch):
     "read",
     [
         data.sts_tasks,
-        data.sts_unlabelled,
+        corpora.sts_unlabelled,
         lambda d: data.stsb("dev", d),
-        lambda d: data.sick("dev", d),
+        lambda d: sets.graded("SICK-R", "dev", d),
         lambda d: data.transfer_task("MR", d),
         lambda d: data.corpus("wiki1m", d),
         lambda d: data.corpus("wikipedia", d),
-        lambda d: data.cnsd("dev", d),
+        lambda d: sets.graded("CNSD", "dev", d),
     ],
 )
 def test_missing_data_is_one_sentence_with_the_command(tmp_path, read):
@@ -462,16 +461,10 @@ def test_missing_data_is_one_sentence_with_the_command(tmp_path, read):
     assert "python -m lib data fetch" in message and "CSE_DATA" in message
 
 
-def test_pretrain_corpus_reads_all_files_in_order(tmp_path):
-    for name, text in (("b", "three\n\nfour\n"), ("a", "one\n two \n")):
-        write(tmp_path / f"corpus/pretrain/{name}.txt.xz", lzma.compress(text.encode()))
-    assert list(data.pretrain_corpus(tmp_path, progress=False)) == ["one", "two", "three", "four"]
-
-
 def test_wikipedia_is_distinct_and_drops_fragments(tmp_path):
     texts = b"one two three\ntwo words\nall of them\n", b"all of them\nfour words and more\n"
-    for name, text in zip(corpora.WIKIPEDIA_FILES, texts, strict=True):
-        write(tmp_path / "corpus/pretrain" / name, lzma.compress(text))
+    for name, text in zip(sets.CORPUS_FILES["wikipedia"], texts, strict=True):
+        write(tmp_path / name, lzma.compress(text))
     expected = ["one two three", "all of them", "four words and more"]
     assert data.corpus("wikipedia", tmp_path) == expected
 
@@ -481,8 +474,8 @@ def test_no_corpus_stands_in_for_another_unasked(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"wikipedia_en_2015\.txt\.xz is missing"):
         data.corpus("wikipedia", tmp_path)
     assert data.at_hand("wikipedia", tmp_path) == "wiki1m"
-    for file in corpora.WIKIPEDIA_FILES:
-        write(tmp_path / "corpus/pretrain" / file, lzma.compress(b"one two three\n"))
+    for file in sets.CORPUS_FILES["wikipedia"]:
+        write(tmp_path / file, lzma.compress(b"one two three\n"))
     assert data.at_hand("wikipedia", tmp_path) == "wikipedia"
     assert data.at_hand("wikipedia", tmp_path / "nothing") == "wikipedia"
 
@@ -498,8 +491,8 @@ def full_sts(folder: Path) -> Path:
 
 def test_corpus_files_are_those_that_are_read(tmp_path):
     full_sts(tmp_path)
-    for split, name in sets.SICK_FILES.items():
-        write(tmp_path / "SICK" / name, HEADER + f"{split}\tb\t3\n")
+    for split, name in sets.GRADED_FILES["SICK-R"].items():
+        write(tmp_path / name, HEADER + f"{split}\tb\t3\n")
     (tmp_path / sets.OWN_SETS).touch()
     files = data.corpus_files("sts_unlabelled", tmp_path)
     assert len(files) == len(set(files)) == 24 + 3 + 3
@@ -565,7 +558,9 @@ def tree(tmp_path_factory) -> Path:
     for split in sets.SPLITS:
         lines = "g\tf\ty\ti\t3\ta\tb\n" * n[f"STS-B {split}"]
         write(root / f"STS/STSBenchmark/sts-{split}.csv", lines)
-        write(root / "SICK" / sets.SICK_FILES[split], header + "a\tb\t3\n" * n[f"SICK-R {split}"])
+        write(
+            root / sets.GRADED_FILES["SICK-R"][split], header + "a\tb\t3\n" * n[f"SICK-R {split}"]
+        )
         write(root / f"SST/binary/sentiment-{split}", "a\t1\n" * n[f"SST2 {split}"])
     for name in BINARY:
         one, zero = sets.TRANSFER_FILES[name].values()
@@ -618,7 +613,7 @@ def test_check_names_each_difference(tree, tmp_path):
     write(copy / "SST/binary/sentiment-dev", "a\t1\nb\n")
     wrong = "\n".join(fetch.differences(fetch.check(copy)))
     assert "SICK-R dev: 500 expected, found absent" in wrong
-    assert "STS unlabelled: 89192 expected, found absent" in wrong
+    assert "sts_unlabelled: 89192 expected, found absent" in wrong
     assert "TREC_10.label: 499 where TREC test has 500" in wrong
     assert "sentiment-dev, line 2: 1 fields where 2" in wrong
 
@@ -736,7 +731,7 @@ class TestRealData:
         assert fetch.differences(fetch.check(REAL)) == []
 
     def test_unlabelled_sentences(self):
-        sentences = data.sts_unlabelled(REAL)
+        sentences = corpora.sts_unlabelled(REAL)
         assert len(sentences) == 89192 == len(data.corpus("sts_unlabelled", REAL)) and all(
             sentences
         )
@@ -756,7 +751,7 @@ class TestRealData:
         import pandas
 
         table = pandas.read_csv(REAL / "senteval/SICK/SICK_test_annotated.txt", sep="\t", quoting=3)
-        pairs = data.sick("test", REAL)
+        pairs = sets.graded("SICK-R", "test", REAL)
         assert pairs.sentence1 == [s.strip() for s in table.sentence_A]
         assert np.array_equal(pairs.scores, table.relatedness_score)
 

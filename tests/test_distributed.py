@@ -28,9 +28,9 @@ import torch.distributed as dist
 from safetensors.torch import save_file
 from tiny import begin, tiny_encoder, tiny_recipe, tiny_sentences, trained
 from lib.training.batches import Feed
-from lib.training.distributed import Group
+from lib.training.forward import Group
 from lib.training.forward import Forward
-from lib.training.objective import Objective
+from lib.training.losses import Objective
 
 torch.set_num_threads(1)
 base, out, rank = Path(sys.argv[1]), Path(sys.argv[2]), int(os.environ.get("RANK", "0"))
@@ -171,7 +171,7 @@ def test_only_the_first_process_scores_and_writes(outcome):
     assert second["end"] == [9, True, 0]
     assert not any("dev_score" in row for row in second["history"])
     written = {p.name for p in (outcome / "two" / "run").iterdir()}
-    assert written == {"best", "checkpoint.safetensors", "last"}
+    assert written == {"best", "checkpoint.pt", "last"}
 
 
 def test_what_processes_know_of_each_other(outcome):

@@ -77,21 +77,16 @@ def test_random_edits_are_as_many_as_asked_for(given_words, rate, seed):
     result = edits.edit(given_words, rate, rng(seed))
     n = len(given_words)
     asked = min(n, max(1, round(rate * n))) if rate and n else 0
-    assert edits.edit_distance(given_words, result) <= asked
+    assert nltk.edit_distance(given_words, result) <= asked
     assert set(result) <= set(given_words) and bool(result) == bool(n)
 
 
 def test_random_edits_of_different_words_are_exactly_as_many():
     for seed in range(50):
         result = edits.edit(SENTENCE, 0.25, rng(seed))
-        assert edits.edit_distance(SENTENCE, result) in (2, 3)
+        assert nltk.edit_distance(SENTENCE, result) in (2, 3)
     lengths = [len(edits.edit(SENTENCE, 0.25, rng(seed))) - 12 for seed in range(2000)]
     assert set(lengths) == {-3, -1, 1, 3} and abs(np.mean(lengths)) < 0.15
-
-
-@given(words, words)
-def test_the_edit_distance_is_that_of_nltk(a, b):
-    assert edits.edit_distance(a, b) == nltk.edit_distance(a, b)
 
 
 def test_a_prefix_changes_no_word_of_the_sentence():

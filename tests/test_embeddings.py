@@ -175,14 +175,6 @@ def test_the_gradient_flows_where_nothing_is_zeroed() -> None:
     assert x.grad.equal((y != 0).float())
 
 
-def test_bad_requests_are_named() -> None:
-    x, mask = torch.ones(1, 2, 3), torch.ones(1, 2)
-    with pytest.raises(ValueError, match=r"rate must be in \[0, 1\], got 1.5"):
-        vectors.token_cutoff(x, mask, 1.5, generator())
-    with pytest.raises(ValueError, match=r"draws of shape \(1, 2\) are needed, got \(1, 3\)"):
-        vectors.token_cutoff(x, mask, 0.5, torch.zeros(1, 3, dtype=torch.int32))
-
-
 # --- encoders
 # ------------------------------------------------------------------------------------------
 

@@ -9,12 +9,13 @@ import yaml
 from lib import data, paths, results
 from lib.__main__ import main as cli
 from lib.data.files import write_text
-from lib.runs import Job, committing, experiment, grids
+from lib.runs import Job, experiment, finished, grids
+from lib.runs.experiment import METHODS, Baseline
 from lib.runs.folder import Run
-from lib.runs.grids import beside_paper, read, summary
+from lib.runs.grids import beside_paper, read
 from lib.runs.job import profile
-from lib.runs.scoring import METHODS, Baseline
 from lib.training.recipe import recipe
+from tools.results_pages import summary
 
 GRIDS = sorted(paths.GRIDS.glob("*.yaml"))
 OF_PAPERS = [path for path in GRIDS if read(path.stem).table]
@@ -133,18 +134,27 @@ def test_a_grid_of_ones_own_is_compared_and_drawn(tmp_path, outputs, capsys) -> 
             run = Run("04_una", "mini_una", seed, params, {})
             run.start()
             run.finish({"mini_test_spearman_last": mean + 0.1 * seed**2})
-            grids.enter("tiny", [("tiny", row, "", run.id)])
+            finished.add_members([("tiny", row, "", run.id)], outputs)
     picture = tmp_path / "forest.png"
     assert cli(["grid", grid, "--against", "a", "--plot", str(picture)]) == 0
     printed = capsys.readouterr().out
     assert "1.00" in printed and picture.stat().st_size > 1000
 
 
+@pytest.mark.parametrize(
+    "options", [["--jobs", "0"], ["--table", "x.md"], ["--rows", "SimCSEE"], ["--seeds", "1", "1"]]
+)
+def test_a_wrong_request_is_one_line(options, capsys) -> None:
+    assert cli(["grid", "una_light", *options]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and error.count("\n") == 1
+
+
 def test_only_whole_runs_of_a_shipped_grid_join_the_results(monkeypatch, tmp_path) -> None:
     saved: list = []
     member = ("una_light", "SimCSE", "", "id")
     monkeypatch.setattr(grids, "train", lambda grid, machine, say, jobs: ([member], []))
-    monkeypatch.setattr(committing, "save_grid", lambda found: saved.append(found) or [])
+    monkeypatch.setattr(finished, "save_grid", lambda found: saved.append(found) or [])
     own = tiny_grid(tmp_path, profile="light", metric="sts7_test_avg_best")
     for arguments in (["una_light"], ["una_light", "--max-steps", "3"], [own]):
         assert cli(["grid", *arguments]) == 0

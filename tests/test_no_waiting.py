@@ -10,11 +10,10 @@ from tiny import tiny_encoder, tiny_recipe, tiny_sentences
 from benchmarks.waiting import GPU, watched
 from lib.augment import vectors
 from lib.augment.vectors import EmbeddingViews
-from lib.training import objective
+from lib.training import losses
 from lib.training.batches import Feed
 from lib.training.forward import encode_batch
-from lib.training.losses import batch_measures
-from lib.training.objective import Objective
+from lib.training.losses import Objective, batch_measures
 
 N, T, D = 4, 12, 512
 
@@ -91,7 +90,7 @@ def step_of(tmp_path, speedups=True, **changes) -> list[str]:
 @pytest.fixture(autouse=True)
 def torchs_own_random_numbers(monkeypatch):
     """There is no generator for tensors without numbers."""
-    monkeypatch.setattr(objective, "step_generator", lambda *_: None)
+    monkeypatch.setattr(losses, "step_generator", lambda *_: None)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,8 +11,8 @@ import pytest
 
 from lib import paths
 from lib.__main__ import main as cli
+from lib.runs.experiment import Baseline
 from lib.runs.job import profile
-from lib.runs.scoring import Baseline
 from tools import offline
 
 TINY = """

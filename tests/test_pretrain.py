@@ -300,9 +300,9 @@ def test_the_vocabulary_repeats(corpus, tmp_path):
     """Two processes with different hash seeds train the same vocabulary, ties between merges
     included."""
     script = (
-        "import sys; from pathlib import Path; from tools import pretrain; from lib.data import"
-        " pretrain_corpus\npretrain.train_tokenizer(list(pretrain_corpus(sys.argv[1],"
-        " progress=False)), Path(sys.argv[2]), 110)"
+        "import sys; from pathlib import Path; from tools import pretrain\n"
+        "corpus = pretrain.pretrain_corpus(sys.argv[1], progress=False)\n"
+        "pretrain.train_tokenizer(list(corpus), Path(sys.argv[2]), 110)"
     )
     for name in "ab":
         command = [sys.executable, "-c", script, str(corpus), str(tmp_path / name)]
@@ -528,3 +528,12 @@ def test_stsb_dev_is_scored_where_it_is_at_hand(corpus, tmp_path, monkeypatch):
     train(replace(PADDED, tokens=2_000), tmp_path / "run", str(corpus), progress=False)
     last = json.loads((tmp_path / "run" / "log.jsonl").read_text().splitlines()[-1])
     assert -100 <= last["stsb_dev_spearman"] <= 100
+
+
+def test_pretrain_corpus_reads_all_files_in_order(tmp_path):
+    folder = tmp_path / "corpus/pretrain"
+    folder.mkdir(parents=True)
+    for name, text in (("b", "three\n\nfour\n"), ("a", "one\n two \n")):
+        (folder / f"{name}.txt.xz").write_bytes(lzma.compress(text.encode()))
+    found = pretrain.pretrain_corpus(tmp_path, progress=False)
+    assert list(found) == ["one", "two", "three", "four"]

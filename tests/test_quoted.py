@@ -18,11 +18,9 @@ from lib.encoder.heads import build_head
 from lib.encoder.layers import dropout_of
 from lib.training import state as checkpoint
 from lib.training.batches import Batch
-from lib.training.distributed import Group
-from lib.training.forward import Forward, Memory
+from lib.training.forward import Forward, Group, Memory
 from lib.training.loop import learning_rate, make_optimizer
-from lib.training.losses import arccon, info_nce, scd
-from lib.training.objective import Objective
+from lib.training.losses import Objective, arccon, info_nce, scd
 from lib.training.recipe import recipe
 
 SENTENCES = tiny_sentences(64)
@@ -322,7 +320,7 @@ def test_hard_negatives_and_the_queue_are_both_candidates():
 def test_several_processes_are_refused(folder, name, monkeypatch):
     group = Group(CPU)
     monkeypatch.setattr(group, "size", 2)
-    with pytest.raises(ValueError, match=f"{name} works in one process only: set {name}=0"):
+    with pytest.raises(ValueError, match="several processes"):
         Forward(tiny_encoder(folder), tiny_recipe(**{name: 0.5}), group)
 
 

@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 from lib import paths, results
-from lib.results.committed import files
-from lib.runs import committing
+from lib.runs import finished
 from lib.runs.folder import Run, collect
 from lib.training.recipe import recipe
 from tools import verify
@@ -19,6 +18,7 @@ STEPS = [
     {"step": 2, "loss": 3.123456789, "in_batch_accuracy": 0.5, "lr": 0.0, "dev_score": 71.25},
 ]
 EVERY = results.every_run()
+FILES = sorted(paths.RESULTS.glob("[0-9]*.csv"))
 
 
 def trained(folder, seed: int, history=STEPS, notebook: str = "02_simcse") -> Run:
@@ -73,13 +73,13 @@ def test_histories_are_kept_once_each(tmp_path) -> None:
     trained(tmp_path / "runs", 3, STEPS[:1])
     trained(tmp_path / "runs", 4, None)
     for _ in range(2):
-        committing.save("02_simcse", tmp_path / "runs", tmp_path)
+        finished.save("02_simcse", tmp_path / "runs", tmp_path)
     table = results.histories("02_simcse", tmp_path)
     assert table["run_id"].tolist() == sorted([first.id] * 2 + [second.id] * 2)
     assert table["loss"].tolist() == [4.75, 3.1235] * 2 and table["step"].tolist() == [1, 2] * 2
     assert list(table) == ["run_id", "step", *results.OF_A_STEP]
     trained(tmp_path / "runs", 2, [{**step, "loss": 1.0} for step in STEPS])
-    committing.save("02_simcse", tmp_path / "runs", tmp_path)
+    finished.save("02_simcse", tmp_path / "runs", tmp_path)
     again = results.histories("02_simcse", tmp_path).set_index("run_id")["loss"]
     assert (again[first.id] == [4.75, 3.1235]).all() and (again[second.id] == 1.0).all()
 
@@ -89,7 +89,7 @@ def test_a_run_that_two_notebooks_trained_is_committed_once(tmp_path) -> None:
         for seed in seeds:
             trained(tmp_path / "runs", seed, notebook=notebook)
     for notebook in ("02_simcse", "04_una", "02_simcse"):
-        committing.save(notebook, tmp_path / "runs", tmp_path)
+        finished.save(notebook, tmp_path / "runs", tmp_path)
         again = results.every_run(tmp_path)["seed"].tolist()
     assert again == [1, 2, 3]
 
@@ -102,7 +102,7 @@ def test_a_run_that_two_notebooks_hold_is_counted_once(tmp_path) -> None:
 
 def test_a_row_that_is_saved_carries_its_whole_recipe_and_gives_its_id(tmp_path) -> None:
     run = trained(tmp_path / "runs", 1)
-    committing.save("02_simcse", tmp_path / "runs", tmp_path)
+    finished.save("02_simcse", tmp_path / "runs", tmp_path)
     (row,) = results.every_run(tmp_path).to_dict("records")
     assert row["run_id"] == run.id and json.loads(row["data"]) == {}
     assert row["dropout"] == 0.1 and row["beta"] == 0.5 and row["eval_pooling"] == "mean"
@@ -111,11 +111,11 @@ def test_a_row_that_is_saved_carries_its_whole_recipe_and_gives_its_id(tmp_path)
 def test_members_are_entered_once(tmp_path) -> None:
     found = [("g", "a", "", "run-1"), ("g", "b", "", "run-1")]
     for _ in range(2):
-        committing.add_members(found, tmp_path)
+        finished.add_members(found, tmp_path)
     assert results.members(tmp_path).to_numpy().tolist() == [list(one) for one in found]
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_committed_histories_are_of_committed_runs(path) -> None:
     table, steps = pd.read_csv(path, low_memory=False), results.histories(path.stem)
     last = steps.groupby("run_id")["step"].agg(["size", "max"])

@@ -12,7 +12,7 @@ from lib import data
 from lib.__main__ import main as cli
 from lib.encoder import Encoder, model
 from lib.runs import experiment
-from lib.runs import export as share
+from lib.runs import finished as share
 
 SENTENCES = [
     "A dog barks at the door.",

@@ -40,8 +40,6 @@ def test_the_best_of_n_is_that_of_a_simulation() -> None:
     draws = np.random.default_rng(0).normal(50, 2, size=(40_000, 10)).max(1)
     assert best_of(10, 50, 2) == pytest.approx(draws.mean(), abs=4 * stats.sem(draws))
     assert best_of(1, 50, 2) == pytest.approx(50)
-    with pytest.raises(ValueError, match="at least 1"):
-        best_of(0, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -201,11 +199,6 @@ def test_a_verdict_follows_its_rule(
     difference: float, half: float, claimed: float, expected: str
 ) -> None:
     assert verdict(difference, half, claimed) == expected
-
-
-def test_a_claim_has_a_positive_size() -> None:
-    with pytest.raises(ValueError, match="above zero"):
-        verdict(0.0, 1.0, claimed=-0.5)
 
 
 def slow_bootstrap(gold: dict, cosines: dict, minus: dict | None, resamples: int) -> list[float]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lib.augment.tfidf import TfidfModel
+from lib.augment.una import TfidfModel
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def test_rows_are_padded_on_the_right(lists, pad_id, data):
 
 def test_tokenise_is_the_tokenizer_row_by_row(tokenizer):
     sentences = tiny_sentences(30, seed=3)
-    rows = tokenise(sentences, tokenizer, max_length=8, progress=False)
+    rows = tokenise(sentences, tokenizer, max_length=8)
     for i, sentence in enumerate(sentences):
         expected = tokenizer(sentence, truncation=True, max_length=8)["input_ids"]
         ids, mask = rows[[i]]
@@ -60,8 +60,8 @@ def test_tokenise_is_the_tokenizer_row_by_row(tokenizer):
 
 def test_tokenise_does_not_depend_on_its_chunks(tokenizer):
     sentences = tiny_sentences(40) * 260  # more than one chunk of 10,000
-    rows = tokenise(sentences, tokenizer, 12, progress=False)
-    first = tokenise(sentences[:40], tokenizer, 12, progress=False)
+    rows = tokenise(sentences, tokenizer, 12)
+    first = tokenise(sentences[:40], tokenizer, 12)
     assert len(rows) == 10_400
     for start in (0, 9_960, 10_000, 10_360):
         ids, mask = rows[np.arange(start, start + 40)]
@@ -82,7 +82,7 @@ def test_ids_take_two_bytes_where_they_fit(size, dtype):
         def __call__(self, batch, **_):
             return {"input_ids": [[size - 1, 1] for _ in batch]}
 
-    rows = tokenise(["x"], Tokenizer(), 8, progress=False)
+    rows = tokenise(["x"], Tokenizer(), 8)
     assert rows.ids.dtype == dtype and rows[[0]][0].tolist() == [[size - 1, 1]]
     assert rows.pad_id == 7
 

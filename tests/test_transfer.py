@@ -22,10 +22,10 @@ from test_evaluate import pairs_of
 from transformers import AutoModel, AutoTokenizer
 
 from lib import data, evaluate, paths
-from lib.augment.tfidf import terms_of
+from lib.augment.una import terms_of
 from lib.data import TransferTask, sets
 from lib.evaluate import transfer
-from lib.runs import inputs as identity
+from lib.runs import job as identity
 from tools import inspection
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
@@ -453,7 +453,7 @@ def test_chinese_pairs_are_scored(tmp_path):
     )
     (tmp_path / sets.OWN_SETS).touch()
     (tmp_path / "cnsd-sts-dev.txt").write_text(rows, encoding="utf-8")
-    pairs = data.cnsd("dev", tmp_path)
+    pairs = sets.graded("CNSD", "dev", tmp_path)
     assert evaluate.pairs_spearman(characters, pairs) == pytest.approx(100)
     assert inspection.mean_jaccard(pairs, list) == pytest.approx(100 * (4 / 6 + 0 + 1) / 3)
 
@@ -516,7 +516,7 @@ def test_words_of_customer_reviews():
 
 @pytest.mark.real_data
 def test_chinese_sts_b():
-    pairs = {split: data.cnsd(split, REAL) for split in sets.SPLITS}
+    pairs = {split: sets.graded("CNSD", split, REAL) for split in sets.SPLITS}
     assert {split: len(p) for split, p in pairs.items()} == {
         "train": 5231,
         "dev": 1458,

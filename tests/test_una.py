@@ -13,11 +13,10 @@ from tiny import tiny_recipe, tiny_sentences, tiny_tokenizer
 from transformers import AutoTokenizer
 
 from lib import data, paths
-from lib.augment import tfidf
-from lib.augment.tfidf import Terms, TfidfModel, terms_of
-from lib.augment.una import UNA, uniform
-from lib.commands.augment import main
-from lib.training.sources import Text, make_negatives
+from lib.augment import una as module
+from lib.augment.una import UNA, Terms, TfidfModel, terms_of, uniform
+from lib.commands.verbs import augment as main
+from lib.training.batches import Text, make_negatives
 
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]
 WORDS = st.lists(st.sampled_from(list("abcdefgh")), max_size=9)
@@ -186,7 +185,7 @@ def test_equal_scores_replace_the_first_token_only():
 def test_draws_do_not_depend_on_batches_or_order(monkeypatch):
     corpus = tiny_sentences(500)
     model = TfidfModel.fit(corpus)
-    monkeypatch.setattr(tfidf, "CHUNK", 7)
+    monkeypatch.setattr(module, "CHUNK", 7)
     again = TfidfModel.fit(iter(corpus))
     assert again.terms == model.terms
     assert (again.s == model.s).all() and (again.idf == model.idf).all()

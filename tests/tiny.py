@@ -14,9 +14,8 @@ from transformers import BertConfig, BertModel, BertTokenizerFast, PreTrainedTok
 
 from lib.encoder import Encoder
 from lib.training import loop as train
-from lib.training.batches import Feed
+from lib.training.batches import Feed, Text
 from lib.training.recipe import Recipe, recipe
-from lib.training.sources import Text
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _TEXT = (

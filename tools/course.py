@@ -7,18 +7,20 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from os.path import relpath
 from pathlib import Path
 
 import nbformat
 import psutil
 from jinja2 import Environment
-from joblib import Parallel, cpu_count, delayed
 
 from lib import paths
 from lib.data.files import write_text
 from lib.runs import notebooks
 from lib.runs.notebooks import Outcome
+from lib.runs.workers import available_cores
 from tools import pages
 from tools.check import MEMORY_GIB
 
@@ -32,8 +34,9 @@ def executed(sources: list[Path], jobs: int) -> Iterator[tuple[Path, Outcome]]:
     begun last."""
     *first, last = sources
     longest_first = sorted(first, key=lambda path: path.stem not in LONGEST)
-    at_once = Parallel(jobs, return_as="generator_unordered")
-    yield from at_once(delayed(execute)(notebook) for notebook in longest_first)
+    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
+        for done in as_completed([pool.submit(execute, notebook) for notebook in longest_first]):
+            yield done.result()
     yield execute(last)
 
 
@@ -95,7 +98,7 @@ def course(sources: list[Path], jobs: int) -> int:
 def affordable_jobs(jobs: int) -> int:
     """How many notebooks at a time the cores and the free memory allow: from 1 to `jobs`."""
     gib = psutil.virtual_memory().available / 2**30
-    return max(1, min(jobs, cpu_count(), int(gib / MEMORY_GIB)))
+    return max(1, min(jobs, len(available_cores()), int(gib / MEMORY_GIB)))
 
 
 def main(arguments: list[str] | None = None) -> int:

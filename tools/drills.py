@@ -25,7 +25,7 @@ import numpy as np
 
 from lib import paths, results
 from lib.data import files
-from lib.runs import committing
+from lib.runs import finished
 from lib.runs.folder import RESULTS_VERSION
 
 NOTEBOOK, GRID, OLD_SEED, NEW_SEED = "04_una", "una_small", 42, 99
@@ -177,7 +177,7 @@ def simulate() -> None:
         files.write_json(folder / "params.json", values)
         files.write_json(folder / "env.json", machine | {"versions": versions})
         files.write_json(folder / "metrics.json", metrics)
-    committing.save_grid(members)
+    finished.save_grid(members)
 
 
 def temperature(copy: Copy) -> Outcome:

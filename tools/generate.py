@@ -106,8 +106,8 @@ def _load(name: str, device: str):
 
     dtype = torch.float16 if device.startswith("cuda") else torch.float32
     try:
-        tokenizer = read_tokenizer(name)
         with explained(name):
+            tokenizer = read_tokenizer(name)
             model, report = AutoModelForSeq2SeqLM.from_pretrained(
                 name, dtype=dtype, trust_remote_code=False, output_loading_info=True
             )

@@ -46,7 +46,7 @@ from transformers import (
 )
 
 from lib import paths
-from lib.data import pretrain_corpus, stsb
+from lib.data import read_lines, stsb
 from lib.data.files import write_json, written
 from lib.encoder import Encoder
 from lib.encoder.device import copied_to
@@ -481,6 +481,14 @@ def make_optimizer(model, plan: Plan) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=plan.lr, betas=(0.9, 0.98), fused=True)
 
 
+def pretrain_corpus(data_dir: str | Path | None = None, progress: bool = True) -> Iterator[str]:
+    """Yield every sentence of `corpus/pretrain/*.txt.xz`, files in sorted order, blank lines
+    skipped."""
+    for base in paths.data_dirs(data_dir):
+        for path in sorted((base / "corpus" / "pretrain").glob("*.txt.xz")):
+            yield from tqdm(read_lines(path), desc=path.name, disable=not progress)
+
+
 def prepare(plan: Plan, out: Path, data_dir: str | None, progress: bool = True):
     """Tokenizer, token rows and word vectors for `plan`, computed once and cached in `out`."""
     cache = out / "rows.npz"
@@ -489,7 +497,7 @@ def prepare(plan: Plan, out: Path, data_dir: str | None, progress: bool = True):
         by_bytes = FAMILIES[plan.architecture].bytes
         make = train_byte_tokenizer if by_bytes else train_tokenizer
         tokenizer = make(sentences, out / "tokenizer", plan.vocab_size)
-        rows = tokenise(sentences, tokenizer, plan.max_length, progress=progress)
+        rows = tokenise(sentences, tokenizer, plan.max_length)
         ids, offsets = rows.ids, rows.offsets
         vectors = ppmi_svd(
             ids, plan.vocab_size, plan.embedding or plan.hidden, plan.window, plan.seed

@@ -13,6 +13,7 @@ import pandas as pd
 from lib import paths, results
 from lib.augment import sda
 from lib.data.files import write_text
+from lib.results.statistics import mean_sd
 from lib.runs import grids
 from lib.runs.grids import Grid
 
@@ -174,11 +175,30 @@ def _scores(grid: Grid, runs_of: pd.DataFrame) -> list[str]:
     metrics = dict(SCORES)
     if grid.metric not in SCORES.values():
         metrics[grid.metric] = grid.metric
-    table = grids.summary(runs_of, metrics)
+    table = summary(runs_of, metrics)
     lines = [f"| row | {' | '.join(table.columns)} |", "|---|" + "--:|" * len(table.columns)]
     lines += [f"| {row} | {' | '.join(map(str, values))} |" for row, *values in table.itertuples()]
     lost = [row for row in lacking(grid, runs_of) if row not in table.index]
     return [*lines, "", f"No run: {'; '.join(lost)}."] if lost else lines
+
+
+def summary(collected: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
+    """One line a row of a grid: `seeds`, how many it has, and `mean_sd` of each metric over them.
+
+    Args:
+        collected: one line a row and seed, as `results.rows` gives it.
+        metrics: the heading of each column, and the metric below it.
+
+    Example:
+        >>> runs_of = pd.DataFrame({"row": ["a", "a"], "seed": [0, 1], "score": [1.0, 2.0]})
+        >>> summary(runs_of, {"STS": "score"}).to_dict("index")
+        {'a': {'seeds': 2, 'STS': '1.50 ± 0.71'}}
+    """
+    rows = collected.groupby("row", sort=False)
+    table = rows["seed"].nunique().to_frame("seeds")
+    for name, metric in metrics.items():
+        table[name] = [mean_sd(grids.scores_of(part, metric)) for _, part in rows]
+    return table
 
 
 def _sentence(text: str) -> str:

@@ -9,12 +9,12 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
+from nltk import edit_distance
 
 from lib import data, paths
 from lib.augment import augment
-from lib.augment.edits import edit_distance
 from lib.augment.sda import parse
-from lib.augment.tfidf import terms_of
+from lib.augment.una import terms_of
 from lib.data.files import write_text
 from lib.runs.job import profile
 

@@ -32,7 +32,7 @@ def table(grid: str = GRID) -> pd.DataFrame:
     Raises:
         FileNotFoundError: no run of the grid is finished.
     """
-    found = grids.collect(grids.read(grid), {})
+    found = grids.collect(grids.read(grid))
     if found.empty:
         raise FileNotFoundError(f"no finished run of {grid}: python -m lib grid {grid} trains them")
     triplets = data.mini_triplets()

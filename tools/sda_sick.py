@@ -58,7 +58,7 @@ def table(data_dir: str | None = None) -> pd.DataFrame:
     Raises:
         FileNotFoundError: SICK-R is not here, or no run of SimCSE is finished.
     """
-    found = grids.collect(grids.read(GRID), {"data_dir": data_dir})
+    found = grids.collect(grids.read(GRID))
     simcse = found[found["row"] == PLAIN].set_index("seed")["run_id"]
     if simcse.empty:
         raise FileNotFoundError(f"no finished {PLAIN!r}: python -m lib grid {GRID} trains it")

@@ -22,9 +22,9 @@ from lib.augment import sda
 from lib.checked import made
 from lib.encoder.device import resolve_precision
 from lib.runs import Job, run_job
+from lib.runs.experiment import METHODS
 from lib.runs.folder import RESULTS_VERSION, run_id
 from lib.runs.job import Settings, of_profile, portable_parameters, profile
-from lib.runs.scoring import METHODS
 from lib.training.recipe import FIELDS, Recipe, default_of
 
 METRIC = "sts7_test_avg_best"

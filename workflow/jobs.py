@@ -15,10 +15,10 @@ from lib import paths
 from lib.checked import closest
 from lib.data.files import write_text
 from lib.runs import grids, notebooks
+from lib.runs.experiment import METHODS
 from lib.runs.folder import RESULTS_VERSION
 from lib.runs.grids import Grid
 from lib.runs.job import profile
-from lib.runs.scoring import METHODS
 
 FOLDER = "workflow"
 KNOWN = sorted(path.stem for path in paths.GRIDS.glob("*.yaml"))

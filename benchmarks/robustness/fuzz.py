@@ -133,7 +133,7 @@ def formats() -> list[Format]:
     text = "".join(f"{line}\n" for line in lines)
     both = "".join(f"{a}\t{b}\n" for a, b in pairs)
 
-    def graded(form: str) -> Callable[[Path], object]:
+    def form_of(form: str) -> Callable[[Path], object]:
         return partial(readers.graded_file, name="a set", form=form)
 
     def with_gold(path: Path) -> object:
@@ -143,10 +143,10 @@ def formats() -> list[Format]:
 
     return [
         Format("STS input and gold", "STS.input.x.txt", both, with_gold),
-        Format("STS-B", "sts-dev.csv", stsb, graded("STS-B")),
-        Format("SICK", "SICK_train.txt", sick, graded("SICK-R")),
-        Format("pairs with kinds", "sts_dev.tsv", kinds, graded("mini")),
-        Format("CNSD", "cnsd-sts-dev.txt", cnsd, graded("CNSD")),
+        Format("STS-B", "sts-dev.csv", stsb, form_of("STS-B")),
+        Format("SICK", "SICK_train.txt", sick, form_of("SICK-R")),
+        Format("pairs with kinds", "sts_dev.tsv", kinds, form_of("mini")),
+        Format("CNSD", "cnsd-sts-dev.txt", cnsd, form_of("CNSD")),
         Format("sentences", "rt-polarity.pos", text, readers.sentences_file),
         Format("SST-2", "sentiment-dev", sst, partial(readers.labelled_file, task="SST2")),
         Format("TREC", "TREC_10.label", trec, partial(readers.labelled_file, task="TREC")),

@@ -31,8 +31,8 @@ from benchmarks.robustness.common import (
 )
 from lib import runs
 from lib.augment.sda import parse
-from lib.commands import augment as command
-from lib.runs import committing, export
+from lib.commands import verbs
+from lib.runs import finished
 
 TRAININGS: dict[str, dict] = {
     "SimCSE": {"method": "simcse"},
@@ -129,7 +129,7 @@ def augmented(folder: Path, material: Path, method: str, options: list[str]) -> 
     os.environ["CSE_OUTPUTS"] = str(folder / "outputs")
     options = [str(folder / o) if o == "parses" else o for o in options]
     source, target = str(material / "text.txt"), str(folder / "out.txt")
-    if status := command.main([method, source, target, "--quiet", *options]):
+    if status := verbs.augment([method, source, target, *options]):
         raise SystemExit(status)
 
 
@@ -137,8 +137,8 @@ def collected(folder: Path, material: Path) -> None:
     """The finished run collected into a table; a run on mini counts as one on real data here."""
     os.environ["CSE_OUTPUTS"] = str(folder / "outputs")
     collect = runs.collect
-    committing.folder.collect = lambda *of: collect(*of).assign(profile="small")
-    committing.save("kills", material / "finished", folder)
+    finished.folder.collect = lambda *of: collect(*of).assign(profile="small")
+    finished.save("kills", material / "finished", folder)
 
 
 def exported(folder: Path, material: Path, checkpoint: str = "best") -> None:
@@ -151,7 +151,7 @@ def exported(folder: Path, material: Path, checkpoint: str = "best") -> None:
         shutil.rmtree(copy / "best")
         shutil.copytree(copy / checkpoint, copy / "best")
         run = copy
-    export.export(run, folder / "model")
+    finished.export(run, folder / "model")
 
 
 def parsed(folder: Path, material: Path) -> None:

@@ -17,7 +17,7 @@ from benchmarks.robustness import kills
 from benchmarks.robustness.common import Count, child, ended, picture
 from lib import runs
 from lib.data import files
-from lib.runs import committing
+from lib.runs import finished
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ def races(material: Path, expected: dict[str, dict[str, str]]) -> list[Race]:
 
 def crop(folder: Path, material: Path, seed: str) -> None:
     """Crop a file of 45,000 lines, which takes several chunks."""
-    from lib.commands import augment as command
+    from lib.commands import verbs
 
     source = str(material / "long.txt")
-    if status := command.main(["crop", source, str(folder / "out.txt"), "--quiet", "--seed", seed]):
+    if status := verbs.augment(["crop", source, str(folder / "out.txt"), "--seed", seed]):
         raise SystemExit(status)
 
 
@@ -84,7 +84,7 @@ def one_row(folder: Path, number: int) -> None:
     )
     run.start()
     run.finish({"stsb_dev_spearman": float(number)})
-    committing.save("race", folder / f"outputs-{number}", folder)
+    finished.save("race", folder / f"outputs-{number}", folder)
 
 
 def all_rows(folder: Path) -> bool:

@@ -11,21 +11,20 @@ stays. The authors' code has a stop list of 127 words; the one here is scikit-le
 synonym is inserted at any place, also at the end, where their code never inserts.
 """
 
-import io
 import math
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from lib import paths
-from lib.checked import closest
+from lib.checked import Registry, closest
 from lib.data.readers import numbered
-from lib.registry import Registry
 
+Rng = np.random.Generator
 Synonyms = Callable[[str], list[str]]
 AUGMENTATIONS = Registry()  # words, rate and generator → words
 NEED_SYNONYMS = ("replace_synonyms", "insert_synonyms")
@@ -33,13 +32,6 @@ MASK_TOKEN = "[MASK]"
 SHORTEST_MASKED = 30
 MARKS = (".", ";", "?", ":", "!", ",")
 NEUTRAL = ("It", "is", "said", "that")
-SYSTEM_FOLDERS = [
-    *map(Path, ("/usr/share/wordnet", "/usr/share/wordnet/dict", "/usr/local/share/wordnet/dict"))
-]
-NO_WORDNET = (
-    "WordNet is not here: run `python -m nltk.downloader wordnet` and unpack it (or install the"
-    " system package wordnet-base), or take --synonyms data/mini/thesaurus.tsv"
-)
 _OF_WORDNET = re.compile(r"(data|index)\.(noun|verb|adj|adv)|(noun|verb|adj|adv)\.exc|lexnames")
 
 
@@ -47,10 +39,10 @@ def augment(
     name: str,
     sentences: Sequence[str],
     rate: float,
-    seed: int = 0,
-    synonyms: str = "wordnet",
-    first: int = 0,
-    **more: object,
+    seed=0,
+    synonyms="wordnet",
+    first=0,
+    **more: Any,
 ) -> list[str]:
     """Apply augmentation `name` to every sentence; line i of the result belongs to sentence i.
 
@@ -84,7 +76,7 @@ def augment(
 
 
 @AUGMENTATIONS.register("crop")
-def crop(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
+def crop(words: list[str], rate: float, rng: Rng) -> list[str]:
     """Keep one contiguous span of ⌈(1 − rate)·n⌉ words, at least one, placed uniformly.
 
     Example:
@@ -97,7 +89,7 @@ def crop(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
 
 
 @AUGMENTATIONS.register("delete")
-def delete(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
+def delete(words: list[str], rate: float, rng: Rng) -> list[str]:
     """Delete each word with probability `rate`; if all would go, one random word stays.
 
     Example:
@@ -112,7 +104,7 @@ def delete(words: list[str], rate: float, rng: np.random.Generator) -> list[str]
 
 
 @AUGMENTATIONS.register("mask")
-def mask(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
+def mask(words: list[str], rate: float, rng: Rng) -> list[str]:
     """Replace each word by `MASK_TOKEN` with probability `rate`.
 
     Example:
@@ -124,7 +116,7 @@ def mask(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
 
 
 @AUGMENTATIONS.register("mask_span")
-def mask_span(words: list[str], rate: float, rng: np.random.Generator, span: int = 5) -> list[str]:
+def mask_span(words: list[str], rate: float, rng: Rng, span: int = 5) -> list[str]:
     """With probability `rate` one span of `span` characters, blanks included, becomes `MASK_TOKEN`.
 
     The span begins at any of the first n − `span` characters; a word that it cuts leaves its rest.
@@ -151,7 +143,7 @@ def mask_span(words: list[str], rate: float, rng: np.random.Generator, span: int
 
 
 @AUGMENTATIONS.register("repeat")
-def repeat(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
+def repeat(words: list[str], rate: float, rng: Rng) -> list[str]:
     """Double k random words in place, k uniform in 0 … max(2, int(rate·n)), never more than n.
 
     ESimCSE's code repeats sub-words, as its script has it: k is below min(10, int(rate·t)) of the t
@@ -173,7 +165,7 @@ def repeat(words: list[str], rate: float, rng: np.random.Generator) -> list[str]
 
 
 @AUGMENTATIONS.register("punctuate")
-def punctuate(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
+def punctuate(words: list[str], rate: float, rng: Rng) -> list[str]:
     """Insert k random punctuation marks at random places, k uniform in 1 … max(1, int(rate·n)).
 
     Example:
@@ -190,7 +182,7 @@ def punctuate(words: list[str], rate: float, rng: np.random.Generator) -> list[s
 
 
 @AUGMENTATIONS.register("edit")
-def edit(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
+def edit(words: list[str], rate: float, rng: Rng) -> list[str]:
     """Make k edits of one word each, k = max(1, round(rate·n)), at different random places: the
     word is left out or doubled, by a coin; one word always stays.
 
@@ -218,7 +210,7 @@ def _concerned(words: list[str], rate: float) -> int:
 
 
 @AUGMENTATIONS.register("prefix")
-def prefix(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
+def prefix(words: list[str], rate: float, rng: Rng) -> list[str]:
     """Put "It is said that" before the words, with probability `rate`: as long as an opener of
     double negation, and it denies nothing. The first word gets a small letter, a name too.
 
@@ -234,9 +226,7 @@ def prefix(words: list[str], rate: float, rng: np.random.Generator) -> list[str]
 
 
 @AUGMENTATIONS.register("replace_synonyms")
-def replace_synonyms(
-    words: list[str], rate: float, rng: np.random.Generator, synonyms: Synonyms
-) -> list[str]:
+def replace_synonyms(words: list[str], rate: float, rng: Rng, synonyms: Synonyms) -> list[str]:
     """Replace n random words that have synonyms by a random one of them, every occurrence alike.
 
     Example:
@@ -244,7 +234,9 @@ def replace_synonyms(
         ...     lambda w: ["large"] * (w == "big"))
         ['a', 'large', 'dog']
     """
-    candidates = sorted({w for w in words if w.lower() not in _stop_words() and w.isalpha()})
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # takes a second to import
+
+    candidates = sorted({w for w in words if w.lower() not in ENGLISH_STOP_WORDS and w.isalpha()})
     changed: dict[str, str] = {}
     for i in rng.permutation(len(candidates)):
         alternatives = synonyms(candidates[i])
@@ -254,9 +246,7 @@ def replace_synonyms(
 
 
 @AUGMENTATIONS.register("insert_synonyms")
-def insert_synonyms(
-    words: list[str], rate: float, rng: np.random.Generator, synonyms: Synonyms
-) -> list[str]:
+def insert_synonyms(words: list[str], rate: float, rng: Rng, synonyms: Synonyms) -> list[str]:
     """n times: insert a random synonym of a random word at a random place.
 
     Example:
@@ -264,7 +254,9 @@ def insert_synonyms(
         ...     lambda w: ["hound"] * (w == "dog"))
         ['a', 'dog', 'hound']
     """
-    asked = [synonyms(word) for word in words if word.lower() not in _stop_words()]
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+    asked = [synonyms(word) for word in words if word.lower() not in ENGLISH_STOP_WORDS]
     known = [alternatives for alternatives in asked if alternatives]
     result = list(words)
     for _ in range(_concerned(words, rate) if known else 0):
@@ -275,7 +267,7 @@ def insert_synonyms(
 
 
 @AUGMENTATIONS.register("swap")
-def swap(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
+def swap(words: list[str], rate: float, rng: Rng) -> list[str]:
     """n times: exchange two random words.
 
     Example:
@@ -287,13 +279,6 @@ def swap(words: list[str], rate: float, rng: np.random.Generator) -> list[str]:
         i, j = rng.choice(len(result), 2, replace=False)
         result[i], result[j] = result[j], result[i]
     return result
-
-
-@cache
-def _stop_words() -> frozenset[str]:
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # takes a second to import
-
-    return ENGLISH_STOP_WORDS
 
 
 def load_synonyms(source: str) -> Synonyms:
@@ -328,9 +313,7 @@ def _thesaurus(source: str) -> Synonyms:
         word, *_, rest = line.split("\t") if "\t" in line else (line, "")
         alternatives = [s.strip() for s in rest.split(",") if s.strip()]
         if not word.strip() or not alternatives:
-            raise ValueError(
-                f"{path}, line {number}: expected a word, a tab, synonyms; got {line!r}"
-            )
+            raise ValueError(f"{path}, line {number}: expected a word, a tab, synonyms: {line!r}")
         entries.setdefault(word.strip().lower(), []).extend(alternatives)
     if not entries:
         raise ValueError(f"{path}: 0 words with synonyms")
@@ -338,18 +321,19 @@ def _thesaurus(source: str) -> Synonyms:
 
 
 def wordnet_folder() -> Path:
-    """The folder with WordNet's `data.noun`: NLTK's download, unpacked, or a system package's.
+    """The folder with WordNet's `data.noun`: NLTK's download, unpacked.
 
     Raises:
         FileNotFoundError: there is none; the message names the command that brings it.
     """
     import nltk.data  # takes two seconds
 
-    folders = [*(Path(path) / "corpora/wordnet" for path in nltk.data.path), *SYSTEM_FOLDERS]
-    for folder in folders:
+    for path in nltk.data.path:
+        folder = Path(path) / "corpora/wordnet"
         if (folder / "data.noun").exists():
             return folder
-    raise FileNotFoundError(NO_WORDNET)
+    remedy = "`python -m nltk.downloader wordnet`, unpacked, or --synonyms data/mini/thesaurus.tsv"
+    raise FileNotFoundError(f"WordNet is not here: take {remedy}")
 
 
 def wordnet_files() -> list[Path]:
@@ -365,48 +349,12 @@ def wordnet_files() -> list[Path]:
 @cache
 def _wordnet() -> Synonyms:
     """Lower-case synonyms of a lower-case word, in WordNet's order and without the word itself."""
-    import nltk.data
-    from nltk.corpus.reader.wordnet import WordNetCorpusReader
-
-    class WordNet(WordNetCorpusReader):
-        """NLTK's reader, for synonyms alone: lists of names and of other versions may lack."""
-
-        def open(self, file: str):
-            if file == "lexnames" and not (Path(str(self._root)) / file).exists():
-                return io.StringIO("".join(f"{i:02d}\tfile.{i}\t0\n" for i in range(45)))
-            return super().open(file)
-
-        def map_wn(self, version: str = "wordnet") -> None:
-            pass
-
-    folder = str(wordnet_folder())
-    if folder not in nltk.data.path:
-        nltk.data.path.append(folder)  # NLTK opens files below its own folders only
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the multilingual part, which is not asked for
-        reader = WordNet(folder, None)
+    wordnet_folder()
+    from nltk.corpus import wordnet
 
     def lookup(word: str) -> list[str]:
-        lemmas = (name for synset in reader.synsets(word) for name in synset.lemma_names())
+        lemmas = (name for synset in wordnet.synsets(word) for name in synset.lemma_names())
         names = dict.fromkeys(name.replace("_", " ").lower() for name in lemmas)
         return [name for name in names if name != word and re.fullmatch(r"[a-z' -]+", name)]
 
     return lookup
-
-
-def edit_distance(a: Sequence[str], b: Sequence[str]) -> int:
-    """Fewest words that are put in, left out or replaced on the way from `a` to `b`.
-
-    Example:
-        >>> edit_distance("he runs fast".split(), "he must run fast".split())
-        2
-
-    Source: Levenshtein 1966.
-    """
-    row = list(range(len(b) + 1))
-    for i, word in enumerate(a, 1):
-        diagonal, row[0] = row[0], i
-        for j, other in enumerate(b, 1):
-            cheapest = min(row[j] + 1, row[j - 1] + 1, diagonal + (word != other))
-            diagonal, row[j] = row[j], cheapest
-    return row[-1]

@@ -26,9 +26,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib.registry import Names, Registry
+from lib.checked import Names, Registry
 
-Random = torch.Generator | Tensor | None
+Generator = torch.Generator | None
+Random = Generator | Tensor
 View = tuple[str, float]
 OUTPUT_VIEWS = Registry()  # the output (n, t, d), its mask, rate and generator; in place
 VIEWS = Names(("none", "shuffle"), OUTPUT_VIEWS, ("keep_span",))
@@ -39,16 +40,11 @@ SMALLEST = 1e-30
 def draw(shape: Sequence[int], random: Random, device: torch.device | str = "cpu") -> Tensor:
     """Random 32-bit integers of a shape, uniform over all there are; draws are handed through.
 
-    Raises:
-        ValueError: draws of another shape.
-
     Example:
         >>> draw((2, 3), torch.Generator().manual_seed(0)).dtype
         torch.int32
     """
     if isinstance(random, Tensor):
-        if random.shape != torch.Size(shape):
-            raise ValueError(f"draws of shape {tuple(shape)} are needed, got {tuple(random.shape)}")
         return random
     n = torch.Size(shape).numel()
     pairs = torch.empty(-(-n // 2), dtype=torch.int64, device=device)
@@ -87,8 +83,6 @@ def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
 
 
 def _share(rate: float, of: Tensor) -> Tensor:
-    if not 0 <= rate <= 1:
-        raise ValueError(f"rate must be in [0, 1], got {rate}")
     return of.double().mul(rate).long()
 
 
@@ -102,9 +96,6 @@ def token_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor
         mask: (n, t), 1 for real tokens.
         rate: in [0, 1].
         random: generator, or draws (n, t).
-
-    Raises:
-        ValueError: rate outside [0, 1].
 
     Example:
         >>> x, mask = torch.ones(1, 4, 2), torch.tensor([[1, 1, 1, 0]])
@@ -229,7 +220,7 @@ class EmbeddingViews:
             raise ValueError(f"{kind} has no absolute positions to shuffle: choose another view")
         self.views, self._module = tuple(views), module
         self._pad_id = getattr(backbone.config, "pad_token_id", None) or 0
-        self._now: tuple[Tensor, list[slice], torch.Generator | None] | None = None
+        self._now: tuple[Tensor, list[slice], Generator] | None = None
         self._handles = [
             module.register_forward_pre_hook(self._before, with_kwargs=True),
             module.register_forward_hook(self._after),
@@ -237,7 +228,7 @@ class EmbeddingViews:
 
     @contextmanager
     def drawn(
-        self, mask: Tensor, sizes: Sequence[int], generator: torch.Generator | None = None
+        self, mask: Tensor, sizes: Sequence[int], generator: Generator = None
     ) -> Iterator[None]:
         """While open, the next forward passes take views of a batch with this mask (n, t) and parts
         of these sizes."""
@@ -295,21 +286,17 @@ class EmbeddingViews:
 
 
 @REPRESENTATIONS.register("interpolate")
-def interpolate(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
-    """Towards the nearest other sample q of the batch: z + λ (q − z), nearest by cosine.
+def interpolate(z: Tensor, strength: float, generator: Generator = None) -> Tensor:
+    """Towards the nearest other sample q of the batch: z + λ (q − z), nearest by cosine; a lone
+    sample stays.
 
     UNA's text says "closest", too. The code of MODALS takes, of 5 % of the samples of a class, the
     one of the largest 1 − cosine, which is the farthest.
-
-    Raises:
-        ValueError: a batch of one has no other sample.
 
     Example:
         >>> interpolate(torch.tensor([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0]]), 0.5)[0]
         tensor([1.0000, 0.0500])
     """
-    if len(z) < 2:
-        raise ValueError(f"interpolate needs a batch of at least 2 sentences, got {len(z)}")
     with torch.no_grad():
         units = F.normalize(z, dim=-1)
         sim = (units @ units.T).fill_diagonal_(-torch.inf)  # (n, n)
@@ -317,7 +304,7 @@ def interpolate(z: Tensor, strength: float, generator: torch.Generator | None = 
 
 
 @REPRESENTATIONS.register("extrapolate")
-def extrapolate(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
+def extrapolate(z: Tensor, strength: float, generator: Generator = None) -> Tensor:
     """Away from the batch's centre μ: z + λ (z − μ).
 
     Example:
@@ -328,7 +315,7 @@ def extrapolate(z: Tensor, strength: float, generator: torch.Generator | None = 
 
 
 @REPRESENTATIONS.register("sample_linearly")
-def sample_linearly(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
+def sample_linearly(z: Tensor, strength: float, generator: Generator = None) -> Tensor:
     """Along the direction between two random samples of the batch: z + λ (z_b − z_c).
 
     Both are drawn alike, so that they are the same sample in one of n cases, which the code of
@@ -345,7 +332,7 @@ def sample_linearly(z: Tensor, strength: float, generator: torch.Generator | Non
 
 
 @REPRESENTATIONS.register("add_gaussian")
-def add_gaussian(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
+def add_gaussian(z: Tensor, strength: float, generator: Generator = None) -> Tensor:
     """Noise of each feature's own size: z + λ ε ⊙ σ, ε ~ N(0, I), σ the batch's standard deviation
     per feature.
 
@@ -359,7 +346,7 @@ def add_gaussian(z: Tensor, strength: float, generator: torch.Generator | None =
 
 
 @REPRESENTATIONS.register("jitter_pca")
-def jitter_pca(z: Tensor, strength: float, generator: torch.Generator | None = None) -> Tensor:
+def jitter_pca(z: Tensor, strength: float, generator: Generator = None) -> Tensor:
     """Noise along the batch's principal axes: z + λ V (ε ⊙ √eigenvalues), V and eigenvalues of the
     covariance.
 
@@ -379,22 +366,20 @@ def jitter_pca(z: Tensor, strength: float, generator: torch.Generator | None = N
     return z + strength * shift.to(z.dtype)
 
 
-def _along_axes(centred: Tensor, generator: torch.Generator | None) -> Tensor:
+def _along_axes(centred: Tensor, generator: Generator) -> Tensor:
     _, singular, axes = torch.linalg.svd(centred, full_matrices=False)  # (k,), (k, d)
     roots = singular / len(centred) ** 0.5
     noise = torch.randn(len(centred), len(roots), generator=generator, device=centred.device)
     return (noise * roots) @ axes  # (n, d)
 
 
-def _along_sentences(centred: Tensor, generator: torch.Generator | None) -> Tensor:
+def _along_sentences(centred: Tensor, generator: Generator) -> Tensor:
     n = len(centred)
     noise = torch.randn(n, n, generator=generator, device=centred.device)
     return noise @ centred / n**0.5  # (n, d)
 
 
-def gaussian_negatives(
-    like: Tensor, times: float, generator: torch.Generator | None = None
-) -> Tensor:
+def gaussian_negatives(like: Tensor, times: float, generator: Generator = None) -> Tensor:
     """⌊`times`·n⌋ vectors, at least one, from N(0, I), of the width of `like` (n, d).
 
     Example:
@@ -405,9 +390,7 @@ def gaussian_negatives(
     return torch.randn(shape, generator=generator, device=like.device, dtype=like.dtype)
 
 
-def climb(
-    noise: Tensor, loss: Callable[[Tensor], Tensor], steps: int = 4, rate: float = 1e-3
-) -> Tensor:
+def climb(noise: Tensor, loss: Callable[[Tensor], Tensor], steps=4, rate=1e-3) -> Tensor:
     """Move each row of `noise` (m, d) up the gradient of `loss`: x ← x + β g/‖g‖, t times.
 
     Args:

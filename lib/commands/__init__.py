@@ -1,4 +1,4 @@
-"""The verbs of `python -m lib`, one module each: words in, text on stdout, exit status out.
+"""The verbs of `python -m lib`, one function each: words in, text on stdout, exit status out.
 
 Exit status: 0; 1 if the work itself failed (a notebook, a run, a count that differs); 2 for a
 request that cannot be met, with one sentence on stderr that says why and what to do; 130 if
@@ -36,7 +36,7 @@ def reporting(main: Main) -> Main:
             print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:
-            print("interrupted: the same command goes on where it stood", file=sys.stderr)
+            print("interrupted; grid and run go on with the same command", file=sys.stderr)
             return 130
 
     return reported

@@ -21,22 +21,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from lib.runs.grids import collect, plan
 
     grid, machine = _grid(options), {"data_dir": options.data_dir, "device": options.device}
-    if options.list:
-        for cell, seed in grid.runs():
-            column = f" · {cell.column}" if cell.column else ""
-            print(f"{cell.row}{column} · seed {seed} · {cell.set}")
-        return 0
     if options.plan:
-        table = plan(grid, machine, lambda text: print(text, file=sys.stderr))
+        table = plan(grid, machine)
         _show(table)
-        print(
-            f"about {table['minutes'].sum():.0f} minutes one after another, of those that can start"
-        )
         return int(bool(table["missing"].any()))
     if options.table:
-        return _write_table(grid, collect(grid, machine), options.table)
+        return _write_table(grid, collect(grid), options.table)
     if options.against:
-        return _compare(grid, collect(grid, machine), options.against, options.plot)
+        return _compare(grid, collect(grid), options.against, options.plot)
     return _train(grid, machine, options.jobs)
 
 
@@ -52,8 +44,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--jobs", type=int, default=1, help="runs at once, dealt out over the GPUs there are")
     add("--data-dir")
     add("--device", default="auto")
-    add("--list", action="store_true", help="print the runs, train nothing")
-    add("--plan", action="store_true", help="print what each run lacks or takes, train nothing")
+    add("--plan", action="store_true", help="the runs, minutes and what is missing; train nothing")
     add("--table", type=Path, help="a CSV file: the finished runs beside the paper's figures")
     add("--against", metavar="ROW", help="differences of all rows from this one, with intervals")
     add("--plot", type=Path, help="with --against: a picture of the differences")
@@ -65,6 +56,10 @@ def _grid(options: argparse.Namespace) -> Any:
     from lib.checked import closest
     from lib.runs.grids import check, read
 
+    if options.jobs < 1:
+        raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
+    if options.table and options.table.suffix != ".csv":
+        raise ValueError(f"--table {options.table}: a table is a .csv file")
     steps = {} if options.max_steps is None else {"max_steps": options.max_steps}
     grid = read(options.grid).at(options.profile, **steps)
     rows = [cell.row for cell in grid.cells]
@@ -85,8 +80,8 @@ def _train(grid: Any, machine: dict[str, Any], jobs: int) -> int:
     """Train; the runs of a shipped grid on real data, at its own length, join `results/`."""
     from tqdm import tqdm
 
-    from lib.runs import committing, grids
-    from lib.training.distributed import is_main_process
+    from lib.runs import finished, grids
+    from lib.training.forward import is_main_process
 
     with tqdm(total=len(list(grid.runs())), unit="run", disable=jobs == 1) as bar:
 
@@ -99,7 +94,7 @@ def _train(grid: Any, machine: dict[str, Any], jobs: int) -> int:
     whole = grids.read(grid.path).cells if grid.is_shipped else []
     own = all(cell in whole for cell in grid.cells)
     if members and own and grid.profile != "mini" and is_main_process():
-        print("wrote", *committing.save_grid(members))
+        print("wrote", *finished.save_grid(members))
     if failed:
         print(f"{len(failed)} of {len(failed) + len(members)} runs failed", file=sys.stderr)
     return int(bool(failed))
@@ -128,7 +123,6 @@ def _compare(grid: Any, runs_of: Any, against: str, plot: Path | None) -> int:
     if plot:
         from lib.plots import forest
 
-        figure = forest(found, f"{grid.metric}, difference from {against}")
-        figure.savefig(plot, bbox_inches="tight")
-        print(f"wrote {plot}")
+        title = f"{grid.metric}, difference from {against}"
+        forest(found, title).savefig(plot, bbox_inches="tight")
     return 0

@@ -12,10 +12,8 @@ from lib.data.corpora import (
     corpus_files,
     handwritten,
     planted,
-    pretrain_corpus,
     queries,
     searchable,
-    sts_unlabelled,
     training_text,
 )
 from lib.data.readers import TREC_CLASSES, Pairs, TransferTask, Triplets, read_aligned, read_lines
@@ -24,10 +22,8 @@ from lib.data.sets import (
     STS_SUBSETS,
     TRANSFER_TASKS,
     WIKI1M,
-    cnsd,
     mini_pairs,
     mini_triplets,
-    sick,
     sts_tasks,
     stsb,
     transfer_task,

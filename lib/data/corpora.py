@@ -2,42 +2,22 @@
 sentences to look at and to search."""
 
 import warnings
-from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from tqdm import tqdm
 
 from lib import paths
 from lib.data import readers, sets
 from lib.data.readers import read_aligned, read_lines
-from lib.data.sets import WIKI1M, Folder
+from lib.data.sets import CORPUS_FILES, Folder
 
-WIKIPEDIA_FILES = ("wikipedia_en_2015.txt.xz", "wikipedia_en_2021.txt.xz")
-FILES = {
-    "wikipedia": [f"corpus/pretrain/{name}" for name in WIKIPEDIA_FILES],
-    "wiki1m": [WIKI1M],
-    "wiki_slice": ["wiki_slice.txt"],
-    "simclue": ["chinese/simclue.txt"],
-}
-CORPORA = ("mini", *FILES, "wiki1m_head", "sts_unlabelled", "stsb_train")
+CORPORA = ("mini", *CORPUS_FILES, "wiki1m_head", "sts_unlabelled", "stsb_train")
 MIN_WORDS = 3
 HEAD = 11_548
-REAL_TEXT = {
-    "wiki1m": "of wiki1m (English Wikipedia)",
-    "wiki1m_head": "at the beginning of wiki1m (English Wikipedia)",
-}
+REAL_TEXT = {"wiki1m": "of wiki1m", "wiki1m_head": "at the beginning of wiki1m"}
 PLANTED = ["same meaning", "decoy", "same subject"]
-
-
-def pretrain_corpus(data_dir: Folder = None, progress: bool = True) -> Iterator[str]:
-    """Yield every sentence of `corpus/pretrain/*.txt.xz`, files in sorted order, blank lines
-    skipped."""
-    for base in paths.data_dirs(data_dir):
-        for path in sorted((base / "corpus" / "pretrain").glob("*.txt.xz")):
-            yield from tqdm(read_lines(path), desc=path.name, disable=not progress)
 
 
 def sts_unlabelled(data_dir: Folder = None) -> list[str]:
@@ -81,8 +61,8 @@ def corpus_files(name: str | Path, data_dir: Folder = None) -> list[Path]:
         return [sets.graded_path("STS-B", "train", data_dir)]
     if name == "wiki1m_head":
         name = "wiki_slice" if is_here("wiki_slice", data_dir) else "wiki1m"
-    if name in FILES:
-        return [sets.find(file, data_dir, name == "wiki1m") for file in FILES[str(name)]]
+    if name in CORPUS_FILES:
+        return [sets.find(file, data_dir, name == "wiki1m") for file in CORPUS_FILES[str(name)]]
     if Path(name).is_file():
         return [Path(name)]
     known = ", ".join(CORPORA)
@@ -105,9 +85,8 @@ def at_hand(name: str | Path, data_dir: Folder = None) -> str:
         >>> at_hand("mini")
         'mini'
     """
-    if name != "wikipedia" or is_here("wikipedia", data_dir) or not is_here("wiki1m", data_dir):
-        return str(name)
-    return "wiki1m"
+    lacks = name == "wikipedia" and not is_here("wikipedia", data_dir)
+    return "wiki1m" if lacks and is_here("wiki1m", data_dir) else str(name)
 
 
 def _lines(name: str | Path, data_dir: Folder) -> list[str]:
@@ -290,6 +269,6 @@ def searchable(data_dir: Folder = None, n: int = 20_000) -> tuple[list[str], str
     text = corpus(name, data_dir) if name else handwritten()
     fitting = [s for s in dict.fromkeys(text) if 4 <= len(s.split()) <= 40]
     rows = sample(len(fitting), n if n < len(fitting) else None)
-    source = REAL_TEXT[name] if name else "written by hand for this course"
+    source = f"{REAL_TEXT[name]} (English Wikipedia)" if name else "written by hand for this course"
     share = f"{len(rows):,} of the {len(text):,}" if len(rows) < len(text) else f"{len(rows):,}"
     return [fitting[row] for row in rows], f"{share} sentences {source}"

@@ -5,12 +5,12 @@ import tarfile
 from pathlib import Path
 
 from lib import data, paths
-from lib.data import FETCH, WIKI1M, files, sets
+from lib.data import FETCH, WIKI1M, corpora, files, sets
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
 TAR = "senteval.tar"
 EXPECTED = {task: sum(scored for _, scored in of.values()) for task, of in sets.STS_SUBSETS.items()}
-EXPECTED |= {"STS unlabelled": 89192, **sets.SIZES}
+EXPECTED |= sets.SIZES
 OPTIONAL = ("CNSD train", "CNSD dev", "CNSD test", "wiki1m")
 ABSENT = "absent"
 CheckRow = tuple[str, int, int | str]
@@ -20,12 +20,10 @@ def _count(name: str, directory: Path) -> int:
     task, _, split = name.partition(" ")
     if task in data.STS_SUBSETS:
         return sum(len(sets.sts_subset(task, part, directory)) for part in sets.STS_SUBSETS[task])
-    if name == "STS unlabelled":
-        return len(data.sts_unlabelled(directory))
     if task in data.TRANSFER_TASKS:
         return len(data.transfer_task(task, directory).splits[split or "all"][0])
-    if name == "wiki1m":
-        return len(data.corpus("wiki1m", directory))
+    if name in corpora.CORPORA:
+        return len(data.corpus(name, directory))
     return len(sets.graded(task, split, directory))
 
 

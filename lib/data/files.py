@@ -47,14 +47,7 @@ def make_folder(folder: Path, other: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        why = f"({error.strerror}): name another with {other}"
-        raise OSError(f"no folder {folder} can be made {why}") from error
-
-
-def remains(folder: Path) -> list[tuple[Path, re.Match]]:
-    """What is left in `folder` of writers that were killed, or is being written just now."""
-    marks = ((path, _MARK.fullmatch(path.name)) for path in folder.glob(".*"))
-    return [(path, mark) for path, mark in marks if mark]
+        raise OSError(f"no folder {folder}: {error.strerror}: give another {other}") from error
 
 
 def _is_abandoned(path: Path, mark: re.Match) -> bool:
@@ -67,9 +60,10 @@ def _is_abandoned(path: Path, mark: re.Match) -> bool:
 def sweep_folder(folder: Path, name: str = "") -> None:
     """Remove what killed writers left in `folder`, of one file or of all; a folder that was moved
     aside gets its name back."""
-    for left, mark in remains(folder):
+    for left in list(folder.glob(".*")):
+        mark = _MARK.fullmatch(left.name)
         with suppress(FileNotFoundError):  # another process has swept it
-            if name in ("", mark[1]) and _is_abandoned(left, mark):
+            if mark and name in ("", mark[1]) and _is_abandoned(left, mark):
                 if mark[2] == "old" and not (folder / mark[1]).exists():
                     left.rename(folder / mark[1])
                 remove(left)
@@ -84,14 +78,22 @@ def sweep(path: Path) -> None:
 def scratch_folder(path: Path) -> Iterator[Path]:
     """A folder beside `path` for this process alone, removed at the end; what killed ones left of
     `path` goes first."""
-    sweep(path)
-    folder = temporary_name(path)
-    remove(folder)
-    folder.mkdir(parents=True)
-    try:
+    with _temporary(path) as folder:
+        folder.mkdir()
         yield folder
+
+
+@contextmanager
+def _temporary(path: Path) -> Iterator[Path]:
+    """`temporary_name` with nothing there, at the end as at the beginning."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sweep(path)
+    temporary = temporary_name(path)
+    remove(temporary)
+    try:
+        yield temporary
     finally:
-        remove(folder)
+        remove(temporary)
 
 
 def remove(path: Path) -> None:
@@ -118,16 +120,9 @@ def written(path: str | Path) -> Iterator[Path]:
         >>> [p.name for p in folder.iterdir()]
         ['a.txt']
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sweep(path)
-    temporary = temporary_name(path)
-    remove(temporary)
-    try:
+    with _temporary(Path(path)) as temporary:
         yield temporary
-        replace(temporary, path)
-    finally:
-        remove(temporary)
+        replace(temporary, Path(path))
 
 
 def replace(temporary: Path, path: Path) -> None:

@@ -47,30 +47,18 @@ LABELLED = {
     "SST2": Format((0, 1), (2,), fallback="latin-1"),
     "MRPC": Format(("#1 String", "#2 String", "Quality")),
 }
-STS_INPUT = Format((0, 1), (2,))
-TRIPLETS = Format(("anchor", "kind", "sentence"))
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """Graded sentence pairs: `scores` (n,) float64 in [0, 5], `kinds` names each pair's kind where
-    known.
-
-    Raises:
-        ValueError: columns of different lengths.
-    """
+    known."""
 
     name: str
     sentence1: list[str]
     sentence2: list[str]
     scores: np.ndarray
     kinds: list[str] | None = None
-
-    def __post_init__(self) -> None:
-        columns = (self.sentence1, self.sentence2, self.scores, self.kinds or self.sentence1)
-        lengths = [len(column) for column in columns]
-        if len(set(lengths)) != 1:
-            raise ValueError(f"{self.name}: columns of lengths {lengths}")
 
     def __len__(self) -> int:
         return len(self.sentence1)
@@ -247,7 +235,7 @@ def graded_file(path: Path, name: str, form: str) -> Pairs:
 def sts_input(path: Path) -> list[tuple[str, str]]:
     """Every sentence pair of a SemEval `STS.input.X.txt`, two tab-separated columns, scored or
     not."""
-    rows = cells(path, STS_INPUT)
+    rows = cells(path, Format((0, 1), (2,)))
     return [(_sentence(where, a), _sentence(where, b)) for where, (a, b) in rows]
 
 
@@ -268,7 +256,7 @@ def sts_subset(path: Path, gold_path: Path, name: str) -> Pairs:
 
 def triplets_file(path: Path, name: str) -> Triplets:
     """Triplets: header `number anchor kind sentence`, tab-separated without quoting."""
-    rows = (found for _, found in cells(path, TRIPLETS))
+    rows = (found for _, found in cells(path, Format(("anchor", "kind", "sentence"))))
     return Triplets(name, *_columns(path, rows, "triplets"))
 
 

@@ -16,12 +16,13 @@ from lib.data.readers import Pairs, TransferTask, Triplets
 _SIZES = yaml.safe_load(Path(__file__).with_name("sizes.yaml").read_text(encoding="utf-8"))
 SIZES: dict[str, int] = _SIZES["sets"]  # pairs, sentences or lines
 STS_SUBSETS: dict[str, dict[str, list[int]]] = _SIZES["subsets"]  # pairs, those with a gold score
+CORPUS_FILES: dict[str, list[str]] = _SIZES["corpora"]
+GRADED_FILES: dict[str, dict[str, str]] = _SIZES["graded"]  # split → file
 TRANSFER_FILES: dict[str, dict[str, str]] = _SIZES["transfer"]  # split, or label of a line → file
 TRANSFER_TASKS = tuple(TRANSFER_FILES)
 SPLITS = ("train", "dev", "test")
-SICK_FILES = {"train": "SICK_train.txt", "dev": "SICK_trial.txt", "test": "SICK_test_annotated.txt"}
 OWN_SETS = "own-sets"
-WIKI1M: str = "wiki1m_for_simcse.txt"
+WIKI1M: str = CORPUS_FILES["wiki1m"][0]
 FETCH: str = "python -m lib data fetch"
 ROOTS = ("senteval", "", "SentEval/data/downstream", "corpus", "chinese/cnsd", "cnsd")
 
@@ -36,11 +37,9 @@ def find(relative: str, data_dir: Folder, fetched: bool = True) -> Path:
         for root in ROOTS:
             if (base / root / relative).is_file():
                 return base / root / relative
-    where = ", ".join(map(str, bases))
-    remedy = f"`{FETCH}` brings it, or set" if fetched else f"it is not part of `{FETCH}`, so set"
-    raise FileNotFoundError(
-        f"{relative} is missing (looked for in {where}): {remedy} CSE_DATA to a folder that has it"
-    )
+    where = f"{relative} is missing (looked for in {', '.join(map(str, bases))})"
+    remedy = f"`{FETCH}` brings it, or" if fetched else f"it is not part of `{FETCH}`, so"
+    raise FileNotFoundError(f"{where}: {remedy} set CSE_DATA to a folder that has it")
 
 
 def check_size(name: str, expected: int, size: int, path: Path) -> None:
@@ -50,10 +49,8 @@ def check_size(name: str, expected: int, size: int, path: Path) -> None:
     """
     own = any((folder / OWN_SETS).is_file() for folder in path.absolute().parents)
     if size != expected and not own:
-        raise ValueError(
-            f"{path}: {size:,} where {name} has {expected:,}: bring the whole file (`{FETCH}`), or,"
-            f" if the sets are your own, put an empty file {OWN_SETS!r} into {path.parent}"
-        )
+        remedy = f"`{FETCH}`, or an empty file {OWN_SETS!r} beside sets of your own"
+        raise ValueError(f"{path}: {size:,} where {name} has {expected:,}: {remedy}")
 
 
 def sts_path(task: str, subset: str, data_dir: Folder, part: str = "input") -> Path:
@@ -65,10 +62,7 @@ def graded_path(name: str, split: str, data_dir: Folder) -> Path:
     """The file of a split of STS-B, SICK-R or CNSD."""
     if split not in SPLITS:
         raise ValueError(f"split must be one of {', '.join(SPLITS)}, got {split!r}")
-    if name == "CNSD":
-        return find(f"cnsd-sts-{split}.txt", data_dir, fetched=False)
-    sts_b = f"STS/STSBenchmark/sts-{split}.csv"
-    return find(sts_b if name == "STS-B" else f"SICK/{SICK_FILES[split]}", data_dir)
+    return find(GRADED_FILES[name][split], data_dir, fetched=name != "CNSD")
 
 
 def _sts_files(data_dir: Folder, part: str) -> list[Path]:
@@ -124,12 +118,13 @@ def sts_tasks(data_dir: Folder = None) -> dict[str, dict[str, Pairs]]:
         for task, subsets in STS_SUBSETS.items()
     }
     tasks["STS-B"] = {"test": stsb("test", data_dir)}
-    tasks["SICK-R"] = {"test": sick("test", data_dir)}
+    tasks["SICK-R"] = {"test": graded("SICK-R", "test", data_dir)}
     return tasks
 
 
 def graded(name: str, split: str, data_dir: Folder = None) -> Pairs:
-    """A split of STS-B, SICK-R or CNSD."""
+    """A split, train, dev or test, of STS-B, SICK-R (relatedness from 1 to 5; its dev set is SICK's
+    "trial") or CNSD (STS-B in Chinese)."""
     path, full = graded_path(name, split, data_dir), f"{name} {split}"
     pairs = readers.graded_file(path, full, name)
     check_size(full, SIZES[full], len(pairs), path)
@@ -137,23 +132,13 @@ def graded(name: str, split: str, data_dir: Folder = None) -> Pairs:
 
 
 def stsb(split: str, data_dir: Folder = None) -> Pairs:
-    """STS Benchmark, `split` train, dev or test.
+    """STS Benchmark: as `graded`.
 
     Raises:
         ValueError: another number of pairs than the published one; not where the folder holds an
             empty file `own-sets`.
     """
     return graded("STS-B", split, data_dir)
-
-
-def sick(split: str, data_dir: Folder = None) -> Pairs:
-    """SICK relatedness (1–5), `split` train, dev (SICK's "trial") or test."""
-    return graded("SICK-R", split, data_dir)
-
-
-def cnsd(split: str, data_dir: Folder = None) -> Pairs:
-    """The Chinese STS-B of CNSD, `split` train, dev or test."""
-    return graded("CNSD", split, data_dir)
 
 
 def mini_pairs(split: str) -> Pairs:

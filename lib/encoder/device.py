@@ -21,11 +21,10 @@ def resolve_device(device: str = "auto") -> torch.device:
     present = {"cpu": 1, "cuda": gpus, "mps": int(torch.backends.mps.is_available())}
     try:
         resolved = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        message = f"device must be 'auto', 'cpu', 'cuda', 'cuda:1', … or 'mps', got {device!r}"
-        raise ValueError(message) from error
-    if (resolved.index or 0) >= present.get(resolved.type, 0):
-        raise ValueError(f"device {device!r}: PyTorch sees no such one here: use device='cpu'")
+    except (RuntimeError, TypeError):
+        resolved = None
+    if resolved is None or (resolved.index or 0) >= present.get(resolved.type, 0):
+        raise ValueError(f"device must be 'auto' or one that is here, 'cpu', say, got {device!r}")
     return resolved
 
 
@@ -43,8 +42,7 @@ def resolve_precision(precision: str = "auto", device: str | torch.device = "cpu
     if precision == "auto":
         precision = os.environ.get("CSE_AUTO_PRECISION") or "auto"
     if precision not in ("auto", "fp32", "bf16"):
-        allowed = "precision (or CSE_AUTO_PRECISION) must be 'auto', 'fp32' or 'bf16'"
-        raise ValueError(f"{allowed}, got {precision!r}")
+        raise ValueError(f"precision (CSE_AUTO_PRECISION): auto, fp32 or bf16, not {precision!r}")
     if precision != "auto":
         return precision
     if torch.device(device).type == "cuda":

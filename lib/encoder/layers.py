@@ -95,10 +95,8 @@ def add_lora(backbone: nn.Module, rank: int, seed: int = 0) -> None:
 
     Source: Hu et al. 2022 (LoRA), §4.1.
     """
-    try:
-        from peft import LoraConfig, inject_adapter_in_model
-    except ImportError as error:
-        raise ImportError("LoRA needs the package peft: `pip install peft`") from error
+    from peft import LoraConfig, inject_adapter_in_model
+
     config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
@@ -213,30 +211,3 @@ def _lowered(module: nn.Module, _inputs, output: Tensor) -> Tensor:
     """
     lowers = output.device.type == "cpu" and module.training and torch.is_autocast_enabled("cpu")
     return output.bfloat16() if lowers else output
-
-
-class FirstToken:
-    """In the last layer of a BERT-like backbone, computes the first token alone while `alone` is
-    open.
-
-    Its attention has seen all tokens by then; the rows of the others are not needed by [CLS]
-    pooling. For other architectures, and without `speedups`, it does nothing.
-    """
-
-    def __init__(self, backbone: Any, speedups: bool):
-        self._active = False
-        if speedups and backbone.config.model_type in FIRST_TOKEN_ALONE:
-            output = backbone.encoder.layer[-1].attention.output
-            output.register_forward_pre_hook(self._keep_first)
-
-    @contextmanager
-    def alone(self, active: bool) -> Iterator[None]:
-        """While open, and if `active`, the other tokens are left out after the last attention."""
-        self._active = active
-        try:
-            yield
-        finally:
-            self._active = False
-
-    def _keep_first(self, _module: nn.Module, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        return tuple(s[:, :1] for s in states) if self._active else states

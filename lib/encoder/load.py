@@ -25,29 +25,25 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig
 from transformers.utils import logging as hf_logging
 
-from lib.checked import made
 from lib.data.files import write_json
-from lib.encoder.heads import Settings, check_head
 from lib.encoder.layers import dropouts, rates
 
 SETTINGS_FILE = "sentence_encoder.json"
 HEAD_FILE = "head.safetensors"
 MODULES = "modules.json"  # of sentence-transformers, whose weights lie beside it
-CHANGE_VECTORS = ("default_prompt_name", "truncate_dim")
 # Our poolings that sentence-transformers has, too, by their new and their old names there.
 THEIR_POOLINGS = {
     "cls": ("cls", "pooling_mode_cls_token"),
     "mean": ("mean", "pooling_mode_mean_tokens"),
     "last_token": ("lasttoken", "pooling_mode_lasttoken"),
 }
-# Tensors that are not read: the pooler, unless it is asked for, and tables that are computed.
+# Tensors that are not read: the pooler and tables that are computed.
 NOT_READ = re.compile(
     r"(^|\.)(pooler\.|(position_ids|token_type_ids|inv_freq|attn\.(masked_)?bias)$)"
 )
 # What is raised while a model is read, as it leaves `explained`; all else is a ValueError.
 NOT_FOUND = (OSError, HFValidationError)
 KINDS: dict[Any, type[Exception]] = {ImportError: ImportError, NOT_FOUND: FileNotFoundError}
-POOLERS = ("pooler.", "mlp.")  # SimCSE's train.py calls the pooler mlp
 
 hf_logging.set_verbosity_error()  # which weights a checkpoint lacks is checked here, not only told
 hf_logging.disable_progress_bar()
@@ -177,11 +173,8 @@ def load_backbone(
     """
     config = AutoConfig.from_pretrained(name, trust_remote_code=False)
     if config.is_encoder_decoder or _is_a(config, "Seq2SeqLM"):
-        raise ValueError(
-            "it is an encoder-decoder, or the encoder of one: choose BERT or Llama, say"
-        )
-    if getattr(config, "use_cache", False):
-        config.use_cache = False  # keys and values serve a text that is continued
+        raise ValueError("it is an encoder-decoder or part of one: choose BERT or Llama, say")
+    config.use_cache = False  # keys and values serve a text that is continued
     for field in rates(config) if dropout is not None else ():
         setattr(config, field, dropout)
     backbone = _read_weights(name, config, pooling)
@@ -205,27 +198,27 @@ def _read_weights(name: str, config: PreTrainedConfig, pooling: str | None) -> n
     if takes_pooler(AutoModel._model_mapping[type(config)]):
         options["add_pooling_layer"] = pooling == "pooler"
     if pooling == "pooler":
-        options["key_mapping"] = {r"^mlp\.": "pooler."}
+        options["key_mapping"] = {r"^mlp\.": "pooler."}  # as SimCSE's train.py calls it
     options |= {"output_loading_info": True, "ignore_mismatched_sizes": True}
     backbone, report = AutoModel.from_pretrained(name, **options)
-    missing, unread = sorted(report["missing_keys"]), sorted(report["unexpected_keys"])
-    if pooling == "pooler" and (not hasattr(backbone, "pooler") or missing):
+    if pooling == "pooler" and (not hasattr(backbone, "pooler") or report["missing_keys"]):
         raise ValueError("it has no pooler (pooler.dense or mlp.dense): choose cls or mean")
     parts = {part for part, _ in backbone.named_children()}
     prefix = f"{backbone.base_model_prefix}."
+    unread = sorted(report["unexpected_keys"])
     foreign = [key for key in unread if key.removeprefix(prefix).split(".")[0] in parts]
-    odd = [*missing, *(key for key, *_ in report["mismatched_keys"]), *foreign]
-    wrong = [key for key in odd if not NOT_READ.search(key)]
+    odd = [*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"]), *foreign]
+    wrong = sorted(key for key in odd if not NOT_READ.search(key))
     if wrong:
         lost = f"{len(wrong)} tensors missing, too many or of another shape, {wrong[0]} among them"
         raise ValueError(f"weights and config.json are of two models: {lost}")
-    check_finite(dict(backbone.named_parameters()))
     # A head that transformers has a class for was the pre-training's or a task's.
     kinds = config.architectures or ["none"]
     own = not all("For" in kind and hasattr(transformers, kind) for kind in kinds)
-    if own and pooling is None and any(key.startswith(POOLERS) for key in unread):
+    if own and pooling is None and any(key.startswith(("pooler.", "mlp.")) for key in unread):
         advice = "pass pooling='pooler' if its vectors go through it, as supervised SimCSE's do"
         warnings.warn(f"{name}: its pooler is left out: {advice}", stacklevel=2)
+    check_finite(dict(backbone.named_parameters()))
     return backbone
 
 
@@ -240,33 +233,20 @@ def check_finite(state: Mapping[str, torch.Tensor]) -> None:
             raise ValueError(f"{tensor} holds numbers that are not finite: fetch it again")
 
 
-def saved_settings(folder: Path) -> dict[str, Any]:
-    """What `Encoder.save` wrote beside the weights; empty for other models.
-
-    Raises:
-        ValueError: a setting that there is not, or a value that it cannot have.
-    """
-    path = folder / SETTINGS_FILE
-    saved = read_json(path) if path.is_file() else {}
-    check_head(made(Settings, saved, SETTINGS_FILE).head)
-    return saved
-
-
 def their_pooling(folder: Path) -> str | None:
     """Our name of the pooling that a sentence-transformers model asks for; None for other models.
 
     Raises:
-        ValueError: there is something in it that would change the text, the forward pass or the
-            vectors in a way that has no counterpart here.
+        ValueError: a pooling, a further layer, a prompt or cut vectors: there is no counterpart.
     """
     if not (folder / MODULES).is_file():
         return None
     modules = [entry["type"].rpartition(".")[2] for entry in read_json(folder / MODULES, list)]
     odd = [kind for kind in modules if kind not in ("Transformer", "Pooling", "Normalize")]
-    further = folder / "config_sentence_transformers.json"
-    settings = read_json(further) if further.is_file() else {}
-    odd += [f"{key} {settings[key]}" for key in CHANGE_VECTORS if settings.get(key)]
     config = {} if odd else read_json(folder / "1_Pooling" / "config.json")
+    if (further := folder / "config_sentence_transformers.json").is_file():
+        settings = read_json(further)
+        odd += [key for key in ("default_prompt_name", "truncate_dim") if settings.get(key)]
     flags = [flag for flag, on in config.items() if flag.startswith("pooling_mode_") and on]
     modes = config.get("pooling_mode") or flags or "mean"
     mode = modes if isinstance(modes, str) else " + ".join(modes)

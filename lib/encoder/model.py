@@ -22,7 +22,6 @@ from lib.encoder.load import first_line, fitting_pooling
 from lib.encoder.tokens import TokenRows, tokenise
 
 _LONGEST = 1_000_000
-Poolings = Sequence[str | None]
 
 
 class Encoder(nn.Module):
@@ -51,9 +50,15 @@ class Encoder(nn.Module):
         pooling = chosen.pooling or fitting_pooling(backbone.config)
         poolings = {"pooling": pooling, "eval_pooling": chosen.eval_pooling or pooling}
         self.settings = chosen.model_dump(exclude={"head_init", "head_per_view"}) | poolings
-        self._warn_of(*poolings.values())
+        if "cls" in poolings.values() and fitting_pooling(backbone.config) != "cls":
+            advice = "so pooling 'cls' gives all sentences one vector: choose last_token or mean"
+            message = f"the first token of {type(backbone).__name__} sees itself alone, {advice}"
+            warnings.warn(message, stacklevel=2)
         self.head_per_view = chosen.head_per_view
-        self._first_token = layers.FirstToken(backbone, speedups)
+        self._first_alone = False  # in the last layer, beyond its attention
+        if speedups and backbone.config.model_type in layers.FIRST_TOKEN_ALONE:
+            output = backbone.encoder.layer[-1].attention.output
+            output.register_forward_pre_hook(self._keep_first)
         std = getattr(backbone.config, "initializer_range", 0.02)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -99,22 +104,22 @@ class Encoder(nn.Module):
         options = {key: value for key, value in options.items() if value is not None}
         with load.explained(name):
             folder = load.small_files(name)
-            saved = load.saved_settings(folder)
+            path = folder / load.SETTINGS_FILE
+            saved = load.read_json(path) if path.is_file() else {}
             if "pooling" in options:
                 saved.pop("eval_pooling", None)
             settings = saved | options
-            pooling = settings.get("pooling") or load.their_pooling(folder)
+            if pooling := settings.get("pooling") or load.their_pooling(folder):
+                settings["pooling"] = pooling
             backbone, tokenizer = load.load_backbone(name, dropout, pooling)
+            if pooling == "pooler":
+                settings |= {"pooling": "cls", "head": "tanh", "eval_head": True}
             load.limit(tokenizer, folder)
-        settings |= {"pooling": pooling} if pooling else {}
-        if pooling == "pooler":
-            settings |= {"pooling": "cls", "head": "tanh", "eval_head": True}
-        if settings.get("speedups", True):
-            layers.speed_up(backbone)
-        if lora_rank:
-            layers.add_lora(backbone, lora_rank, settings.get("seed", 0))
-        encoder = cls(backbone, tokenizer, **settings)
-        with load.explained(name):
+            if settings.get("speedups", True):
+                layers.speed_up(backbone)
+            if lora_rank:
+                layers.add_lora(backbone, lora_rank, settings.get("seed", 0))
+            encoder = cls(backbone, tokenizer, **settings)
             if pooling == "pooler":
                 layer: Any = backbone.pooler  # a linear layer, in most models called dense
                 weights = getattr(layer, "dense", layer).state_dict()
@@ -124,13 +129,6 @@ class Encoder(nn.Module):
                 encoder.head.load_state_dict(load_file(folder / load.HEAD_FILE))
                 load.check_finite(encoder.head.state_dict())
         return encoder.to(where).eval()
-
-    def _warn_of(self, *poolings: str | None) -> None:
-        """Say where somebody has asked for a pooling that does not fit."""
-        if "cls" in poolings and fitting_pooling(self.backbone.config) != "cls":
-            kind = type(self.backbone).__name__
-            advice = "so pooling 'cls' gives all sentences one vector: choose last_token or mean"
-            warnings.warn(f"the first token of {kind} sees itself alone, {advice}", stacklevel=3)
 
     @property
     def device(self) -> torch.device:
@@ -147,92 +145,74 @@ class Encoder(nn.Module):
                 them by itself, so that its batch norm never sees two views together.
         """
         pooling = self.settings["pooling" if self.training else "eval_pooling"]
-        [z] = self._pooled(input_ids, attention_mask, [pooling])
+        z = self._pooled(input_ids, attention_mask, pooling)
         if not (self.training or self.settings["eval_head"]):
             return z
         if sizes is None or not self.head_per_view:
             return self.head(z)
         return torch.cat([self.head(view) for view in z.split(list(sizes))])
 
-    def _pooled(self, ids: Tensor, mask: Tensor, poolings: Sequence[str]) -> list[Tensor]:
-        """One forward pass, read with each of the poolings."""
-        every = not set(poolings) <= {"cls", "mean", "last_token"}
-        with self._first_token.alone(set(poolings) == {"cls"}):
+    def _pooled(self, ids: Tensor, mask: Tensor, pooling: str) -> Tensor:
+        every = pooling not in ("cls", "mean", "last_token")
+        self._first_alone = pooling == "cls"
+        try:
             output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=every)
+        finally:
+            self._first_alone = False
         states = output.hidden_states if every else (output.last_hidden_state,)
-        return [pool(states, mask, pooling) for pooling in poolings]
+        return pool(states, mask, pooling)
 
-    def encode(self, sentences: Sequence[str], pooling: str | None = None, **options) -> np.ndarray:
-        """Embeddings `(n, d)` float32 of `sentences`, in their order, without dropout.
+    def _keep_first(self, _module: nn.Module, states: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """What [CLS] pooling needs of the last layer: its attention has seen all tokens by then."""
+        return tuple(s[:, :1] for s in states) if self._first_alone else states
 
-        Each distinct sentence is encoded once. A sentence without any token, as the empty one is
-        for a tokenizer without special tokens, is a row of zeros. The few architectures whose
-        states see the padding (FNet, CANINE, ConvBERT, Nyströmformer) give a sentence a vector that
-        depends on its batch.
-
-        Args:
-            pooling: another pooling than `eval_pooling`, without the head.
-            options: `batch_tokens`, `precision`, `max_length` and `progress` of `encode_with`.
-        """
-        return self.encode_with([pooling], sentences, **options)[0]
-
-    def encode_with(
+    def encode(
         self,
-        poolings: Poolings,
         sentences: Sequence[str],
+        pooling: str | None = None,
         batch_tokens: int | None = None,
         precision: str = "auto",
         max_length: int | None = None,
         progress: bool = False,
-    ) -> list[np.ndarray]:
-        """The embeddings of `encode` with each of several poolings, all from one forward pass.
+    ) -> np.ndarray:
+        """Embeddings `(n, d)` float32 of `sentences`, in their order, without dropout.
 
-        Sentences are sorted by length, and a batch holds at most `batch_tokens` tokens with its
-        padding.
+        Each distinct sentence is encoded once, sorted by length. A sentence without any token, as
+        the empty one is for a tokenizer without special tokens, is a row of zeros. The few
+        architectures whose states see the padding (FNet, CANINE, ConvBERT, Nyströmformer) give a
+        sentence a vector that depends on its batch.
 
         Args:
-            poolings: as `encode` takes one; None is `eval_pooling`, with the head if it has a part
-                in the evaluation.
-            batch_tokens: None is 16,384 on a GPU; on a CPU so few that a layer's activations stay
-                in its cache, 400,000 / hidden size.
+            pooling: another pooling than `eval_pooling`, without the head.
+            batch_tokens: most tokens of a batch, with its padding; None is 16,384 on a GPU, and on
+                a CPU so few that a layer's activations stay in its cache, 400,000 / hidden size.
             precision: as `resolve_precision`; it holds whatever autocast this is called in.
             max_length: tokens to cut at; None is the longest the model can read.
-
-        Example:
-            >>> from lib import paths
-            >>> encoder = Encoder.load(paths.MINI_BERT, eval_pooling="mean")
-            >>> mean, cls = encoder.encode_with([None, "cls"], ["A dog barks."])
-            >>> np.allclose(cls, encoder.encode(["A dog barks."], pooling="cls"), atol=1e-3)
-            True
         """
         if isinstance(sentences, str):
             raise TypeError("sentences must be a list of strings, not one string")
-        self._warn_of(*poolings)
         bf16 = resolve_precision(precision, self.device) == "bf16"
         row_of = {s: i for i, s in enumerate(dict.fromkeys(sentences))}
+        hidden = self.backbone.config.hidden_size
         with self._evaluating(), torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
-            blank = torch.zeros(1, self.backbone.config.hidden_size, device=self.device)
-            widths = [self._headed(blank, pooling).shape[1] for pooling in poolings]
-            out = [np.zeros((len(row_of), width), np.float32) for width in widths]
+            width = self._headed(torch.zeros(1, hidden, device=self.device), pooling).shape[1]
+            out = np.zeros((len(row_of), width), np.float32)
             if not row_of:
                 return out
             longest = max_length or self.longest_input()
-            rows = tokenise(list(row_of), self.tokenizer, longest, progress=False)
-            cached = 400_000 // self.backbone.config.hidden_size
-            usual = cached if self.device.type == "cpu" else 16_384
+            rows = tokenise(list(row_of), self.tokenizer, longest)
+            usual = 400_000 // hidden if self.device.type == "cpu" else 16_384
             batches = list(_batches(rows.lengths, batch_tokens or usual))
             bar = tqdm(batches, unit="batch", desc="encode", disable=not progress)
-            vectors = [self._encode_batch(rows, batch, poolings) for batch in bar]
-            for table, parts in zip(out, zip(*vectors, strict=True), strict=bool(vectors)):
-                table[np.concatenate(batches)] = torch.cat(parts).cpu().numpy()
-        places = [row_of[s] for s in sentences]
-        return [table[places] for table in out]
+            vectors = [self._encode_batch(rows, batch, pooling) for batch in bar]
+            if vectors:
+                out[np.concatenate(batches)] = torch.cat(vectors).cpu().numpy()
+        return out[[row_of[s] for s in sentences]]
 
-    def _encode_batch(self, rows: TokenRows, batch: np.ndarray, poolings: Poolings) -> list[Tensor]:
+    def _encode_batch(self, rows: TokenRows, batch: np.ndarray, pooling: str | None) -> Tensor:
         ids, mask = (copied_to(x, self.device) for x in rows[batch])
-        usual = self.settings["eval_pooling"]
-        pooled = self._pooled(ids, mask, [pooling or usual for pooling in poolings])
-        return [self._headed(z, p).float() for z, p in zip(pooled, poolings, strict=True)]
+        z = self._pooled(ids, mask, pooling or self.settings["eval_pooling"])
+        return self._headed(z, pooling).float()
 
     def _headed(self, z: Tensor, pooling: str | None) -> Tensor:
         """Pooled vectors as they leave the evaluation: through the head where it has a part."""
@@ -280,7 +260,7 @@ class Encoder(nn.Module):
     def hidden_states(self, sentence: str) -> np.ndarray:
         """Hidden states `(layers + 1, t, d)` of one sentence without dropout; entry 0 is the
         embeddings' output."""
-        rows = tokenise([sentence], self.tokenizer, self.longest_input(), progress=False)
+        rows = tokenise([sentence], self.tokenizer, self.longest_input())
         ids, mask = (x.to(self.device) for x in rows[[0]])
         with self._evaluating():
             output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=True)
@@ -298,15 +278,7 @@ class Encoder(nn.Module):
         return {k: v for k, v in state.items() if ".lora_" in k or k.startswith("head.")}
 
     def load_trained_state(self, state: Mapping[str, Tensor]) -> None:
-        """Take up what `trained_state` gave, in place; frozen weights stay as they are.
-
-        Raises:
-            ValueError: the state is of another encoder.
-        """
-        here, there = ({k: v.shape for k, v in s.items()} for s in (self.trained_state(), state))
-        if here != there:
-            odd = min(dict(here.items() ^ there.items()))
-            raise ValueError(f"these weights are of another encoder: {odd} differs, for one")
+        """Take up what `trained_state` gave, in place; frozen weights stay as they are."""
         self.load_state_dict(dict(state), strict=False)
 
     def save(self, folder: str | Path) -> None:

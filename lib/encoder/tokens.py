@@ -12,7 +12,6 @@ from threading import Lock
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from lib.data.files import Arrays, digest, kept, load_arrays, save_arrays
 
@@ -54,7 +53,7 @@ class TokenRows:
 
 
 def tokenise_once(
-    sentences: Sequence[str], tokenizer, max_length: int, progress: bool, cache: Path | None
+    sentences: Sequence[str], tokenizer, max_length: int, cache: Path | None
 ) -> TokenRows:
     """`tokenise`, kept in the folder `cache` for other runs on the same text.
 
@@ -62,10 +61,10 @@ def tokenise_once(
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if cache is None or backend is None:
-        return tokenise(sentences, tokenizer, max_length, progress)
+        return tokenise(sentences, tokenizer, max_length)
 
     def arrays() -> Arrays:
-        rows = tokenise(sentences, tokenizer, max_length, progress)
+        rows = tokenise(sentences, tokenizer, max_length)
         return {"ids": rows.ids, "offsets": rows.offsets, "pad_id": np.array(rows.pad_id)}
 
     parts = json.loads(backend.to_str())
@@ -76,9 +75,7 @@ def tokenise_once(
     return TokenRows(found["ids"], found["offsets"], int(found["pad_id"]))
 
 
-def tokenise(
-    sentences: Sequence[str], tokenizer, max_length: int = 32, progress: bool = True
-) -> TokenRows:
+def tokenise(sentences: Sequence[str], tokenizer, max_length: int = 32) -> TokenRows:
     """Token ids of `sentences`, cut at `max_length` tokens with the special tokens counted.
 
     Raises:
@@ -91,8 +88,7 @@ def tokenise(
     options |= {"return_attention_mask": False, "return_token_type_ids": False}
     parts: list[np.ndarray] = []
     lengths: list[int] = []
-    chunks = range(0, len(sentences), CHUNK)
-    for start in tqdm(chunks, desc="tokenise", unit="×10k", disable=not progress):
+    for start in range(0, len(sentences), CHUNK):
         with _ONE_AT_A_TIME:
             rows = tokenizer(list(sentences[start : start + CHUNK]), **options)["input_ids"]
         lengths.extend(map(len, rows))

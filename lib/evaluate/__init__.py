@@ -4,22 +4,19 @@ the statistics of seeds.
 `encode` is any function from a list of sentences to one row a sentence.
 """
 
-from lib.evaluate.baselines import (
-    bag_of_words_encode,
-    token_counts,
-    whitened_encode,
-    word_vectors_encode,
-)
-from lib.evaluate.geometry import alignment, effective_rank, geometry, mean_cosine, uniformity
+from lib.evaluate.baselines import bag_of_words_encode, whitened_encode, word_vectors_encode
 from lib.evaluate.neighbours import margin_table, margins, nearest, neighbour_table, place_table
 from lib.evaluate.sts import (
-    TASKS,
     Encode,
-    by_kind,
+    alignment,
+    effective_rank,
+    geometry,
+    mean_cosine,
     pairs_spearman,
     remember,
     similarities,
     spearman,
     sts7,
     sts_task,
+    uniformity,
 )

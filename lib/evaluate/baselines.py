@@ -7,7 +7,6 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from lib.evaluate.sts import Encode
 
@@ -21,13 +20,8 @@ def _token_matrix(sentences: Sequence[str], tokenizer: Any, size: int) -> sparse
     return sparse.csr_matrix((np.ones(len(ids)), ids, offsets), shape=(len(rows), size))
 
 
-def token_counts(sentences: Sequence[str], tokenizer: Any) -> np.ndarray:
-    """Occurrences of each token id in `sentences`, (vocabulary,), special tokens left out."""
-    return np.asarray(_token_matrix(sentences, tokenizer, len(tokenizer)).sum(0)).ravel()
-
-
 def word_vectors_encode(
-    matrix: np.ndarray, tokenizer: Any, sif: np.ndarray | None = None, a: float = 1e-3
+    matrix: np.ndarray, tokenizer: Any, sif: Sequence[str] | None = None, a: float = 1e-3
 ) -> Encode:
     """A baseline without context: the mean of static token vectors, optionally weighted (SIF).
 
@@ -38,8 +32,7 @@ def word_vectors_encode(
     Args:
         matrix: (vocabulary, d), e.g. an encoder's input embeddings.
         tokenizer: of `transformers`.
-        sif: occurrences (or probabilities) of each token id, (vocabulary,), from any corpus
-            (`token_counts`); None is the bare mean.
+        sif: sentences of any corpus, in which the frequency of a token is p; None is the bare mean.
         a: SIF's smoothing parameter.
 
     Returns:
@@ -49,7 +42,8 @@ def word_vectors_encode(
     """
     weights = np.ones(len(matrix))
     if sif is not None:
-        weights = a / (a + np.asarray(sif, float) / np.sum(sif))
+        occurrences = _token_matrix(sif, tokenizer, len(matrix)).sum(0).A1
+        weights = a / (a + occurrences / occurrences.sum())
     weighted = np.asarray(matrix, float) * weights[:, None]
 
     def encode(sentences: list[str]) -> np.ndarray:
@@ -74,10 +68,9 @@ def bag_of_words_encode(vectorizer: Any) -> Encode:
 
     def encode(sentences: list[str]) -> sparse.csr_matrix:
         try:
-            check_is_fitted(vectorizer)
+            return vectorizer.transform(sentences)
         except NotFittedError:
             return clone(vectorizer).fit_transform(sentences)
-        return vectorizer.transform(sentences)
 
     return encode
 

@@ -233,7 +233,6 @@ def margin_table(found: pd.DataFrame) -> pd.DataFrame:
     rows = {}
     for kind, column in found.items():
         values = column.dropna().to_numpy(float)
-        mean = mean_interval(values)
-        rows[kind] = (len(values), *mean, float((values > 0).mean()))
+        rows[kind] = (len(values), *mean_interval(values), float((values > 0).mean()))
     columns = ["n", "mean_margin", "low", "high", "share_above_0"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("kind")

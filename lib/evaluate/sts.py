@@ -1,4 +1,5 @@
-"""Semantic textual similarity: Spearman correlation of cosines with people's grades, × 100."""
+"""Semantic textual similarity: Spearman's correlation of cosines with people's grades, × 100; and
+how the embeddings lie on the sphere: alignment, uniformity, mean cosine, effective rank."""
 
 import math
 import warnings
@@ -9,13 +10,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.stats import ConstantInputWarning, spearmanr
-from sklearn.metrics import roc_auc_score
 
 from lib import data
 from lib.data import Pairs
 
 Encode = Callable[[list[str]], Any]
-TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
+CHUNK = 1024  # rows whose distances are held at once
 
 
 def as_matrix(x: Any, n: int | None = None) -> Any:
@@ -45,11 +45,14 @@ def unit(x: Any, n: int | None = None) -> Any:
     return x / np.where(length > 0, length, 1)
 
 
-def remember(encode: Encode, sentences: Iterable[str]) -> Encode:
+def remember(encode: Encode, sentences: Iterable[str], rows: Callable = unit) -> Encode:
     """Encode each distinct sentence, all in one call, and return a function that looks unit rows
     up.
 
     Several measures of the same sentences then share one encoding.
+
+    Args:
+        rows: what is made of the matrix: `unit`, or `as_rows` for rows as they are.
 
     Raises:
         ValueError: `encode` returned another shape than (n, d), NaN or infinity.
@@ -60,7 +63,7 @@ def remember(encode: Encode, sentences: Iterable[str]) -> Encode:
         [[0.6, 0.8]]
     """
     row_of = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
-    table = unit(encode(list(row_of)), len(row_of))
+    table = rows(encode(list(row_of)), len(row_of))
     return lambda subset: table[[row_of[sentence] for sentence in subset]]
 
 
@@ -139,16 +142,13 @@ def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
     for pairs in subsets.values():
         check_rankable(pairs)
     known = remember(encode, sentences_of(subsets.values()))
-    cosines = {n: cosines_of(known, p.sentence1, p.sentence2) for n, p in subsets.items()}
-    single = {name: spearman(cosines[name], pairs.scores) for name, pairs in subsets.items()}
-    gold = np.concatenate([pairs.scores for pairs in subsets.values()])
-    sizes, values = [len(pairs) for pairs in subsets.values()], list(single.values())
-    return {
-        "all": spearman(np.concatenate(list(cosines.values())), gold),
-        "mean": float(np.mean(values)),
-        "wmean": float(np.average(values, weights=sizes)),
-        **single,
-    }
+    cosines = [cosines_of(known, p.sentence1, p.sentence2) for p in subsets.values()]
+    gold = [pairs.scores for pairs in subsets.values()]
+    values = list(map(spearman, cosines, gold))
+    found = {"all": spearman(np.concatenate(cosines), np.concatenate(gold))}
+    found["mean"] = float(np.mean(values))
+    found["wmean"] = float(np.average(values, weights=list(map(len, gold))))
+    return found | dict(zip(subsets, values, strict=True))
 
 
 def sentences_of(sets: Iterable[Pairs]) -> list[str]:
@@ -156,15 +156,11 @@ def sentences_of(sets: Iterable[Pairs]) -> list[str]:
     return [sentence for pairs in sets for sentence in (*pairs.sentence1, *pairs.sentence2)]
 
 
-def sts7(
-    encode: Encode, data_dir: str | Path | None = None, aggregation: str = "all"
-) -> dict[str, float]:
+def sts7(encode: Encode, data_dir: str | Path | None = None) -> dict[str, float]:
     """Spearman × 100 on the seven STS test sets and their mean, `avg`.
 
-    All distinct sentences of all tasks go through `encode` in one call.
-
-    Args:
-        aggregation: of the sub-sets of a task, `all`, `mean` or `wmean` (see `sts_task`).
+    All distinct sentences of all tasks go through `encode` in one call; each task is the `all` of
+    `sts_task`.
 
     Raises:
         FileNotFoundError: the data is not there; the message names the command that brings it.
@@ -172,39 +168,105 @@ def sts7(
     tasks = data.sts_tasks(data_dir)
     every = [pairs for subsets in tasks.values() for pairs in subsets.values()]
     known = remember(encode, sentences_of(every))
-    scores = {task: sts_task(known, subsets)[aggregation] for task, subsets in tasks.items()}
+    scores = {task: sts_task(known, subsets)["all"] for task, subsets in tasks.items()}
     return {**scores, "avg": float(np.mean(list(scores.values())))}
 
 
-def by_kind(
-    encode: Encode, pairs: Pairs, reference: str = "paraphrase"
-) -> dict[str, dict[str, float]]:
-    """How each kind of pair is scored, kinds in the order in which they appear.
+# --- geometry
+
+
+def alignment(x: np.ndarray, y: np.ndarray, alpha: float = 2) -> float:
+    """Mean distance of positive pairs on the unit sphere: mean_i ‖u_i − v_i‖^α, u and v the
+    normalised rows.
+
+    Args:
+        x, y: (n, d), row i of the one belongs to row i of the other; normalised inside.
 
     Returns:
-        kind → `n`; `mean_gold` [0, 5]; `mean_cosine` [-1, 1]; `spearman` × 100 within the kind, NaN
-        where its gold scores do not vary; `auc_against_<reference>` [0, 1]: the probability that a
-        pair of the reference kind has a higher cosine than a pair of this kind, ties counting half.
-        It is 0.5 for a model that does not tell the two kinds apart, and NaN for the reference
-        itself.
+        ≥ 0, with α = 2 at most 4; lower is better. For α = 2 it is 2 − 2 · mean cosine.
 
-    Raises:
-        ValueError: the pairs have no kinds.
+    Example:
+        >>> alignment(np.array([[2.0, 0.0]]), np.array([[0.0, 3.0]]))
+        2.0
+
+    Source: Wang & Isola 2020, Equation 1.
     """
-    if pairs.kinds is None:
-        raise ValueError(f"{pairs.name} has no kinds")
-    cosine, kinds = similarities(encode, pairs), np.array(pairs.kinds)
-    table = {}
-    for kind in dict.fromkeys(pairs.kinds):
-        own = kinds == kind
-        either, auc = own | (kinds == reference), math.nan
-        if kind != reference and reference in pairs.kinds:
-            auc = float(roc_auc_score(~own[either], cosine[either]))
-        table[kind] = {
-            "n": int(own.sum()),
-            "mean_gold": float(pairs.scores[own].mean()),
-            "mean_cosine": float(cosine[own].mean()),
-            "spearman": spearman(cosine[own], pairs.scores[own]) if own.sum() > 1 else math.nan,
-            f"auc_against_{reference}": auc,
-        }
-    return table
+    u, v = unit(x), unit(y)
+    return float((((u - v) ** 2).sum(1) ** (alpha / 2)).mean())
+
+
+def uniformity(x: np.ndarray, t: float = 2) -> float:
+    """How evenly points cover the unit sphere: log mean_{i<j} exp(−t ‖u_i − u_j‖²), u the
+    normalised rows.
+
+    Args:
+        x: (n, d), normalised inside; n ≥ 2. Time grows with n², memory does not.
+
+    Returns:
+        ≤ 0, lower is better; 0 if all points are one; not below −4t.
+
+    Example:
+        >>> uniformity(np.array([[1.0, 0.0], [-5.0, 0.0]]))
+        -8.0
+
+    Source: Wang & Isola 2020, Equation 2.
+    """
+    u = unit(x)
+    square = (u**2).sum(1)
+    total = 0.0
+    for start in range(0, len(u), CHUNK):
+        rows, own = u[start : start + CHUNK], square[start : start + CHUNK, None]
+        distance = own + square[start:] - 2 * rows @ u[start:].T  # (chunk, rest)
+        later = np.arange(len(u) - start) > np.arange(len(rows))[:, None]
+        total += np.exp(-t * distance[later].clip(0)).sum()
+    return math.log(total / (len(u) * (len(u) - 1) / 2))
+
+
+def mean_cosine(x: np.ndarray) -> float:
+    """Mean cosine of two different rows, in [-1, 1]: near 0 for isotropic embeddings, near 1 for a
+    narrow cone.
+
+    It is (‖Σ u_i‖² − Σ ‖u_i‖²) / (n (n − 1)), u the normalised rows of x (n, d), n ≥ 2.
+
+    Source: Ethayarajh 2019 (average self-similarity as a measure of anisotropy).
+    """
+    u = unit(x)
+    return float(((u.sum(0) ** 2).sum() - (u**2).sum()) / (len(u) * (len(u) - 1)))
+
+
+def effective_rank(x: np.ndarray) -> float:
+    """exp of the entropy of the normalised singular values, exp(−Σ p_i ln p_i) with p_i = s_i / Σ
+    s. The rows (n, d) are taken as they are, so that a common direction of all is the first.
+
+    Returns:
+        Between 1 (all rows on one line) and min(n, d) (all directions used alike); NaN if all
+        values are 0.
+
+    Example:
+        >>> round(effective_rank(np.eye(3)), 6)
+        3.0
+
+    Source: Roy & Vetterli 2007.
+    """
+    s = np.linalg.svd(as_rows(x), compute_uv=False)
+    if s.sum() == 0:
+        return math.nan
+    p = s[s > 0] / s.sum()
+    return float(np.exp(-(p * np.log(p)).sum()))
+
+
+def geometry(encode: Encode, pairs: Pairs, threshold: float = 4) -> dict[str, float]:
+    """Alignment over the pairs with gold ≥ `threshold`; uniformity, mean cosine, effective rank
+    over all sentences.
+
+    All distinct sentences of `pairs` are encoded in one call; the effective rank is that of the
+    normalised, uncentred embeddings. Alignment is left out where no pair reaches the threshold.
+    """
+    distinct = list(dict.fromkeys([*pairs.sentence1, *pairs.sentence2]))
+    known = remember(encode, distinct)
+    positive = np.flatnonzero(pairs.scores >= threshold)
+    u, found = known(distinct), {}
+    if len(positive):
+        sides = ([side[i] for i in positive] for side in (pairs.sentence1, pairs.sentence2))
+        found["alignment"] = alignment(*map(known, sides))
+    return found | {of.__name__: of(u) for of in (uniformity, mean_cosine, effective_rank)}

@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from lib import data
 from lib.data import TransferTask
 from lib.evaluate import Encode
-from lib.evaluate.sts import as_rows
+from lib.evaluate.sts import as_rows, remember
 
 C_GRID = tuple(2.0**k for k in range(-2, 4))
 C_GRID_INNER_FOLDS = tuple(2.0**k for k in range(-1, 6))
@@ -25,23 +25,16 @@ TOLERANCE, MAX_ITERATIONS = 1e-6, 2000
 Split = tuple[np.ndarray, np.ndarray, list[tuple[np.ndarray, np.ndarray]]]
 
 
-def _embeddings(encode: Encode, sentences: Sequence[str]) -> Any:
-    """Rows of `sentences`, (n, d) float64, dense or CSR, each distinct sentence encoded once;
-    checked."""
-    row_of = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
-    x = as_rows(encode(list(row_of)), len(row_of))
-    return x[[row_of[sentence] for sentence in sentences]]
-
-
 def _features(encode: Encode, task: TransferTask) -> Any:
     """One row a labelled line, all splits one below the other: u (n, d), or of pairs |u − v| beside
     u ∘ v (n, 2d)."""
     lines = [s for sentences, _ in task.splits.values() for s in sentences]
-    if not task.second:
-        return _embeddings(encode, lines)
-    x = _embeddings(encode, lines + [s for split in task.splits for s in task.second[split]])
-    u, v = x[: len(lines)], x[len(lines) :]
-    if sparse.issparse(x):
+    second = [s for split in task.second.values() for s in split]
+    known = remember(encode, lines + second, as_rows)
+    if not second:
+        return known(lines)
+    u, v = known(lines), known(second)
+    if sparse.issparse(u):
         return sparse.hstack([abs(u - v), u.multiply(v)], format="csr")
     return np.hstack([np.abs(u - v), u * v])
 

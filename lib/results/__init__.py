@@ -1,4 +1,3 @@
 """What was measured: committed runs, the papers' claims, public runs of others. Needs no torch."""
 
-from lib.results import public
-from lib.results.committed import OF_A_STEP, every_run, histories, members, rows, steps
+from lib.results.committed import OF_A_STEP, every_run, histories, members, public_runs, rows, steps

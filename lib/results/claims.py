@@ -25,8 +25,8 @@ OUTCOME = {
 }
 SIZES = ("small", "light")
 SEEDS = {"small": 5, "light": 2}  # fewest that answer: two of `small` say less than five of `light`
-
-
+COLUMNS: tuple[str, ...] = ("paper", "where", "claim", "printed", "ours", "half_width")
+COLUMNS += ("could_be_seen", "seeds", "grid", "verdict", "full", "untested")
 Claim = Any  # a line of the table, whose cells are its attributes
 
 
@@ -128,24 +128,20 @@ def judged(
     together = Counter(c.paper for c, g in zip(claims, grids, strict=True) if g)
     lines = []
     for claim, grid in zip(claims, grids, strict=True):
-        line: dict[str, object] = {"paper": claim.paper, "where": claim.where, "claim": claim.claim}
-        line |= {"printed": printed(claim), "ours": math.nan, "half_width": math.nan}
-        line |= {"could_be_seen": math.nan, "seeds": 0, "grid": "", "verdict": "not tested"}
+        line = {name: getattr(claim, name, math.nan) for name in COLUMNS}
+        line |= {"printed": printed(claim), "seeds": 0, "grid": "", "verdict": "not tested"}
         if grid:
             metric, many = f"{claim.metric}_{checkpoint}", comparisons or together[claim.paper]
-            line |= {
-                "grid": grid,
-                **_ours(claim, rows[grid], pair(claim, grid.split("_")[1]), metric, many),
-            }
-        lines.append(line | {"full": claim.full, "untested": claim.untested})
+            line |= {"grid": grid, **_ours(claim, rows[grid], grid, metric, many)}
+        lines.append(line)
     return pd.DataFrame(lines)
 
 
 def _ours(
-    claim: Claim, rows: pd.DataFrame, pair: tuple[str, str], metric: str, comparisons: int
+    claim: Claim, rows: pd.DataFrame, grid: str, metric: str, comparisons: int
 ) -> dict[str, object]:
     """Our difference, its interval and the verdict."""
-    row, baseline = pair
+    row, baseline = pair(claim, grid.split("_")[1])
     found = paired_differences(rows, metric, {row: baseline}, comparisons=comparisons).loc[row]
     ours, half, n = claim.sign * found["mean"], found["95 % ±"], int(found["seeds"])
     seen = math.nan if math.isnan(half) else smallest_effect(n, found["sd"], comparisons)

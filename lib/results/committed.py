@@ -1,4 +1,4 @@
-"""The committed results, as they were measured.
+"""The committed results, as they were measured, and the public runs of others.
 
 `results/NOTEBOOK.csv` has one row a run with all of its settings, `results/grids.csv` the run ids
 behind every row of a grid, `results/histories/` one row a step. Nothing of today's recipes is read
@@ -18,14 +18,9 @@ OF_A_STEP: tuple[str, ...] = ("loss", "in_batch_accuracy", "positive_cosine", "o
 OF_A_STEP += ("own_negative_cosine", "dev_score")
 
 
-def files(results: Path = paths.RESULTS) -> list[Path]:
-    """The files of runs, one a notebook."""
-    return sorted(path for path in results.glob("[0-9]*.csv"))
-
-
 def every_run(results: Path = paths.RESULTS) -> pd.DataFrame:
     """The committed runs of all notebooks, one row a run; no row where nothing is committed."""
-    found = [pd.read_csv(path, low_memory=False) for path in files(results)]
+    found = [pd.read_csv(path, low_memory=False) for path in sorted(results.glob("[0-9]*.csv"))]
     nothing = pd.DataFrame(columns=["notebook", "run_id", "recipe", "seed", "profile"])
     return pd.concat(found, ignore_index=True) if found else nothing
 
@@ -87,3 +82,32 @@ def histories(notebook: str, results: Path = paths.RESULTS) -> pd.DataFrame:
 def history_path(notebook: str, results: Path = paths.RESULTS) -> Path:
     """The file of a notebook's histories."""
     return results / "histories" / f"{notebook}.csv.xz"
+
+
+def public_runs(name: str, folder: Path = paths.PUBLIC) -> pd.DataFrame:
+    """The figures of one file of `data/public/`, one row a run or an evaluation.
+
+    Scores are Spearman ×100, as in the tables of the papers, and `dev` is that of the STS-B dev set
+    (of JSICK's in Japanese). `source` names the repository and its commit.
+
+    | name | rows × columns | one row |
+    |---|---|---|
+    | `simple_simcse_runs` | 200 × 15 | an unsupervised SimCSE, 50 seeds for each of four encoders |
+    | `simple_simcse_ja_unsup` | 1,152 × 12 | the mean of five runs in Japanese |
+    | `eclda_runs` | 14 × 31 | one of two poolings of a run of ConSERT's extension |
+    | `eclda_dev_curves` | 167 × 7 | a dev score during these runs |
+
+    Raises:
+        ValueError: there is no such file.
+
+    Example:
+        >>> found = public_runs("simple_simcse_runs").groupby("model")["mean"].agg(["mean", "std"])
+        >>> found.loc["bert-base-uncased"].round(2).tolist()
+        [75.11, 0.84]
+
+    Source: hppRC/simple-simcse, hppRC/simple-simcse-ja and HanQingLi1228/ECLDA on GitHub.
+    """
+    known = sorted(path.stem for path in folder.glob("*.csv"))
+    if name not in known:
+        raise ValueError(f"there are no public runs {name!r}; there are {', '.join(known)}")
+    return pd.read_csv(folder / f"{name}.csv")

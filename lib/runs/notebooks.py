@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import quote, unquote
 
 import nbformat
 import papermill
-from jupyter_client.manager import AsyncKernelManager
 from papermill.exceptions import PapermillExecutionError
 from pydantic import ConfigDict, TypeAdapter
 
@@ -132,15 +132,6 @@ def run_path(notebook: Path, parameters: dict[str, Any], lesson: bool = True) ->
     return paths.outputs() / notebook.stem / f"{notebook.stem}-{digest}.ipynb"
 
 
-class OwnKernel(AsyncKernelManager):
-    """A kernel that finds the `lib` of this checkout, whichever is installed."""
-
-    async def start_kernel(self, **kwargs: Any) -> None:  # type: ignore[override]
-        """Start the kernel with the project on its import path."""
-        path = os.pathsep.join([str(paths.ROOT), os.environ.get("PYTHONPATH", "")])
-        await super().start_kernel(env={**os.environ, "PYTHONPATH": path}, **kwargs)
-
-
 def execute(
     notebook: Path,
     target: Path,
@@ -170,11 +161,13 @@ def execute(
     with files.scratch_folder(target) as folder:
         source, partial = folder / notebook.name, folder / "executed.ipynb"
         nbformat.write(node, source)
-        own: Any = {"kernel_name": "python3", "kernel_manager_class": OwnKernel}
+        own: Any = {"kernel_name": "python3", "progress_bar": progress}
         own["extra_arguments"] = ["--log-level=CRITICAL"]  # its sockets complain when it is stopped
+        search = os.pathsep.join([str(paths.ROOT), os.environ.get("PYTHONPATH", "")])
         templates = [str(path).replace("{", "{{").replace("}", "}}") for path in (source, partial)]
         try:
-            papermill.execute_notebook(*templates, parameters, progress_bar=progress, **own)
+            with patch.dict(os.environ, PYTHONPATH=search):  # the kernel's `lib` is this checkout's
+                papermill.execute_notebook(*templates, parameters, **own)
         except PapermillExecutionError as stopped:
             error = f"cell [{stopped.exec_count}]: {stopped.ename}: {stopped.evalue}"
         except Exception as stopped:  # the kernel ended

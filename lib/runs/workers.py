@@ -51,10 +51,7 @@ def at_once(
             yield waiting[done], done.result()
         pool.shutdown()
     except BrokenProcessPool as error:
-        message = (
-            "a process was killed, as a rule for want of memory: start again with fewer --jobs"
-        )
-        raise RuntimeError(message) from error
+        raise RuntimeError("a process was killed, for want of memory? Use fewer --jobs") from error
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():

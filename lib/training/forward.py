@@ -1,24 +1,125 @@
-"""One forward pass of a whole batch: precision, views in embedding space, chunks, a queue, several
-processes."""
+"""One forward pass of a whole batch: precision, views in embedding space, chunks, a queue, one
+process or many.
+
+Started by `torchrun` (or, on GPUs, by `accelerate launch`), every process takes its share of each
+batch; embeddings and batch-norm statistics are gathered with their gradients, so that all of them
+see all candidates.
+"""
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from datetime import timedelta
+from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.nn.functional import all_gather
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint as recomputed
 
 from lib.augment.vectors import EmbeddingViews
 from lib.encoder import Encoder
 from lib.encoder.layers import dropout_of
 from lib.training.batches import Batch
-from lib.training.distributed import Group
-from lib.training.objective import step_generator
+from lib.training.losses import step_generator
 from lib.training.recipe import Recipe
 
 LONG = 2_000
+
+
+def is_main_process() -> bool:
+    """True in the process that writes files: rank 0, or the only one."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+class WholeBatchNorm(nn.BatchNorm1d):
+    """Batch norm whose statistics in training are those of all processes' rows together."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Own rows (n / processes, d) of the normalised whole batch (n, d)."""
+        if not self.training:
+            return super().forward(x)
+        whole = super().forward(torch.cat(all_gather(x)))
+        return whole.chunk(dist.get_world_size())[dist.get_rank()]
+
+
+class Group:
+    """The processes that train together.
+
+    The loss of the gathered batch is the same in every process, and each one back-propagates
+    through its own rows. Their gradient is summed over the processes and DDP averages, which makes
+    the average the gradient of the whole batch. While the main process evaluates, the others wait
+    for it, for days if need be.
+    """
+
+    def __init__(self, device: torch.device):
+        self.size, self.rank, self.device = self.processes(), 0, device
+        self.is_main = is_main_process()
+        if self.size == 1:
+            return
+        self.rank = int(os.environ["RANK"])
+        on_gpu = device.type == "cuda"
+        if on_gpu:
+            self.device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+            torch.cuda.set_device(self.device)
+        if not dist.is_initialized():
+            dist.init_process_group("nccl" if on_gpu else "gloo", timeout=timedelta(days=7))
+
+    @staticmethod
+    def processes() -> int:
+        """How many processes train together."""
+        return int(os.environ.get("WORLD_SIZE", "1"))
+
+    def prepare(self, model: nn.Module) -> nn.Module:
+        """The model on this process's device.
+
+        Among several, gradients are averaged and batch norm is synchronised.
+        """
+        model = model.to(self.device)
+        if self.size == 1:
+            return model
+        for module in model.modules():
+            if type(module) is nn.BatchNorm1d:
+                module.__class__ = WholeBatchNorm
+        return DistributedDataParallel(model, [self.device] if self.device.type == "cuda" else None)
+
+    def check(self, sizes: Iterable[int]) -> None:
+        """Refuse batches of these sizes if one does not divide among the processes.
+
+        Raises:
+            ValueError: one does not.
+        """
+        for rows in sizes:
+            if rows % self.size:
+                raise ValueError(f"a batch of {rows} does not divide among {self.size} processes")
+
+    def share(self, rows: np.ndarray) -> np.ndarray:
+        """This process's part of a batch."""
+        part = len(rows) // self.size
+        return rows[self.rank * part : (self.rank + 1) * part]
+
+    def gather(self, views: Sequence[Tensor]) -> list[Tensor]:
+        """The whole batch's embeddings (n, d) of each view, with gradients to this process's
+        rows."""
+        return list(views) if self.size == 1 else [torch.cat(all_gather(z)) for z in views]
+
+    def agree(self, flag: bool) -> bool:
+        """The main process's `flag`, in every process."""
+        if self.size == 1:
+            return flag
+        sent = torch.tensor([int(flag)], device=self.device)
+        dist.broadcast(sent, 0)
+        return bool(sent.item())
+
+    def wait(self) -> None:
+        """Meet the other processes here."""
+        if self.size > 1:
+            dist.barrier()
 
 
 def encode_batch(
@@ -109,9 +210,8 @@ class Forward:
         precision: str = "fp32",
         compiled: bool = False,
     ):
-        for name in ("chunk_size", "dropout2", "queue"):
-            if getattr(recipe, name) and group.size > 1:
-                raise ValueError(f"{name} works in one process only: set {name}=0")
+        if group.size > 1 and (recipe.chunk_size or recipe.dropout2 or recipe.queue):
+            raise ValueError("several processes: set chunk_size=0, dropout2=0 and queue=0")
         self.group, self.encoder, self.recipe = group, encoder, recipe
         self.seed, self.precision = seed, precision
         self.model: Callable[..., Tensor] = group.prepare(encoder)
@@ -206,14 +306,12 @@ class Memory:
         self.queue = torch.cat([before, new])[-self.rows :]
         return before
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, Any]:
         """What a training is taken up with: the copy's weights and the queue."""
-        weights = {f"slow.{name}": p for name, p in self.slow.backbone.named_parameters()}
-        return weights if self.queue is None else weights | {"queue": self.queue}
+        return {"slow": self.slow.backbone.state_dict(), "queue": self.queue}
 
-    @torch.no_grad()
-    def load(self, state: Mapping[str, Tensor]) -> None:
+    def load(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
-        for name, weight in self.slow.backbone.named_parameters():
-            weight.copy_(state[f"slow.{name}"])
-        self.queue = state["queue"].to(self.encoder.device) if "queue" in state else None
+        self.slow.backbone.load_state_dict(state["slow"])
+        queue = state["queue"]
+        self.queue = None if queue is None else queue.to(self.encoder.device)

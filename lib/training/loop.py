@@ -2,6 +2,7 @@
 
 import math
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,16 +18,13 @@ from lib.encoder import Encoder
 from lib.encoder.device import resolve_device, resolve_precision
 from lib.training import losses
 from lib.training.batches import Feed, prefetched
-from lib.training.distributed import Group
-from lib.training.forward import Forward
-from lib.training.objective import Objective
+from lib.training.forward import Forward, Group
+from lib.training.losses import Objective
 from lib.training.recipe import Recipe
 from lib.training.state import Dev, Result, State
 
 FLUSH_EVERY = 20
 MOST_STEPS = 10_000_000
-ADVICE = "lower the learning rate, raise the temperature or set precision='fp32'"
-LONG_AGO = 1e6  # steps after which no moment is corrected any more: 0.999^1e6 is 0
 
 
 class Options(Checked):
@@ -59,8 +57,7 @@ def fit(
     With `out` a training can be stopped at any time, by Ctrl-C too, and goes on from the checkpoint
     there; the result equals an uninterrupted run's bit for bit on a CPU. Whatever decides the
     numbers must be the same: text, hard negatives, initial weights, recipe, seed, precision. A
-    damaged checkpoint is set aside with a warning, and the training begins anew. A finished
-    training is not done again: its result comes back, until `state.discard(out)`.
+    finished training is not done again: its result comes back, until `state.discard(out)`.
 
     Args:
         feed: text, recipe and seed of the training.
@@ -73,7 +70,8 @@ def fit(
     Raises:
         FloatingPointError: the loss is not finite; the message names the step.
         ValueError: a recipe field without meaning here, a batch that does not divide among the
-            processes, or a checkpoint of another training; the message names what differs.
+            processes, or a checkpoint that is damaged or of another training; the message names
+            what differs.
 
     Source: the loop of SimCSE (Gao et al. 2021); checkpoint selection by dev score as in their §6.
     """
@@ -128,8 +126,12 @@ def fit(
 @contextmanager
 def _interrupts() -> Iterator[list[int]]:
     """A list that a first Ctrl-C fills, so that the step under way ends and is saved; a second one
-    stops at once."""
+    stops at once. In another thread than the main one, which signals do not reach, it stays empty.
+    """
     noted: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
 
     def note(number: int, frame: object) -> None:
         noted.append(number)
@@ -219,7 +221,7 @@ class UncorrectedAdamW(torch.optim.AdamW):
         super().__init__([{**g, "weight_decay": 0.0} for g in groups], foreach=True, **settings)
         for p in [p for group in groups for p in group["params"]]:
             moments = {name: torch.zeros_like(p) for name in ("exp_avg", "exp_avg_sq")}
-            self.state[p] = {"step": torch.tensor(LONG_AGO), **moments}
+            self.state[p] = {"step": torch.tensor(1e6), **moments}  # 0.999^1e6 is 0
 
     @torch.no_grad()
     def step(self, closure=None) -> None:  # type: ignore[override]
@@ -265,7 +267,7 @@ class Monitor:
         for step, names, numbers, lr in self.pending:
             measured = dict(zip(names, numbers.tolist(), strict=True))
             if not math.isfinite(loss := measured["loss"]):
-                raise FloatingPointError(f"loss is {loss} at step {step} (lr {lr:.1e}): {ADVICE}")
+                raise FloatingPointError(f"loss is {loss} at step {step} of lr {lr:.1e}: lower it")
             self.result.history.append({"step": step, **measured, "lr": lr})
             self.bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
         self.pending = []

@@ -19,13 +19,15 @@ from pydantic import model_validator
 from lib.augment import AUGMENTATIONS, NEED_SYNONYMS
 from lib.augment.sda import RULES
 from lib.augment.vectors import REPRESENTATIONS, VIEWS
-from lib.checked import Checked, closest, extra, made, setting
+from lib.checked import Checked, Names, closest, extra, made, setting
 from lib.encoder.heads import BATCH_NORM_HEADS, DRAWN_HEADS, HEAD_INITS, POOLINGS, check_head
-from lib.registry import Names
+from lib.training.batches import NEGATIVES
 from lib.training.losses import LOSSES
-from lib.training.sources import NEGATIVES
 
 LOSSES_WITH_A_HEAD = ("simsiam", "scd")  # the head has the name of the loss
+POSITIVES = Names(("dropout", "identical", "file", "sda"), AUGMENTATIONS)
+VECTOR_CHANGES = Names(("none",), REPRESENTATIONS)
+WHEN_DRAWN = "head_kind=" + "|".join(DRAWN_HEADS)
 RATES = {"positive": "positive_rate", "view1": "rate1", "view2": "rate2"}
 
 
@@ -64,9 +66,7 @@ class PositivePart(Checked):
             its Algorithm 3) says.
     """
 
-    positive: str = setting(
-        "dropout", among=Names(("dropout", "identical", "file", "sda"), AUGMENTATIONS)
-    )
+    positive: str = setting("dropout", among=POSITIVES)
     positive_rate: float = setting(0.0, ge=0, le=1)
     span: int = setting(5, ge=1, le=10_000, when="positive=mask_span")
     positive_file: str = setting("", when="positive=file")
@@ -80,11 +80,6 @@ class PositivePart(Checked):
     def doubles_negation(self) -> bool:
         """Whether positives are made by the rule of double negation."""
         return self.positive == "sda" and self.rule in ("double_negation", "ensemble")
-
-    @property
-    def encodes_twice(self) -> bool:
-        """Whether anchor and positive are two encodings."""
-        return self.positive != "identical"
 
 
 class NegativePart(Checked):
@@ -121,14 +116,9 @@ class NegativePart(Checked):
     noise_rate: float = setting(0.001, ge=0, le=100, when="noise")
 
     @property
-    def has_hard(self) -> bool:
-        """Whether there are hard negatives."""
-        return self.negative != "none"
-
-    @property
     def has_margin(self) -> bool:
         """Whether a hard negative counts for its own sentence only, relaxed by δ."""
-        return self.has_hard and self.negative_mode == "margin"
+        return self.negative != "none" and self.negative_mode == "margin"
 
 
 class ViewsPart(Checked):
@@ -146,9 +136,7 @@ class ViewsPart(Checked):
     rate1: float = setting(0.0, ge=0, le=1, when="rate1", later=True)
     view2: str = setting("none", among=VIEWS, when="view2", later=True)
     rate2: float = setting(0.0, ge=0, le=1, when="rate2", later=True)
-    representation: str = setting(
-        "none", among=Names(("none",), REPRESENTATIONS), when="representation"
-    )
+    representation: str = setting("none", among=VECTOR_CHANGES, when="representation")
     representation_strength: float = setting(0.1, ge=0, le=100, when="representation")
 
     @property
@@ -184,9 +172,7 @@ class LossPart(Checked):
     """
 
     head: str = setting("tanh")
-    head_init: str = setting(
-        "bert", among=HEAD_INITS, when=f"head_kind={'|'.join(DRAWN_HEADS)}", later=True
-    )
+    head_init: str = setting("bert", among=HEAD_INITS, when=WHEN_DRAWN, later=True)
     head_per_view: bool = setting(False, when="normalises_views", later=True)
     loss: str = setting("info_nce", among=LOSSES)
     temperature: float = setting(0.05, gt=0, le=100)
@@ -413,18 +399,16 @@ def _contradictions(r: Recipe) -> Iterator[str]:
             yield f"head and loss {name!r} need each other, got head {r.head!r}, loss {r.loss!r}"
     if r.radius > 1 and not r.radius.is_integer():
         yield f"radius must be a whole number of terms, or a share below 1, got {r.radius}"
-    if r.loss in LOSSES_WITH_A_HEAD and (r.has_hard or further):
+    if r.loss in LOSSES_WITH_A_HEAD and (r.negative != "none" or further):
         yield f"the loss {r.loss!r} has no negatives: set negative='none', queue=0 and noise=0"
-    if not r.encodes_twice and (r.has_views or r.dropout2):
+    if r.positive == "identical" and (r.has_views or r.dropout2):
         yield "positive='identical' encodes once: set view1, view2 to 'none' and dropout2=0"
     if r.has_margin and (r.loss != "info_nce" or further):
         yield "negative_mode='margin' needs loss='info_nce', queue=0 and noise=0"
-    if r.dropout2 and (r.has_views or r.chunk_size):
-        yield "dropout2 works without view1, view2 and chunk_size only: set dropout2=0"
+    if (bool(r.dropout2), bool(r.chunk_size), r.has_views).count(True) > 1:
+        yield "dropout2, chunk_size and view1 with view2 exclude each other: leave one of them"
     if r.head_normalises and (r.queue or r.chunk_size):
         yield f"the batch norm of head {r.head!r} must see one batch: set queue=0 and chunk_size=0"
-    if r.chunk_size and r.has_views:
-        yield "chunk_size works without view1 and view2 only: set chunk_size=0"
     if (r.positive, r.negative, r.rule) == ("sda", "sda", "negation"):
         yield "rule='negation' makes positives that are the hard negatives of negative='sda', too"
     if {r.dev_max_length, r.test_max_length} & {1, 2}:
@@ -441,21 +425,21 @@ def recipes() -> dict[str, Recipe]:
     file = yaml.safe_load(Path(__file__).with_name("recipes.yaml").read_text(encoding="utf-8"))
     found = {}
     for name, row in file["recipes"].items():
-        values = _inherited(name, row, file["bases"])
         try:
+            values = _inherited(row, file["bases"])
             found[name] = made(Recipe, {"name": name, **values}, "a recipe")
         except ValueError as error:
             raise ValueError(f"recipe {name!r}: {error}") from error
     return found
 
 
-def _inherited(name: str, row: Mapping[str, Any], bases: Mapping[str, Any]) -> dict[str, Any]:
+def _inherited(row: Mapping[str, Any], bases: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a row and of its bases; the later base wins, the row itself over all."""
     found: dict[str, Any] = {}
     for base in row.get("base", ()):
         if base not in bases:
-            raise ValueError(f"recipe {name!r}: there is no base {base!r}")
-        found |= _inherited(base, bases[base], bases)
+            raise ValueError(f"there is no base {base!r}")
+        found |= _inherited(bases[base], bases)
     return found | {field: value for field, value in row.items() if field != "base"}
 
 

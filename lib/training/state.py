@@ -2,7 +2,7 @@
 bit for bit."""
 
 import hashlib
-import json
+import io
 import math
 import os
 import warnings
@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -23,9 +22,8 @@ from lib.encoder import Encoder
 from lib.training.batches import Feed
 from lib.training.forward import Forward
 
-NAME = "checkpoint.safetensors"
+NAME = "checkpoint.pt"
 DAMAGED = "checkpoint.damaged"
-KEPT = ("history", "best_step", "best_score", "steps", "seconds", "dev_seconds", "stopped_early")
 Dev = Callable[[Encoder], float]
 
 
@@ -73,7 +71,7 @@ class State:
         self.encoder, self.group, self.memory = forward.encoder, forward.group, forward.memory
         self.optimizer, self.out = optimizer, out
         self.seed, self.patience = feed.seed, feed.recipe.patience
-        self.result, self.stale = Result(), 0
+        self.result = Result()
         self.saved = monotonic()
         torch.manual_seed(dropout_seed(feed.seed, self.group.rank))
         if out is not None:
@@ -88,36 +86,29 @@ class State:
         result = self.result
         if dev is not None and self.group.is_main:
             self.encoder.eval()
-            score = dev(self.encoder)
+            score = float(dev(self.encoder))
             self.encoder.train()
             result.history[-1]["dev_score"] = score
             if result.best_score is None or is_better(score, result.best_score):
-                result.best_score, result.best_step, self.stale = score, result.steps, 0
+                result.best_score, result.best_step = score, result.steps
                 result.best_state = _copy(self.encoder.trained_state())
-            else:
-                self.stale += 1
-        result.stopped_early = self.group.agree(0 < self.patience <= self.stale)
-        if not self.group.is_main:
-            self._reseed()
+        stale = sum("dev_score" in row for row in result.history[result.best_step :])
+        result.stopped_early = self.group.agree(0 < self.patience <= stale)
+        self._reseed()
 
     def save(self, minutes: float = 0.0) -> None:
         """Write the checkpoint, unless the last one is younger; only the main process does."""
         young = monotonic() - self.saved < 60 * minutes
         if self.out is None or not self.group.is_main or young:
             return
-        result = self.result
-        tensors = {f"model.{k}": v for k, v in self.encoder.trained_state().items()}
-        if result.best_state is not None and result.best_step != result.steps:
-            tensors |= {f"best.{k}": v for k, v in result.best_state.items()}
-        for index, moments in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{index}.{key}": value for key, value in moments.items()}
-        if self.memory is not None:
-            tensors |= {f"memory.{k}": v for k, v in self.memory.state().items()}
-        tensors["random.cpu"] = torch.get_rng_state()
+        state: dict[str, Any] = {"identity": self.identity, "result": vars(self.result)}
+        state["model"] = self.encoder.trained_state()
+        state["optimizer"] = self.optimizer.state_dict()
+        state["memory"] = self.memory and self.memory.state()
+        state["random"] = torch.get_rng_state()
         if self.group.device.type == "cuda":
-            tensors["random.cuda"] = torch.cuda.get_rng_state(self.group.device)
-        kept = {name: getattr(result, name) for name in KEPT}
-        write(self.out, tensors, kept | {"stale": self.stale, "identity": self.identity})
+            state["random on the GPU"] = torch.cuda.get_rng_state(self.group.device)
+        write(self.out, state)
         self.saved = monotonic()
 
     def restore(self) -> None:
@@ -126,49 +117,38 @@ class State:
         Raises:
             ValueError: it is of another training; the message names what differs.
         """
-        if self.out is None or (found := self._found(self.out)) is None:
+        if self.out is None or (state := self._found(self.out)) is None:
             return
-        tensors, kept = found
-        there, here = kept.pop("identity"), self.identity
+        there, here = state["identity"], self.identity
         if other := ", ".join(name for name in here if there.get(name) != here[name]):
             raise ValueError(f"{self.out / NAME} is of a training with other {other}: delete it")
-        self.encoder.load_trained_state(_part(tensors, "model."))
-        optimizer = self.optimizer.state_dict()
-        for key, value in _part(tensors, "optimizer.").items():
-            index, name = key.split(".")
-            optimizer["state"].setdefault(int(index), {})[name] = value
-        self.optimizer.load_state_dict(optimizer)
+        self.encoder.load_trained_state(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
         if self.memory is not None:
-            self.memory.load(_part(tensors, "memory."))
-        self.stale = kept.pop("stale")
-        for key, value in kept.items():
-            setattr(self.result, key, value)
-        if self.result.best_step is not None and self.group.is_main:
-            at_best = self.result.best_step == self.result.steps
-            self.result.best_state = _part(tensors, "model." if at_best else "best.")
-        if not self.group.is_main:
-            self._reseed()
-            return
-        torch.set_rng_state(tensors["random.cpu"])
-        if "random.cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["random.cuda"], self.group.device)
+            self.memory.load(state["memory"])
+        vars(self.result).update(state["result"])
+        torch.set_rng_state(state["random"])
+        if self.group.device.type == "cuda":
+            torch.cuda.set_rng_state(state["random on the GPU"], self.group.device)
+        self._reseed()
 
-    def _found(self, out: Path) -> tuple[dict[str, Tensor], dict] | None:
-        damage = None
+    def _found(self, out: Path) -> dict[str, Any] | None:
+        state, damage = None, None
         try:
-            found = read(out)
+            state = read(out)
         except ValueError as error:
-            found, damage = None, error
-        self.group.wait()
+            damage = error
+        self.group.wait()  # every process has read it
         if damage is not None and self.group.is_main:
             os.replace(out / NAME, out / DAMAGED)
             warnings.warn(f"{damage}: set aside, the training starts at step 0", stacklevel=2)
-        return found
+        return state
 
     def _reseed(self) -> None:
-        """Make dropout from here on a function of the step alone: for processes that write no
-        checkpoint."""
-        torch.manual_seed(dropout_seed(self.seed, self.group.rank, self.result.steps))
+        """In processes that write no checkpoint, make dropout from here on a function of the step
+        alone."""
+        if not self.group.is_main:
+            torch.manual_seed(dropout_seed(self.seed, self.group.rank, self.result.steps))
 
     def write_models(self) -> None:
         """Write the folders `last` and, with a dev score, `best`; the encoder keeps its last
@@ -186,13 +166,14 @@ class State:
 def identity_of(encoder: Encoder, feed: Feed) -> dict[str, object]:
     """What decides the numbers of a training: a checkpoint of another one is not continued."""
     text = [part for view in feed.views for part in (view.ids, view.offsets, str(view.pad_id))]
+    weights = [part for pair in sorted(encoder.state_dict().items()) for part in pair]
     some = np.arange(min(256, len(feed.views[0])))
     return {
         **feed.recipe.values(),
         "seed": feed.seed,
         "text": fingerprint(text),
         "hard negatives": fingerprint(feed.negatives(some, 0) if feed.negatives else []),
-        "initial weights": fingerprint(_named(encoder.state_dict())),
+        "initial weights": fingerprint(weights),
         "encoder": dict(encoder.settings),
     }
 
@@ -212,22 +193,18 @@ def fingerprint(parts: Iterable[Tensor | np.ndarray | str]) -> str:
     return digest.hexdigest()[:16]
 
 
-def write(folder: Path, tensors: Mapping[str, Tensor], state: Mapping) -> None:
-    """Write `folder`'s checkpoint: complete, or the older one stays.
-
-    Args:
-        tensors: by name, on any device.
-        state: whatever JSON holds, NaN included.
-    """
-    whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    text = json.dumps(state)
-    metadata = {"state": text, "fingerprint": fingerprint([text, *_named(whole)])}
-    with files.written(folder / NAME) as temporary:
-        save_file(whole, temporary, metadata=metadata)
+def write(folder: Path, state: Mapping[str, Any]) -> None:
+    """Write `folder`'s checkpoint after its SHA-256: complete, or the older one stays."""
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    content = buffer.getbuffer()  # no copy: a large model's has gigabytes
+    with files.written(folder / NAME) as temporary, open(temporary, "wb") as file:
+        file.write(hashlib.sha256(content).digest())
+        file.write(content)
 
 
-def read(folder: Path) -> tuple[dict[str, Tensor], dict] | None:
-    """Tensors and state that `write` wrote; None if there is no checkpoint.
+def read(folder: Path) -> dict[str, Any] | None:
+    """What `write` wrote, on the CPU; None if there is no checkpoint.
 
     Raises:
         ValueError: the file is damaged.
@@ -235,20 +212,14 @@ def read(folder: Path) -> tuple[dict[str, Tensor], dict] | None:
     path = folder / NAME
     if not path.exists():
         return None
-    try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except SafetensorError as error:
-        raise ValueError(f"{path} is damaged ({error})") from error
-    text = metadata.get("state", "")
-    if metadata.get("fingerprint") != fingerprint([text, *_named(tensors)]):
-        raise ValueError(f"{path} is damaged (its bytes are not those that were written)")
-    return tensors, json.loads(text)
+    content = path.read_bytes()
+    if hashlib.sha256(content[32:]).digest() != content[:32]:
+        raise ValueError(f"{path} is damaged")
+    return torch.load(io.BytesIO(content[32:]), "cpu", weights_only=True)
 
 
 def discard(folder: Path) -> None:
-    """Remove the checkpoint and what killed or damaged ones left."""
+    """Remove the checkpoint and what killed writers left of it."""
     files.sweep(folder / NAME)
     for name in (NAME, DAMAGED):
         (folder / name).unlink(missing_ok=True)
@@ -281,11 +252,3 @@ def dropout_seed(seed: int, rank: int, step: int = 0) -> int:
 
 def _copy(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name: weight.detach().clone() for name, weight in state.items()}
-
-
-def _named(tensors: Mapping[str, Tensor]) -> Iterable[Tensor | str]:
-    return (part for name in sorted(tensors) for part in (name, tensors[name]))
-
-
-def _part(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}

@@ -6,15 +6,5 @@
 Source: Zhu et al. 2024 (SDA), §4 and Appendix A.
 """
 
-from lib.augment.sda.rules import (
-    RULES,
-    VERSION,
-    WITH_NOUNS,
-    apply,
-    double_negation,
-    ensemble,
-    modal_verbs,
-    negation,
-    punctuation,
-)
+from lib.augment.sda.rules import RULES, VERSION, apply, double_negation, modal_verbs, negation
 from lib.augment.sda.trees import Augmented, Edit, Tree

@@ -1,58 +1,19 @@
-"""Words of English that the rules of SDA need: auxiliaries, phrases, negative words, irregular
-verbs."""
+"""Words of English that the rules of SDA need: those of `words.yaml`, and forms of verbs."""
 
 import re
 from collections.abc import Container
 from functools import cache
 from pathlib import Path
 
+import yaml
+
 from lib import paths
 
-BE = {"am", "is", "are", "was", "were", "'m", "'re", "ai"}
-HAVE = {"have", "has", "had", "'ve"}
-DO = {"do", "does", "did"}
-MODALS = {
-    *("can", "could", "will", "would", "shall", "should", "may", "might", "must", "ought"),
-    *("need", "dare", "ca", "wo", "sha", "'ll", "'d"),
-}
-WILL_LIKE = {"will", "would", "may", "might", "'ll", "wo"}
-CONTRACTED = {"ca": "can", "wo": "will", "sha": "shall", "ai": "is"}
-SHORT = {"n't", "'m", "'re", "'ve", "'ll", "'d", "n’t", "’m", "’re", "’ve", "’ll", "’d"}
-ADVERB_NEGATIVES = {"not", "n't", "n’t", "never"}
-NEGATIVES = {
-    **{"nothing": "something", "nobody": "somebody", "nowhere": "somewhere"},
-    **{"no": "some", "neither": "either", "cannot": "can"},
-}
-ONLY = {"only", "just", "merely", "simply", "solely"}
-HALF_NEGATIVES = {"none", "hardly", "scarcely", "barely", "nor"}
-LINKS = {
-    *("however", "also", "therefore", "moreover", "thus", "then", "furthermore"),
-    *("nevertheless", "instead", "finally", "meanwhile", "hence"),
-}
-QUANTITIES = {
-    *("many", "several", "other", "few", "most", "more", "such", "same", "various"),
-    *("numerous", "certain"),
-}
+WORDS = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
+ADVERB_NEGATIVES, NEGATIVES = WORDS["adverb_negatives"], WORDS["negatives"]
+PHRASES, PREFIXES = WORDS["phrases"], WORDS["prefixes"]
 _NATIONS = re.compile(
     r"(?:[ai]an|ean|ese|ish)$|^(?:french|dutch|greek|swiss|czech|arab|german|roman)$"
-)
-INTENSIFIERS = ("extremely", "quite", "very", "really", "rather", "particularly", "remarkably")
-
-# Of the authors' list "can't avoid to", "can't help to" and "have no choice but" are no English:
-# the first is left out, the others read "cannot help but" and "have no choice but to".
-MODAL_PHRASES = ("must", "should", "ought to")
-PLAIN_PHRASES = (*MODAL_PHRASES, "have to", "need to")
-AGREEING_PHRASES = ("have to", "need to", "have no choice but to")
-PHRASES = (*PLAIN_PHRASES, "have no choice but to", "cannot but", "cannot help but")
-_AGREEING = {
-    "have": ("had", "has", "have"),
-    "need": ("needed", "needs", "need"),
-    "cannot": ("could not", "cannot", "cannot"),
-}
-PREFIXES = (
-    *("It isn't that", "The fact is not that", "It is not true that", "It is not the truth that"),
-    *("Not that", "There is no way that", "There is no chance that", "It is impossible that"),
-    "It can't be that",
 )
 
 # Base form, past tense, participle.
@@ -181,6 +142,6 @@ def agreed(phrase: str, past: bool, third: bool) -> str:
         ('has to', 'could not but', 'must')
     """
     first, _, rest = phrase.partition(" ")
-    if first in _AGREEING:
-        first = _AGREEING[first][0 if past else 1 if third else 2]
+    if first in WORDS["agreeing"]:
+        first = WORDS["agreeing"][first][0 if past else 1 if third else 2]
     return f"{first} {rest}".strip()

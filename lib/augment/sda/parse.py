@@ -32,7 +32,8 @@ _NEEDED = {
     "parser": ("parser", "experimental_biaffine_parser"),
     "lemmatizer": ("lemmatizer", "trainable_lemmatizer", "attribute_ruler", "tagger"),
 }
-CHUNK = 2000
+Pipeline = str | Path | Language
+Folder = str | Path | None
 RULES = {"en": ENGLISH, "zh": chinese.RULES}
 ATTRIBUTES = ("TAG", "POS", "DEP", "HEAD", "LEMMA", "SPACY")
 
@@ -68,11 +69,7 @@ def load(model: str | Path = "") -> Language:
 
 
 def parse(
-    sentences: Sequence[str],
-    model: str | Path | Language = "",
-    folder: str | Path | None = None,
-    workers: int = 1,
-    chunk: int = CHUNK,
+    sentences: Sequence[str], model: Pipeline = "", folder: Folder = None, workers=1, chunk=2000
 ) -> Iterator[Doc]:
     """The parse of each sentence, in order; a blank sentence is an empty `Doc`.
 
@@ -183,10 +180,8 @@ def rewrite(
 def pipeline_digest(nlp: Language) -> str:
     """First twelve digits of a sha256 of a pipeline's name, version and vectors, spaCy's version
     and the components."""
-    meta = nlp.meta
-    found = hashlib.sha256(
-        f"{meta['lang']} {meta['name']} {meta['version']} {spacy.__version__}".encode()
-    )
+    about = [*(nlp.meta[name] for name in ("lang", "name", "version")), spacy.__version__]
+    found = hashlib.sha256(" ".join(about).encode())
     vectors = ("vocab/vectors",) if nlp.vocab.vectors.shape[0] else ()
     for part in (*nlp.component_names, "tokenizer", "config.cfg", *vectors):
         folder = Path(nlp.path or "none") / part

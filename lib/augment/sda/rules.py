@@ -9,7 +9,7 @@ index, never by their string; spacing and case stay the sentence's own.
 Source: Zhu et al. 2024 (SDA), §4 and Appendix A, Algorithms 1–3.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 
 from lib.augment.sda import english
-from lib.augment.sda.english import ADVERB_NEGATIVES
+from lib.augment.sda.english import ADVERB_NEGATIVES, NEGATIVES, PHRASES, WORDS
 from lib.augment.sda.trees import CLOSING, OPENING, QUOTES, Augmented, Edit, Tree, render
 
+Rng = np.random.Generator
 Rule = Callable[..., Augmented]
 VERSION = 3  # raised when a rule writes other text: finished trainings are then not taken for new
 SUBJECTS = {"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"}
@@ -33,7 +34,6 @@ MARKS = FINAL | CLOSING
 _BESIDE_A_NOUN = {*SUBJECTS, "det", "cop", "punct", "aux"}
 
 
-_KINDS = {"be": english.BE, "have": english.HAVE, "do": english.DO, "modal": english.MODALS}
 _COMMANDS = ("verb", "imperative")
 _PAIRS = {"neither": ("nor", "or"), **dict.fromkeys(("not", "n't", "never"), ("any", "some"))}
 
@@ -42,7 +42,7 @@ def rule(edits: Callable[..., Sequence[Edit]], blank: str = " ") -> Rule:
     """A rule from a function `(tree, generator, options) → edits`; `blank` as in `render`."""
 
     @wraps(edits)
-    def ruled(doc: Any, rng: np.random.Generator | None = None, **options: Any) -> Augmented:
+    def ruled(doc: Any, rng: Rng | None = None, **options: Any) -> Augmented:
         tree = Tree.of(doc)
         rng = np.random.default_rng() if rng is None else rng
         return render(tree, edits(tree, rng, **options), blank)
@@ -124,7 +124,7 @@ def _kind(tree: Tree, i: int) -> str:
         return "have" if has else "be"
     if word == "'d":
         return "have" if has or tree.tags[i] == "VBD" else "modal"
-    return next((kind for kind, forms in _KINDS.items() if word in forms), "")
+    return next((kind for kind, forms in WORDS["kinds"].items() if word in forms), "")
 
 
 def _after_subject(tree: Tree, clause: _Clause) -> int:
@@ -135,7 +135,7 @@ def _after_subject(tree: Tree, clause: _Clause) -> int:
 
 
 @rule
-def punctuation(tree: Tree, rng: np.random.Generator, order: str = "random") -> list[Edit]:
+def punctuation(tree: Tree, rng: Rng, order: str = "random") -> list[Edit]:
     """PI: a comma before a subordinate clause, or the subject quoted or followed by a comma, or
     another final mark.
 
@@ -224,10 +224,8 @@ def _quotes(tree: Tree, first: int, last: int) -> list[Edit]:
 
 
 def _whole_quotes(tree: Tree) -> list[Edit]:
-    quoted = any(set(word) & (QUOTES - {"'"}) for word in tree.words)
-    if quoted or not tree.solid or not tree.is_word(tree.solid[0]):
-        return []
-    return _quotes(tree, tree.solid[0], tree.solid[-1])
+    solid = tree.solid
+    return _quotes(tree, solid[0], solid[-1]) if solid and tree.is_word(solid[0]) else []
 
 
 def _final(tree: Tree, mark: str) -> list[Edit]:
@@ -246,14 +244,12 @@ def _final(tree: Tree, mark: str) -> list[Edit]:
 
 
 @rule
-def modal_verbs(
-    tree: Tree, rng: np.random.Generator, perfect: bool = False, intensify: bool = False
-) -> list[Edit]:
+def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False, intensify: bool = False) -> list[Edit]:
     """MV: a modal phrase before the main verb, which takes the form that English asks for.
 
     | clause | phrases |
     |---|---|
-    | finite verb or *be* | all of `english.PHRASES`; *have*, *need* and *can* agree with the verb's
+    | finite verb or *be* | all of `words.yaml`; *have*, *need* and *can* agree with the verb's
     tense and person |
     | *have* + participle, *do*, a question, a negated *be* | must, should: they take the finite
     word's place |
@@ -300,7 +296,7 @@ def modal_verbs(
     return edits
 
 
-def choose(options: Sequence[str], rng: np.random.Generator) -> str:
+def choose(options: Sequence[str], rng: Rng) -> str:
     """One of `options`, each as likely as the others."""
     return options[int(rng.integers(len(options)))]
 
@@ -310,21 +306,19 @@ def _cased(tree: Tree, i: int, text: str) -> str:
     return text[0].upper() + text[1:] if i == first and tree.words[i][0].isupper() else text
 
 
-def _phrase_before(
-    tree: Tree, clause: _Clause, rng: np.random.Generator, perfect: bool
-) -> list[Edit]:
+def _phrase_before(tree: Tree, clause: _Clause, rng: Rng, perfect: bool) -> list[Edit]:
     i = clause.finite
     word, tag = tree.lower[i], tree.tags[i]
     past = english.is_past(word, tag) or word in ("was", "were")
-    phrases: tuple[str, ...] = english.PHRASES
+    phrases = PHRASES["every"]
     if past and perfect:
-        phrases = ("must",)
+        phrases = ["must"]
     elif _negatives(tree):
-        phrases = english.MODAL_PHRASES
+        phrases = PHRASES["modal"]
     elif clause.subject is not None and tree.deps[clause.subject] == "expl":
-        phrases = english.PLAIN_PHRASES
+        phrases = PHRASES["plain"]
     elif past and _shares_subject(tree, clause):
-        phrases = english.AGREEING_PHRASES
+        phrases = PHRASES["agreeing"]
     phrase = english.agreed(choose(phrases, rng), past, tag == "VBZ" or word in ("is", "'s"))
     lemma = "be" if clause.kind == "be" else english.base_form(word, tag, tree.lemmas[i])
     form = f"have {english.participle(word, lemma)}" if past and perfect else lemma
@@ -339,21 +333,21 @@ def _shares_subject(tree: Tree, clause: _Clause) -> bool:
     return any(all(tree.deps[c] not in SUBJECTS for c in tree.children(i)) for i in others)
 
 
-def _behind_modal(tree: Tree, clause: _Clause, rng: np.random.Generator) -> list[Edit]:
-    i, willing = clause.finite, tree.lower[clause.finite] in english.WILL_LIKE
+def _behind_modal(tree: Tree, clause: _Clause, rng: Rng) -> list[Edit]:
+    i, willing = clause.finite, tree.lower[clause.finite] in WORDS["will_like"]
     if clause.inverted or clause.negative is not None or not willing:
         return []
     return [Edit(i + 1, i + 1, choose(("have to", "need to"), rng), subtree=(i,))]
 
 
-def _intensified(tree: Tree, rng: np.random.Generator) -> list[Edit]:
+def _intensified(tree: Tree, rng: Rng) -> list[Edit]:
     plain = [i for i, tag in enumerate(tree.tags) if tag == "JJ" and tree.is_word(i)]
     apart = [i for i in plain if i == 0 or tree.spaces[i - 1]]
-    return [Edit(i, i, choose(english.INTENSIFIERS, rng)) for i in apart]
+    return [Edit(i, i, choose(WORDS["intensifiers"], rng)) for i in apart]
 
 
 @rule
-def negation(tree: Tree, rng: np.random.Generator) -> list[Edit]:
+def negation(tree: Tree, rng: Rng) -> list[Edit]:
     """NEG: one negative transformation; every sentence with a word gets one.
 
     In this order: a negative word of the main clause goes; "not" follows the auxiliary or *be*,
@@ -377,9 +371,7 @@ def negation(tree: Tree, rng: np.random.Generator) -> list[Edit]:
 
 
 @rule
-def double_negation(
-    tree: Tree, rng: np.random.Generator, nouns: bool = False, copulas: bool = True
-) -> list[Edit]:
+def double_negation(tree: Tree, rng: Rng, nouns: bool = False, copulas: bool = True) -> list[Edit]:
     """DN: two negative transformations; if there is but one, a negating phrase before the sentence.
 
     The words are walked in their order: "not" follows an auxiliary or *be* of any finite clause,
@@ -443,7 +435,7 @@ def _second_negation(tree: Tree, i: int, copulas: bool) -> list[Edit]:
     if not copulas and clause.kind == "be" and tree.deps[clause.finite] not in ("aux", "auxpass"):
         return []
     before, after = ("", *tree.lower, "")[clause.finite : clause.finite + 3 : 2]
-    if clause.kind in ("verb", "imperative") or before in ("as", "than") or after in english.ONLY:
+    if clause.kind in ("verb", "imperative") or before in ("as", "than") or after in WORDS["only"]:
         return []
     return _negated(tree, clause)
 
@@ -471,7 +463,7 @@ def _cancelling(tree: Tree, clause: _Clause | None, negatives: list[int]) -> lis
     return []
 
 
-def _prefix(tree: Tree, rng: np.random.Generator) -> list[Edit]:
+def _prefix(tree: Tree, rng: Rng) -> list[Edit]:
     first = tree.first
     if first is None:
         return []
@@ -479,7 +471,7 @@ def _prefix(tree: Tree, rng: np.random.Generator) -> list[Edit]:
     while place and tree.words[place - 1] in QUOTES | OPENING:
         place -= 1
     linked = tree.deps[first] in ("cc", "discourse") and word not in ("both", "either")
-    if len(tree) > first + 2 and (linked or word in english.LINKS):
+    if len(tree) > first + 2 and (linked or word in WORDS["links"]):
         place = first + 1 + (tree.words[first + 1] == ",")
     small = place > first or tree.words[first][0].islower()
     return [Edit(place, place, phrase[0].lower() + phrase[1:] if small else phrase)]
@@ -505,16 +497,16 @@ def _is_negative(tree: Tree, i: int) -> bool:
     Country"."""
     word, following = tree.lower[i], tree.lower[i + 1] if i + 1 < len(tree) else ""
     if word in ADVERB_NEGATIVES:
-        return following not in english.ONLY
+        return following not in WORDS["only"]
     other = tree.tags[i] != "DT" or following in (".", ",") or following[:1].isdigit()
     idle = word == "no" and (following == "matter" or (other and following != "longer"))
-    return word in english.NEGATIVES and not idle and not tree.tags[i].startswith("NNP")
+    return word in NEGATIVES and not idle and not tree.tags[i].startswith("NNP")
 
 
 def _affirmed(tree: Tree, i: int) -> list[Edit]:
     """A negative word taken out, or its positive in its place; "ca", "wo" and "sha" become whole
     again."""
-    new, stop, word = english.NEGATIVES.get(tree.lower[i], ""), i + 1, tree.lower[i]
+    new, stop, word = NEGATIVES.get(tree.lower[i], ""), i + 1, tree.lower[i]
     following = tree.lower[i + 1] if stop < len(tree) else ""
     if word == "no" and following in ("longer", "one"):
         new, stop = "still" if following == "longer" else "someone", i + 2
@@ -527,7 +519,7 @@ def _affirmed(tree: Tree, i: int) -> list[Edit]:
         later = [j for j in range(stop, end) if tree.lower[j] == old]
         later = [j for j in later if tree.tags[j] in ("DT", "CC")]
         edits += [Edit(j, j + 1, other) for j in later[:1]]
-    if i and word == "n't" and (whole := english.CONTRACTED.get(tree.lower[i - 1])):
+    if i and word == "n't" and (whole := WORDS["contracted"].get(tree.lower[i - 1])):
         edits.append(Edit(i - 1, i, _cased(tree, i - 1, whole)))
     return edits
 
@@ -537,7 +529,7 @@ def _negated(tree: Tree, clause: _Clause | None) -> list[Edit]:
     English."""
     if clause is None or clause.negative is not None:
         return []
-    if any(tree.lower[i] in english.HALF_NEGATIVES for i in tree.children(clause.root)):
+    if any(tree.lower[i] in WORDS["half_negatives"] for i in tree.children(clause.root)):
         return []
     i, lower, spaces = clause.finite, tree.lower, tree.spaces
     if clause.kind not in _COMMANDS:
@@ -547,7 +539,7 @@ def _negated(tree: Tree, clause: _Clause | None) -> list[Edit]:
         return []
     present = "does" if tree.tags[i] == "VBZ" else "do"
     do = "did" if english.is_past(lower[i], tree.tags[i]) else present
-    short = any(lower[j] in english.SHORT and not spaces[j - 1] for j in range(1, len(tree)))
+    short = any(lower[j] in WORDS["short"] and not spaces[j - 1] for j in range(1, len(tree)))
     lemma = english.base_form(lower[i], tree.tags[i], tree.lemmas[i])
     new = f"{do}n't {lemma}" if short else f"{do} not {lemma}"
     return [Edit(i, i + 1, _cased(tree, i, new), subtree=(i,))]
@@ -579,11 +571,11 @@ def _is_plain(tree: Tree, left: list[int]) -> bool:
     """Whether the words before a noun only describe it, and say no quantity."""
     plain = all(tree.deps[c] in ("amod", "compound", "advmod", "mark") for c in left)
     return plain and not any(
-        tree.lower[c] in english.QUANTITIES or tree.tags[c] == "CD" for c in left
+        tree.lower[c] in WORDS["quantities"] or tree.tags[c] == "CD" for c in left
     )
 
 
-def ensemble(doc: Any, rng: np.random.Generator | None = None, nouns: bool = False) -> Augmented:
+def ensemble(doc: Any, rng: Rng | None = None, nouns: bool = False) -> Augmented:
     """One of the three positive rules, drawn for each sentence; `nouns` as in `double_negation`.
 
     Source: Zhu et al. 2024, §6.3.
@@ -597,17 +589,9 @@ def ensemble(doc: Any, rng: np.random.Generator | None = None, nouns: bool = Fal
 
 _ALL = (punctuation, modal_verbs, double_negation, negation, ensemble)
 RULES: dict[str, Rule] = {function.__name__: function for function in _ALL}
-WITH_NOUNS = ("double_negation", "ensemble")
 
 
-def apply(
-    name: str,
-    doc: Any,
-    seed: int = 0,
-    number: int = 0,
-    rules: Mapping[str, Rule] = RULES,
-    **options: Any,
-) -> Augmented:
+def apply(name: str, doc: Any, seed=0, number=0, rules=RULES, **options: Any) -> Augmented:
     """A rule by name with the generator of sentence `number` under `seed`, as
     `python -m lib augment sda` does.
 
@@ -622,6 +606,6 @@ def apply(
         raise ValueError(f"unknown rule {name!r}: choose one of {', '.join(rules)}")
     if seed < 0 or number < 0:
         raise ValueError(f"seed and number must not be negative, got {seed} and {number}")
-    if name not in WITH_NOUNS or not options.get("nouns"):
+    if name not in ("double_negation", "ensemble") or not options.get("nouns"):
         options.pop("nouns", None)
     return rules[name](doc, np.random.default_rng((seed, number)), **options)

@@ -38,8 +38,8 @@ class Augmented:
 
 
 class Tree:
-    """What the rules need of a parse, as lists: words, spaces, tags, deps (one scheme), lemmas,
-    heads.
+    """What the rules need of a parse, as lists of strings: words, spaces, tags, deps (one scheme),
+    lemmas; and the heads' numbers.
 
     Example:
         >>> tree = Tree(["He", "sleeps", "."], [" ", "", ""], ["PRP", "VBZ", "."], ["nsubj",
@@ -49,15 +49,7 @@ class Tree:
         (1, [0, 2], 'He sleeps.')
     """
 
-    def __init__(
-        self,
-        words: Sequence[str],
-        spaces: Sequence[str],
-        tags: Sequence[str],
-        deps: Sequence[str],
-        lemmas: Sequence[str],
-        heads: Sequence[int],
-    ):
+    def __init__(self, words, spaces, tags, deps, lemmas, heads) -> None:
         self.words, self.spaces, self.tags = list(words), list(spaces), list(tags)
         self.deps = [_LABELS.get(d) or d.replace(":pass", "pass").split(":")[0] for d in deps]
         self.lemmas, self.heads = list(lemmas), list(heads)
@@ -79,24 +71,16 @@ class Tree:
         """The sentence as it was given."""
         return "".join(word + space for word, space in zip(self.words, self.spaces, strict=True))
 
-    @cached_property
-    def _children(self) -> list[list[int]]:
-        below: list[list[int]] = [[] for _ in self.words]
-        for i, head in enumerate(self.heads):
-            if head != i:
-                below[head].append(i)
-        return below
-
     def children(self, i: int) -> list[int]:
         """Dependents of token i, in their order."""
-        return self._children[i]
+        return [child for child, head in enumerate(self.heads) if head == i != child]
 
     def span(self, i: int) -> tuple[int, int]:
         """First and last token of the unbroken part of i's subtree around i, without punctuation at
         its ends; a circle of heads is walked once."""
         inside, waiting, first, last = {i}, [i], i, i
         while waiting:
-            new = [c for c in self._children[waiting.pop()] if c not in inside]
+            new = [c for c in self.children(waiting.pop()) if c not in inside]
             inside.update(new)
             waiting += new
         while first - 1 in inside:
