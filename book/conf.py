@@ -17,6 +17,7 @@ root_doc = "book/index"
 include_patterns = [
     "book/*.md",
     "notebooks/[0-9][0-9]_*.ipynb",
+    "notebooks/solutions/*.ipynb",
     "README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -28,9 +29,11 @@ include_patterns = [
     "data/midi-bert/README.md",
     "data/mini*/README.md",
     "data/papers/README.md",
+    "data/public/README.md",
     "data/sda/README.md",
     "results/README.md",
     "results/rows.md",
+    "results/verdicts.md",
 ]
 exclude_patterns = [".*", "outputs", "my"]  # not even looked into
 nitpick_ignore_regex = [
@@ -72,7 +75,6 @@ def _fill(_app, docname: str, source: list[str]) -> None:
         source[0] = source[0].replace("{{cards}}", site.cards())
     if docname == "book/results":
         source[0] = source[0].replace("{{results}}", site.results())
-        source[0] = source[0].replace("{{verdicts}}", site.verdicts())
 
 
 def setup(app):

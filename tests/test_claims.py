@@ -13,6 +13,7 @@ from lib.results import claims
 from lib.results.statistics import power_of
 from lib.runs import Job, grids
 from lib.runs.job import portable_parameters
+from tools.table import appendix
 
 CLAIMS = claims.read()
 each = pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: f"{c.table}-{c.row}-{c.baseline}")
@@ -186,6 +187,13 @@ def test_small_answers_where_it_has_five_seeds_else_light():
     assert claims.grid_of(claim, {"una_small": apart, "una_light": two}) == "una_light"
     assert claims.grid_of(claim, {"una_small": four, "una_light": one}) is None
     assert claims.grid_of(claim._replace(rows=""), {}) is None
+
+
+def test_the_page_of_verdicts_is_what_make_table_writes():
+    page = (paths.RESULTS / "verdicts.md").read_text(encoding="utf-8")
+    for marker, content in appendix().items():
+        assert f"<!-- {marker}: begin -->\n{content}\n<!-- {marker}: end -->" in page
+    assert all(f" | {claim.claim} | " in page for claim in CLAIMS) and " nan " not in page
 
 
 NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"

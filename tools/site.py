@@ -18,15 +18,10 @@ import pandas as pd
 
 from lib import paths
 from lib.data.files import is_foreign, remove, written
-from lib.results import claims
 from lib.runs import grids, notebooks
 from tools import pages
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"[^>]*>")
-
-
-PAPERS = {"una": "UNA", "sda": "SDA", "consert_ext": "ConSERT, extended", "backbones": "Backbones"}
-ENCODERS = {"small": "midi-BERT", "light": "mini-BERT"}
 
 
 def cards() -> str:
@@ -38,29 +33,6 @@ def cards() -> str:
         link = f"**[{title}](../notebooks/{path.name})**"
         parts += ['<div class="card">', *shown, link, question, "</div>"]
     return "\n\n".join([*parts, "</div>"])
-
-
-def verdicts() -> str:
-    """Every claim of the papers as an HTML table: their difference, ours, the verdict."""
-    table = claims.judged(claims.read())
-    order = list(claims.OUTCOME.values())
-    table = table.sort_values("verdict", key=lambda told: told.map(order.index), kind="stable")
-    shown = pd.DataFrame({"paper": table["paper"].replace(PAPERS) + ", " + table["where"]})
-    shown["claim"] = table["claim"]
-    shown["printed"] = table["printed"].map("{:+.2f}".format)
-    lines = table[["ours", "half_width", "seeds", "grid"]].itertuples(index=False)
-    shown["ours"] = [_measured(*line) for line in lines]
-    shown["verdict"] = table["verdict"]
-    text = shown.replace(r"^-", "−", regex=True).to_html(
-        index=False, border=0, classes="table verdicts", justify="left"
-    )
-    return f'<div class="table-wrapper">{text}</div>'
-
-
-def _measured(ours: float, half_width: float, seeds: int, grid: str) -> str:
-    if not seeds:
-        return "–"
-    return f"{ours:+.2f} ± {half_width:.2f} ({ENCODERS[grid.split('_')[1]]}, {seeds} seeds)"
 
 
 _TITLE = re.compile(r"(.*?(?:Table|Figure) .*?)(?:[:;] (.*))?")
@@ -100,6 +72,9 @@ def _html(table: pd.DataFrame, index: bool = True) -> str:
     )
 
 
+_OF_OUTPUT = re.compile(r"\]\((?!https?:)([^)\s]+)\.(?:ipynb|md)(#[^)\s]*)?\)")
+
+
 def read_notebook(text: str) -> nbformat.NotebookNode:
     """A notebook for Sphinx: pictures attached to a cell stand in the cell, as MyST-NB knows no
     attachments, and cells that JupyterLab folds have the tag that folds them there."""
@@ -108,6 +83,9 @@ def read_notebook(text: str) -> nbformat.NotebookNode:
         for name, content in cell.get("attachments", {}).items():
             kind, picture = next(iter(content.items()))
             cell.source = cell.source.replace(f"attachment:{name}", f"data:{kind};base64,{picture}")
+        for data in (output.get("data", {}) for output in cell.get("outputs", [])):
+            if "text/markdown" in data:  # Sphinx resolves the links of text cells alone
+                data["text/markdown"] = _OF_OUTPUT.sub(r"](\1.html\2)", data["text/markdown"])
         hidden = cell.metadata.get("jupyter", {})
         for key, tag in (("source_hidden", "hide-input"), ("outputs_hidden", "hide-output")):
             if hidden.get(key):

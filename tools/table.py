@@ -1,5 +1,5 @@
-"""`make table`: fill the tables between markers in the README, the model card and `data/README.md`
-from `results/`."""
+"""`make table`: fill the tables between markers in the README, the model cards, `data/README.md`
+and `results/verdicts.md` from `results/`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from lib import paths, plots, results
 from lib.data import files
 from lib.data.files import write_bytes
+from lib.results import claims
 from lib.results.statistics import mean_sd
 from tools.markers import fill
 
@@ -88,6 +89,89 @@ def headlines() -> dict[Path, str]:
     }
 
 
+PAPERS = {"una": "UNA", "sda": "SDA", "consert_ext": "ConSERT, extended", "backbones": "Backbones"}
+ENCODERS = {"small": "midi-BERT", "light": "mini-BERT"}
+FIELDS = ["backbone", "steps", "batch_size", "lr", "dropout", "head", "loss"]
+SETTINGS = {
+    "UNA": ("paper_una_bert", "una_{}", "UNA, doubled"),
+    "SDA": ("paper_sda_negation_bert", "sda_{}", "DN"),
+    "ConSERT": ("paper_consert", "consert_{}", "ConSERT-unsup, STS sentences"),
+}
+BASELINES = {"una_small": "SimCSE, UNA's loss", "sda_small": "SimCSE, SDA's head"}
+
+
+def appendix() -> dict[str, str]:
+    """The tables of `results/verdicts.md`, by marker."""
+    listed = claims.read()
+    judged = claims.judged(listed)
+    ways = {"claims of a paper together": judged}
+    tested = int((judged["seeds"] > 0).sum())
+    ways["all claims together"] = claims.judged(listed, comparisons=tested)
+    ways["each claim alone"] = claims.judged(listed, comparisons=1)
+    ways["together, at the last checkpoint"] = claims.judged(listed, "last")
+    families = pd.DataFrame({way: one["verdict"].value_counts() for way, one in ways.items()}).T
+    families = families.reindex(columns=list(claims.OUTCOME.values())).fillna(0).astype(int)
+    errata = pd.read_csv(paths.PAPERS / "errata.csv", dtype=str).replace({"paper": PAPERS})
+    return {
+        "claims": _markdown(verdicts(judged)),
+        "families": _markdown(families.rename_axis("intervals").reset_index()),
+        "settings": _markdown(_settings()),
+        "baselines": _markdown(_baselines()),
+        "errata": _markdown(errata),
+    }
+
+
+def verdicts(judged: pd.DataFrame) -> pd.DataFrame:
+    """Every claim of the papers: their difference, ours, what would be detected, the verdict."""
+    order = list(claims.OUTCOME.values())
+    table = judged.sort_values("verdict", key=lambda told: told.map(order.index), kind="stable")
+    shown = pd.DataFrame({"paper": table["paper"].replace(PAPERS) + ", " + table["where"]})
+    shown["claim"], shown["printed"] = table["claim"], table["printed"].map("{:+.2f}".format)
+    shown["ours"] = [
+        f"{one.ours:+.2f} ± {one.half_width:.2f} ({ENCODERS[one.grid.split('_')[1]]})"
+        if one.seeds
+        else f"needs {one.untested}"
+        for one in table.itertuples()
+    ]
+    shown["80 % power at"] = table["could_be_seen"].map("{:.2f}".format).replace("nan", "–")
+    return shown.replace(r"^-", "−", regex=True).assign(verdict=table["verdict"])
+
+
+def _settings() -> pd.DataFrame:
+    """The papers' settings beside those of the committed runs."""
+    papers = pd.read_csv(paths.PAPERS / "settings.csv")
+    papers = papers.pivot(index="recipe", columns="field", values="value")
+    papers["steps"] = papers["epochs"] + " epoch(s)"
+    lines = {}
+    for name, (recipe, family, condition) in SETTINGS.items():
+        lines[f"{name}, paper"] = papers.loc[recipe, FIELDS]
+        for size, encoder in ENCODERS.items():
+            rows = results.rows(family.format(size))
+            if len(rows := rows[rows["row"] == condition]):
+                lines[f"{name}, {encoder}"] = rows.iloc[0][FIELDS]
+    table = pd.DataFrame(lines).T.astype(str).replace(r"^data/|\.0$", "", regex=True)
+    return table.rename_axis("runs").reset_index()
+
+
+def _baselines() -> pd.DataFrame:
+    """The SimCSE of each setting: how it was trained, and its scores."""
+    lines = {}
+    for grid in (f"{name}_{size}" for size in ENCODERS for name in ("simcse", "una", "sda")):
+        rows = results.rows(grid)
+        rows = rows[rows["row"] == BASELINES.get(grid, "SimCSE")]
+        kept = rows.iloc[0][["steps", "eval_every", "loss", "head"]].astype(str)
+        scores = {step: mean_sd(rows[f"sts7_test_avg_{step}"]) for step in ("best", "last")}
+        lines[grid] = {**kept.replace(r"\.0$", "", regex=True), **scores}
+    return pd.DataFrame(lines).T.rename_axis("grid").reset_index()
+
+
+def _markdown(table: pd.DataFrame) -> str:
+    lines = [list(table), ["---"] * table.shape[1], *table.astype(str).to_numpy().tolist()]
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
+    )
+
+
 def shipped() -> list[Path]:
     """The data files that are ours, in the order of `data/README.md`."""
     found = sorted(paths.MINI.glob("*.t*"))
@@ -116,6 +200,8 @@ def main() -> None:
     for text, content in headlines().items():
         fill(text, "headline", content)
         print(f"filled {text}")
+    for marker, content in appendix().items():
+        fill(paths.RESULTS / "verdicts.md", marker, content)
 
 
 if __name__ == "__main__":
