@@ -211,26 +211,3 @@ def forest(
     axis.set(xlabel=xlabel, title=title, ylim=(-0.6, len(differences) - 0.4))
     axis.invert_yaxis()
     return figure
-
-
-@mpl.rc_context(STYLE)
-def steps(table: pd.DataFrame, value: str, ylabel: str, title="", log=False) -> Figure:
-    """A value over the steps of several trainings: a line a seed, a colour and a line style a
-    row.
-
-    Args:
-        table: `row`, `seed`, `step` and the column `value`, as `lib.results.steps`; steps without a
-            value are left out.
-        log: whether the steps are on a logarithmic axis.
-    """
-    figure, (axis,) = new_figure(width=WIDTH, height=3.2)
-    found = table.dropna(subset=[value])
-    for i, (row, part) in enumerate(found.groupby("row", sort=False)):
-        for k, (_, one) in enumerate(part.groupby("seed", sort=False)):
-            style: Any = {"color": role(row, i), "ls": line(i), "lw": 1.2}
-            points = marker(i) if len(one) <= 20 else None
-            label = str(row) if k == 0 else None
-            axis.plot(one["step"], one[value], marker=points, ms=4, label=label, **style)
-    axis.set(xlabel="step", ylabel=ylabel, title=title, xscale="log" if log else "linear")
-    legend_below(figure, axis)
-    return figure

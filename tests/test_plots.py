@@ -75,9 +75,6 @@ EACH: dict[str, Callable[[str], Figure]] = {
     "forest": lambda t: plots.forest(
         pd.DataFrame({"mean": [1.0], "95 % ±": [0.5]}, index=["a"]), "x", t
     ),
-    "steps": lambda t: plots.steps(
-        pd.DataFrame({"row": ["a"], "seed": [0], "step": [1], "loss": [1.0]}), "loss", "y", t
-    ),
 }
 
 
@@ -209,21 +206,3 @@ def test_positives_and_negatives_have_the_colours_of_the_drawings():
     (axis,) = plots.curves([1, 2], lines, "x", "y").axes
     colours = [drawn.get_color() for drawn in axis.lines]
     assert colours == ["#CC79A7", "#009E73", "#009E73", "#D55E00"]
-
-
-def test_steps_draw_a_line_a_seed_and_one_entry_a_row():
-    rows = [("a", 0), ("a", 1), ("b", 0)]
-    table = pd.DataFrame(
-        [(row, seed, step, step + seed) for row, seed in rows for step in (1, 2)],
-        columns=["row", "seed", "step", "loss"],
-    )
-    table.loc[0, "loss"] = NAN
-    (axis,) = plots.steps(table, "loss", "nats").axes
-    assert [data(drawn) for drawn in axis.lines] == [
-        ([2.0], [2.0]),
-        ([1.0, 2.0], [2.0, 3.0]),
-        ([1.0, 2.0], [1.0, 2.0]),
-    ]
-    assert legend(axis) == ["a", "b"]
-    assert look(axis.lines[0]) == look(axis.lines[1]) != look(axis.lines[2])
-    assert plots.steps(table, "loss", "nats", log=True).axes[0].get_xscale() == "log"
