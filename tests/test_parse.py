@@ -114,9 +114,8 @@ def test_what_is_no_pipeline_is_refused(tmp_path):
             list(parse.parse(SENTENCES, **wrong))
 
 
-def test_rewriting_does_not_depend_on_the_cut_or_on_the_other_rules(monkeypatch):
+def test_rewriting_does_not_depend_on_the_cut_or_on_the_other_rules():
     whole = parse.rewrite(SENTENCES, list(sda.RULES), seed=3)
-    monkeypatch.setattr(parse, "CHUNK", 4)
     assert parse.rewrite(SENTENCES, list(sda.RULES), seed=3, workers=2) == whole
     for rule, lines in whole.items():
         head, tail = (

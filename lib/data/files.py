@@ -242,13 +242,13 @@ def load_arrays(path: Path, names: Iterable[str]) -> Arrays:
     """Read what `save_arrays` wrote.
 
     Raises:
-        OSError: it is not there.
+        FileNotFoundError: it is not there.
         ValueError: it is damaged.
     """
     try:
         with np.load(path) as file:
             return {name: file[name] for name in names}
-    except OSError:
+    except FileNotFoundError:
         raise
     except Exception as error:  # zip, zlib and NumPy name a damaged file in a dozen ways
         raise ValueError(f"{path} is damaged") from error
