@@ -50,7 +50,7 @@ def run(notebook: str, method: str, profile_name: str = "mini", **parameters: An
             training.
 
     Returns:
-        The finished run; `run.metrics` holds `<set>_spearman_best|last`, `sts7_test_avg_best|last`,
+        The finished run; `run.metrics` holds `<set>_dev_spearman_best|last`, `<set>_test_spearman_best|last`,
         `loss_last`, `in_batch_accuracy_last`, `train_seconds`, `peak_rss_gib`, …
 
     Raises:
