@@ -50,8 +50,8 @@ def run(notebook: str, method: str, profile_name: str = "mini", **parameters: An
             training.
 
     Returns:
-        The finished run; `run.metrics` holds `<set>_dev_spearman_best|last`, `<set>_test_spearman_best|last`,
-        `loss_last`, `in_batch_accuracy_last`, `train_seconds`, `peak_rss_gib`, …
+        The finished run; `run.metrics` holds `<set>_dev_spearman_best|last`,
+        `<set>_test_spearman_best|last`, `loss_last`, `in_batch_accuracy_last`, `train_seconds`, `peak_rss_gib`, …
 
     Raises:
         ValueError: a parameter that is none, or outside its range; a set by which nothing can be
