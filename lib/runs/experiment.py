@@ -51,7 +51,8 @@ def run(notebook: str, method: str, profile_name: str = "mini", **parameters: An
 
     Returns:
         The finished run; `run.metrics` holds `<set>_dev_spearman_best|last`,
-        `<set>_test_spearman_best|last`, `loss_last`, `in_batch_accuracy_last`, `train_seconds`, `peak_rss_gib`, …
+        `<set>_test_spearman_best|last`, `loss_last`, `in_batch_accuracy_last`, `train_seconds`,
+        `peak_rss_gib`, …
 
     Raises:
         ValueError: a parameter that is none, or outside its range; a set by which nothing can be
