@@ -42,6 +42,7 @@ from tools.course import LONGEST
 from tools.density import is_folded
 
 NOTEBOOKS = notebooks.find_all()
+SOLUTIONS = sorted((paths.NOTEBOOKS / "solutions").glob("*.ipynb"))
 REQUIRED = ("profile", "seed", "n_seeds", "model", "max_steps", "device", "data_dir", "output_dir")
 MACHINE_PATH = re.compile(
     r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]|[A-Z]:\\\\Users"
@@ -323,7 +324,7 @@ def test_misspelt_parameter_fails(tmp_path: Path) -> None:
     assert trained_steps(tmp_path / "outputs") == []
 
 
-@each
+@pytest.mark.parametrize("path", NOTEBOOKS + SOLUTIONS, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_what_a_notebook_takes_from_lib_is_there(path: Path) -> None:
     """Names that it imports, and attributes of the modules among them."""
     modules, trees = {}, [python(cell) for cell in code_cells(path)]
@@ -348,3 +349,12 @@ def taken(package: str, name: str) -> object:
     if not hasattr(module, name) and find_spec(f"{package}.{name}"):
         import_module(f"{package}.{name}")
     return getattr(module, name, None)
+
+
+@pytest.mark.notebook
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
+def test_solutions_run(path: Path, tmp_path: Path) -> None:
+    command = ["pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--nbval-lax"]
+    done = run([*command, "--nbval-current-env", str(path)], paths.ROOT, tmp_path)
+    assert done.returncode == 0, done.stdout[-4000:]
