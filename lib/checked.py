@@ -124,14 +124,23 @@ class Registry(dict[str, Callable[..., Any]]):
         (['reverse'], ['b', 'a'])
     """
 
-    def register(self, name: str) -> Callable[[M], M]:
+    def __init__(self) -> None:
+        super().__init__()
+        self.parsing: set[str] = set()  # the names of those that read the parser
+
+    def register(self, name: str, parses: bool = False) -> Callable[[M], M]:
         """A decorator that enters a function or a class as `name`.
+
+        Args:
+            parses: it reads the recipe's parser, which then belongs to what a run reads.
 
         Raises:
             ValueError: there is one of this name.
         """
         if name in self:
             raise ValueError(f"there is a method called {name!r} already")
+        if parses:
+            self.parsing.add(name)
 
         def entered(method: M) -> M:
             self[name] = method

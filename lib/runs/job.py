@@ -402,13 +402,13 @@ def inputs_of(
     if recipe.positive in NEED_SYNONYMS:
         own = partial(_thesaurus_files, recipe.synonyms), partial(synonyms_hash, recipe.synonyms)
         found.append(Input("synonyms", *own))
+    if recipe.parses:
+        of_parser, name = partial(_pipeline_files, recipe.parser), model_path(recipe.parser)
+        found.append(Input("parser", of_parser, lambda: parse.pipeline_digest(parse.load(name))))
     if "sda" in (recipe.positive, recipe.negative):
-        pipeline = partial(parse.load, model_path(recipe.parser))
-        of_parser = partial(_pipeline_files, recipe.parser)
-        found.append(Input("parser", of_parser, lambda: parse.pipeline_digest(pipeline())))
         found.append(Input("rules", list, lambda: str(sda.VERSION)))
-        hashes = partial(map, files.sha256)
-        found.append(Input("english", _word_lists, lambda: text_hash(hashes(_word_lists()))))
+        words = _word_lists
+        found.append(Input("english", words, lambda: text_hash(map(files.sha256, words()))))
     return found
 
 

@@ -359,7 +359,7 @@ def _lines(lines: Sequence[str] | None, sentences: Sequence[str], what: str) -> 
     return lines
 
 
-@NEGATIVES.register("sda")
+@NEGATIVES.register("sda", parses=True)
 def negations(text: Text, recipe: Recipe, tokenizer, seed: int = 0) -> Negatives:
     """SDA: the sentence negated, the same in every step.
 

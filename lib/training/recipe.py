@@ -299,7 +299,7 @@ class Recipe(
     @property
     def parses(self) -> bool:
         """Whether the text is parsed."""
-        return "sda" in (self.positive, self.negative)
+        return self.positive == "sda" or self.negative in NEGATIVES.parsing
 
     @property
     def normalises_views(self) -> bool:
