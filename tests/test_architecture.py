@@ -146,7 +146,8 @@ def test_an_upward_import_breaks_the_contract(tmp_path: Path, planted: str) -> N
     )
 
 
-def test_every_station_of_the_walk_is_a_function_on_one_screen() -> None:
+def test_every_station_of_the_walk_is_on_one_screen() -> None:
+    """A function, or each function of a class."""
     text = (paths.ROOT / "book" / "walk.md").read_text(encoding="utf-8")
     stations = re.findall(r"\[`(\w+)`\]\(\.\./(lib/[\w/]+\.py)\)", text)
     assert len(re.findall(r"^\d+\. \*\*", text, re.M)) == 10 and len(stations) >= 10
@@ -156,6 +157,6 @@ def test_every_station_of_the_walk_is_a_function_on_one_screen() -> None:
         lengths = [
             len(lines & set(range(node.lineno, (node.end_lineno or node.lineno) + 1)))
             for qualified, node, _ in functions(path)
-            if qualified.split(".")[-1] == name
+            if name in qualified.split(".")
         ]
-        assert lengths and min(lengths) <= 60, f"{file}: {name}"
+        assert lengths and max(lengths) <= 60, f"{file}: {name}"
