@@ -204,6 +204,13 @@ def _copied(words: list[str], copies: np.ndarray) -> list[str]:
     return [word for word, n in zip(words, copies, strict=True) for _ in range(n)]
 
 
+def _with_content(words: list[str]) -> list[str]:
+    """The words that are no stop words."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # takes a second to import
+
+    return [word for word in words if word.lower() not in ENGLISH_STOP_WORDS]
+
+
 def _concerned(words: list[str], rate: float) -> int:
     """EDA's n."""
     return max(1, int(rate * len(words))) if rate > 0 and words else 0
@@ -234,9 +241,7 @@ def replace_synonyms(words: list[str], rate: float, rng: Rng, synonyms: Synonyms
         ...     lambda w: ["large"] * (w == "big"))
         ['a', 'large', 'dog']
     """
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # takes a second to import
-
-    candidates = sorted({w for w in words if w.lower() not in ENGLISH_STOP_WORDS and w.isalpha()})
+    candidates = sorted({word for word in _with_content(words) if word.isalpha()})
     changed: dict[str, str] = {}
     for i in rng.permutation(len(candidates)):
         alternatives = synonyms(candidates[i])
@@ -254,10 +259,7 @@ def insert_synonyms(words: list[str], rate: float, rng: Rng, synonyms: Synonyms)
         ...     lambda w: ["hound"] * (w == "dog"))
         ['a', 'dog', 'hound']
     """
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
-
-    asked = [synonyms(word) for word in words if word.lower() not in ENGLISH_STOP_WORDS]
-    known = [alternatives for alternatives in asked if alternatives]
+    known = [alternatives for word in _with_content(words) if (alternatives := synonyms(word))]
     result = list(words)
     for _ in range(_concerned(words, rate) if known else 0):
         alternatives = known[int(rng.integers(len(known)))]

@@ -92,7 +92,7 @@ def parse(
         raise ValueError(f"workers and chunk must be at least 1, got {workers} and {chunk}")
     nlp = model if isinstance(model, Language) else load(model)
     if folder is not None:
-        make_folder(Path(folder), "--parses")
+        make_folder(Path(folder), "folder for parses")
     pipeline = [pipeline_digest(nlp), *nlp.pipe_names, *ATTRIBUTES]
     for start in range(0, len(sentences), chunk):
         part = list(sentences[start : start + chunk])
