@@ -231,14 +231,18 @@ class DevScore:
     def __init__(self, job: Job):
         self.pairs = jobs.graded(job.profile, "dev", job.settings.data_dir)["dev"]
         self.recipe, self.precision = job.recipe, job.scoring
+        self.last: evaluate.Encode | None = None  # the embeddings that were scored last
 
     def __call__(self, encoder: Encoder) -> float:
         """Spearman × 100 of `encoder` as it is now."""
-        return evaluate.pairs_spearman(self._known(encoder), self.pairs)
+        self.last = self._known(encoder)
+        return evaluate.pairs_spearman(self.last, self.pairs)
 
     def geometry(self, encoder: Encoder) -> dict[str, float]:
-        """`evaluate.geometry` of `encoder` as it is now."""
-        return evaluate.geometry(self._known(encoder), self.pairs)
+        """`evaluate.geometry` of `encoder` as it is now; if it is asked for right after a score,
+        nothing is encoded again."""
+        known, self.last = self.last or self._known(encoder), None
+        return evaluate.geometry(known, self.pairs)
 
     def _known(self, encoder: Encoder) -> evaluate.Encode:
         length = self.recipe.dev_max_length
