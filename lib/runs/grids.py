@@ -240,7 +240,8 @@ def _pace(job: Job) -> tuple[float, float]:
     text = job.sentences[: max(2_000, TRIED * job.recipe.batch_size)]
     encoder = experiment.new_encoder(job.recipe, seed=0)
     feed = Feed.of(text, job.recipe, encoder.tokenizer, 0, aligned=text, negated=text)
-    seconds = fit(encoder, feed, max_steps=TRIED, eval_every=TRIED, device=job.device.type).seconds
+    device = job.settings.device
+    seconds = fit(encoder, feed, max_steps=TRIED, eval_every=TRIED, device=device).seconds
     begun = time.perf_counter()
     encoder.encode(text[:256])
     return seconds / TRIED, (time.perf_counter() - begun) / len(text[:256])

@@ -70,8 +70,7 @@ def fit(
     Raises:
         FloatingPointError: the loss is not finite; the message names the step.
         ValueError: a recipe field without meaning here, a batch that does not divide among the
-            processes, or a checkpoint that is damaged or of another training; the message names
-            what differs.
+            processes, or a checkpoint of another training; the message names what differs.
 
     Source: the loop of SimCSE (Gao et al. 2021); checkpoint selection by dev score as in their §6.
     """
