@@ -16,7 +16,7 @@ import pytest
 from lib import paths
 from tools.size import code_lines
 
-MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]")
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]")
 TEXT = {
     "",
     *[
