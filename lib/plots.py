@@ -23,12 +23,6 @@ from PIL import Image
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
 LINES = ("-", "--", "-.", ":")
-ROLES = {
-    **dict.fromkeys(("positive", "own positive", "same sentence", "paraphrase"), COLOURS[2]),
-    **dict.fromkeys(("others", "the others", "other sentences", "another sentence"), COLOURS[1]),
-    **dict.fromkeys(("UNA negative", "own UNA negative"), COLOURS[3]),
-}
-MARGIN = "margin: cosine of paraphrase − of changed sentence"
 WIDTH = 8.4  # inches of a figure with one panel, 806 pixels in a notebook
 STYLE: Any = dict(mpl.rc_params_from_file(Path(__file__).with_name("plots.mplstyle"), True, False))
 STYLE["axes.prop_cycle"] = plt.cycler(color=COLOURS)
@@ -78,17 +72,6 @@ def colour(i: int) -> str:
     return COLOURS[i % len(COLOURS)]
 
 
-def role(name: object, i: int) -> str:
-    """Colour of a group that has one throughout the course, as positives and negatives have in the
-    drawings; else that of the i-th group.
-
-    Example:
-        >>> role("positive", 0) == role("paraphrase", 1) == colour(2), role("loss", 0) == colour(0)
-        (True, True)
-    """
-    return ROLES.get(str(name), colour(i))
-
-
 def marker(i: int) -> str:
     """Marker of the i-th group: 49 groups differ in colour or marker.
 
@@ -104,31 +87,10 @@ def line(i: int) -> str:
     return LINES[i % len(LINES)]
 
 
-def chance_line(axis: Axes, chance: float, line: str, ink: str, **style: Any) -> None:
-    """A level line at chance and, above its right end, the word."""
-    axis.axhline(chance, color=line, **style)
-    place = axis.get_yaxis_transform()
-    axis.text(0.98, chance, "chance", color=ink, ha="right", va="bottom", transform=place)
-
-
 def legend_below(figure: Figure, axis: Axes) -> None:
     """The legend of `axis` under the figure, so that the panel has its whole width."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
-
-
-@mpl.rc_context(STYLE)
-def curves(
-    x: Sequence, lines: Mapping[str, Sequence], xlabel: str, ylabel: str, title=""
-) -> Figure:
-    """Named lines over `x`, told apart by colour and dash, with a gap at NaN."""
-    figure, (axis,) = new_figure(width=WIDTH)
-    for i, (name, y) in enumerate(lines.items()):
-        points = marker(i) if len(x) <= 10 else None
-        axis.plot(x, y, color=role(name, i), ls=line(i), marker=points, ms=5, lw=1.8, label=name)
-    axis.set(xlabel=xlabel, ylabel=ylabel, title=title)
-    axis.legend()
-    return figure
 
 
 @mpl.rc_context(STYLE)
@@ -148,7 +110,9 @@ def training(history: Sequence[Mapping], chance: float, title="", score="dev sco
         rows = pd.DataFrame(history, columns=["step", key]).dropna()
         axis.plot(rows["step"], rows[key], marker=marker(i), ms=4, lw=1, color=colour(i))
         axis.set(xlabel="step", ylabel=keys[key])
-    chance_line(axes[0], chance, "0.4", "0.3", ls="--", lw=1)
+    axes[0].axhline(chance, color="0.4", ls="--", lw=1)
+    where = axes[0].get_yaxis_transform()
+    axes[0].text(0.98, chance, "chance", color="0.3", ha="right", va="bottom", transform=where)
     axes[0].set_ylim(bottom=0)
     axes[1].set_ylim(-0.03, 1.05)
     low, high = axes[2].get_ylim()
@@ -156,33 +120,6 @@ def training(history: Sequence[Mapping], chance: float, title="", score="dev sco
     axes[2].set_ylim(low - missing, high + missing)
     axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.suptitle(title, fontsize=11)
-    return figure
-
-
-@mpl.rc_context(STYLE)
-def margins(tables: Mapping[str, pd.DataFrame], xlabel=MARGIN, title="") -> Figure:
-    """One row a kind, a dot and its interval a condition; the zero line is where paraphrase and
-    changed sentence are equally near.
-
-    Args:
-        tables: condition, e.g. before and after → as `lib.evaluate.margin_table`.
-    """
-    kinds = list(dict.fromkeys(kind for table in tables.values() for kind in table.index))
-    figure, (axis,) = new_figure(1, WIDTH, 1.4 + 0.15 * len(kinds) * (1 + len(tables)))
-    axis.axvline(0, color="0.4", ls=":", lw=1, zorder=0)
-    apart = (np.arange(len(tables)) - (len(tables) - 1) / 2) * 0.6 / len(tables)
-    for i, (name, table) in enumerate(tables.items()):
-        mean, place = table["mean_margin"], [kinds.index(kind) + apart[i] for kind in table.index]
-        ends = (mean - table["low"], table["high"] - mean)
-        style: Any = {"color": colour(i), "ms": 4.5, "lw": 1.5, "capsize": 3.5, "label": name}
-        axis.errorbar(mean, place, xerr=ends, fmt=marker(i), **style)
-    axis.set(xlabel=xlabel, yticks=range(len(kinds)), yticklabels=kinds)
-    axis.set_title(title, pad=18)
-    for words, side in (("← changed nearer ", "right"), (" paraphrase nearer →", "left")):
-        where = axis.get_xaxis_transform()
-        axis.text(0, 1.01, words, ha=side, va="bottom", color="0.3", transform=where)
-    axis.invert_yaxis()
-    legend_below(figure, axis)
     return figure
 
 

@@ -4,6 +4,7 @@ pixels."""
 import inspect
 import io
 from collections.abc import Callable
+from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -11,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
 from lib import plots
+from lib.commands import grid
 from lib.runs import notebooks
 
 mpl.use("Agg")
@@ -57,21 +58,8 @@ def ticks(axis: Axes, which: str) -> dict[float, str]:
     return dict(zip(np.asarray(along.get_ticklocs(), float).tolist(), labels, strict=True))
 
 
-def look(drawn: Line2D) -> tuple[str, object, str]:
-    """Colour, marker and dash of a line."""
-    return to_hex(drawn.get_color()).upper(), drawn.get_marker(), drawn.get_linestyle()
-
-
-def margin_table(mean: list[float], low: list[float], high: list[float]) -> pd.DataFrame:
-    """As `lib.evaluate.margin_table`, of the first of two kinds."""
-    kinds = ["negated", "unrelated"][: len(mean)]
-    return pd.DataFrame({"mean_margin": mean, "low": low, "high": high}, index=kinds)
-
-
 EACH: dict[str, Callable[[str], Figure]] = {
-    "curves": lambda t: plots.curves([1, 2], {"a": [3, 4]}, "x", "y", t),
     "training": lambda t: plots.training(HISTORY, 3.2, t),
-    "margins": lambda t: plots.margins({"a": margin_table([0.1], [0.0], [0.2])}, title=t),
     "forest": lambda t: plots.forest(
         pd.DataFrame({"mean": [1.0], "95 % ±": [0.5]}, index=["a"]), "x", t
     ),
@@ -96,11 +84,12 @@ def in_lib() -> set[str]:
     }
 
 
-def test_figures_of_lib_are_those_that_notebooks_draw():
+def test_figures_of_lib_are_those_that_two_notebooks_or_a_command_need():
     sources = [path.read_text(encoding="utf-8") for path in notebooks.find_all()]
     users = {name: sum(f"plots.{name}(" in source for source in sources) for name in EACH}
+    users["forest"] += "forest(" in Path(grid.__file__).read_text(encoding="utf-8")
     assert in_lib() == set(EACH)
-    assert [name for name, n in users.items() if not n] == []
+    assert {name: n for name, n in users.items() if n < 2} == {}
 
 
 def test_a_new_figure_has_so_many_axes_of_its_size():
@@ -117,8 +106,10 @@ def test_a_new_figure_has_so_many_axes_of_its_size():
 
 
 def test_a_stored_picture_is_twice_as_large_and_keeps_its_colours(monkeypatch):
-    lines = {str(i): [i, i + 1] for i in range(len(plots.COLOURS))}
-    figure = plots.curves([1, 2], lines, "x", "y")
+    figure, (axis,) = plots.new_figure(width=plots.WIDTH)
+    for i in range(len(plots.COLOURS)):
+        axis.plot([1, 2], [i, i + 1], color=plots.colour(i), lw=1.8)
+    axis.set_title("seven lines")
     shown = []
     monkeypatch.setattr("IPython.display.display", lambda *what, **how: shown.append((what, how)))
     figure._ipython_display_()
@@ -148,19 +139,6 @@ def test_groups_are_told_apart_without_colour_and_beyond_seven():
     assert len({(plots.colour(i), plots.line(i)) for i in range(20)}) == 20
 
 
-def test_curves_are_their_numbers():
-    (axis,) = plots.curves([1, 10, 100], {"a": [3, 1, 2], "b": [4, NAN, 6]}, "τ", "nats").axes
-    assert data(named(axis)["a"]) == ([1, 10, 100], [3, 1, 2])
-    assert data(named(axis)["b"])[1] == [4, pytest.approx(NAN, nan_ok=True), 6]
-    assert legend(axis) == ["a", "b"] and [look(d) for d in named(axis).values()] == [
-        (plots.COLOURS[0], "o", "-"),
-        (plots.COLOURS[1], "s", "--"),
-    ]
-    assert (axis.get_xlabel(), axis.get_ylabel()) == ("τ", "nats")
-    straight = plots.curves(range(11), {"a": range(11)}, "x", "y").axes[0]
-    assert look(straight.lines[0])[1] == "None"
-
-
 def test_a_training_in_three_panels():
     loss, accuracy, dev = plots.training(HISTORY, 3.2, "run", "Spearman × 100").axes
     assert data(loss.lines[0]) == ([1, 2, 3, 4], [3.0, 2.5, 2.0, 1.0])
@@ -170,22 +148,6 @@ def test_a_training_in_three_panels():
     assert loss.get_ylabel() == "loss (nats)" and dev.get_ylabel() == "Spearman × 100"
     empty = plots.training([], 3.2).axes
     assert [len(axis.lines[0].get_xdata()) for axis in empty] == [0, 0, 0]
-
-
-def test_margins_are_dots_with_intervals_a_row_a_kind():
-    before = margin_table([-0.2, 0.3], [-0.3, 0.1], [-0.15, 0.5])
-    tables = {"before": before, "after": margin_table([0.1], [0.0], [0.2])}
-    (axis,) = plots.margins(tables, "margin").axes
-    assert ticks(axis, "y") == {0: "negated", 1: "unrelated"} and axis.yaxis_inverted()
-    assert data(axis.lines[0])[0] == [0, 0] and legend(axis) == ["before", "after"]
-    (x, y), (x2, y2) = (data(container[0]) for container in axis.containers)
-    assert (x, x2) == ([-0.2, 0.3], [0.1]) and y == pytest.approx([-0.15, 0.85])
-    assert y2 == pytest.approx([0.15])
-    assert len({look(container[0])[1:] for container in axis.containers}) == 2
-    ends = [s[:, 0] for container in axis.containers for s in container[2][0].get_segments()]
-    assert np.ravel(ends) == pytest.approx([-0.3, -0.15, 0.1, 0.5, 0, 0.2])
-    places = {t.get_text().strip(): (t.get_position()[0], t.get_ha()) for t in axis.texts}
-    assert places == {"← changed nearer": (0, "right"), "paraphrase nearer →": (0, "left")}
 
 
 def test_a_forest_has_a_dot_and_its_interval_a_row_and_the_papers_diamonds():
@@ -199,10 +161,3 @@ def test_a_forest_has_a_dot_and_its_interval_a_row_and_the_papers_diamonds():
     assert list(ticks(axis, "y").values()) == ["a", "b"] and axis.yaxis_inverted()
     assert axis.get_ylim() == (1.6, -0.6) and legend(axis) == ["paper", "ours"]
     assert not plots.forest(table, "points").legends
-
-
-def test_positives_and_negatives_have_the_colours_of_the_drawings():
-    lines = {"UNA negative": [1, 2], "positive": [1, 2], "a": [1, 2], "the others": [1, 2]}
-    (axis,) = plots.curves([1, 2], lines, "x", "y").axes
-    colours = [drawn.get_color() for drawn in axis.lines]
-    assert colours == ["#CC79A7", "#009E73", "#009E73", "#D55E00"]
