@@ -7,8 +7,6 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from os.path import relpath
 from pathlib import Path
 
@@ -20,7 +18,7 @@ from lib import paths
 from lib.data.files import write_text
 from lib.runs import notebooks
 from lib.runs.notebooks import Outcome
-from lib.runs.workers import available_cores
+from lib.runs.workers import at_once, available_cores
 from tools import pages
 from tools.check import MEMORY_GIB
 
@@ -34,9 +32,8 @@ def executed(sources: list[Path], jobs: int) -> Iterator[tuple[Path, Outcome]]:
     begun last."""
     *first, last = sources
     longest_first = sorted(first, key=lambda path: path.stem not in LONGEST)
-    with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(execute, notebook) for notebook in longest_first]):
-            yield done.result()
+    for _, done in at_once(execute, longest_first, jobs):
+        yield done
     yield execute(last)
 
 
