@@ -1,11 +1,12 @@
 """How far the experiments are: `results/README.md`, what has been run of each grid, and
 `results/rows.md`, the scores of every row.
 
-`python -m tools.results_pages` (`make table`) writes both from the committed rows.
+`python -m tools.results_pages` (`make table`) writes both from the committed rows. `rows.md` has
+the grids that a notebook or a claim reads.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -13,8 +14,9 @@ import pandas as pd
 from lib import paths, results
 from lib.augment import sda
 from lib.data.files import write_text
+from lib.results import claims
 from lib.results.statistics import mean_sd
-from lib.runs import grids
+from lib.runs import grids, notebooks
 from lib.runs.grids import Grid
 
 SCORES = {
@@ -66,7 +68,7 @@ def page(finished: pd.DataFrame, collected: Collected, folder: Path) -> str:
         ' Which runs stand behind a row of a table or a verdict: `results.rows("una_light")` has'
         " them with the row's name (of all notebooks: a run counts for every grid that asks for"
         " it, and is committed once), and `data/papers/claims.csv` names the two rows of each"
-        " claim.",
+        " claim. What was tried and answers nothing: [LOG](LOG.md).",
         "",
         "| file | runs | with history | profiles | training text | machines | hours |",
         "|---|--:|--:|---|---|---|--:|",
@@ -149,19 +151,34 @@ def _line(name: str, grid: Grid, found: pd.DataFrame) -> str:
     return f"| {name} | {done} of {rows} | {runs_of} | {of_all} | {grid.source} |"
 
 
+def used(names: Iterable[str]) -> set[str]:
+    """Those of the grids that a notebook names, a claim rests on, or the primary claims need.
+
+    Example:
+        >>> sorted(used(["una_light", "una_small_seeds", "consert_light_heads", "primary_rates"]))
+        ['consert_light_heads', 'primary_rates', 'una_light']
+    """
+    of_claims = {c.rows.format(size) for c in claims.read() for size in claims.SIZES}
+    text = "".join(path.read_text(encoding="utf-8") for path in notebooks.find_all())
+    in_a_cell = {n for n in names if f'\\"{n}\\"' in text}  # a quoted name, as JSON writes it
+    return in_a_cell | {n for n in names if n in of_claims or n.startswith("primary")}
+
+
 def rows_page(collected: Collected) -> str:
-    """The text of `results/rows.md`: of every grid with runs its rows, at the best and at the last
+    """The text of `results/rows.md`: the rows of the grids in use, at the best and at the last
     step, and those without a run by name."""
     lines = [
         "# The scores of every row",
         "",
         "Mean ± sd over seeds (Spearman × 100), at the step that STS-B dev chooses, *best*, and at"
         " the *last*; what trains nothing has one of both. The verdicts of notebook 07 take the"
-        " best. Written by code, as [the page before](README.md).",
+        " best. Here are the grids that a notebook or a claim reads; [what else was tried](LOG.md)."
+        " Written by code, as [the page before](README.md).",
         "",
     ]
+    wanted = used(collected)
     for name, (grid, runs_of) in collected.items():
-        if len(runs_of):
+        if len(runs_of) and name in wanted:
             lines += [f"## {name}", "", _sentence(grid.source), "", *_scores(grid, runs_of), ""]
     return "\n".join(lines)
 
