@@ -81,7 +81,7 @@ def test_hard_constructions_two_clauses_and_two_negatives(text):
 
 def test_intensifiers():
     text = "Some people buy old books."
-    found = sda.modal_verbs(PLAIN[text].tree, Fixed(2, 0.1), intensify=True)
+    found = sda.RULES["modal_verbs_or_adverbs"](PLAIN[text].tree, Fixed(2, 0.1))
     assert found.text == "Some people buy very old books." and found.edits == (Edit(3, 3, "very"),)
 
 

@@ -13,6 +13,7 @@ from lib.data import files
 from lib.data.files import write_bytes
 from lib.results import claims
 from lib.results.statistics import mean_sd
+from tools import primary
 from tools.markers import fill
 
 SMALL = {
@@ -121,6 +122,7 @@ def appendix() -> dict[str, str]:
     families = families.reindex(columns=list(claims.OUTCOME.values())).fillna(0).astype(int)
     errata = pd.read_csv(paths.PAPERS / "errata.csv", dtype=str).replace({"paper": PAPERS})
     return {
+        "primary": _markdown(primary.shown(primary.write())),
         "claims": _markdown(verdicts(judged)),
         "families": _markdown(families.rename_axis("intervals").reset_index()),
         "settings": _markdown(_settings()),

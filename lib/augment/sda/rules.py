@@ -244,7 +244,7 @@ def _final(tree: Tree, mark: str) -> list[Edit]:
 
 
 @rule
-def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False, intensify: bool = False) -> list[Edit]:
+def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False) -> list[Edit]:
     """MV: a modal phrase before the main verb, which takes the form that English asks for.
 
     | clause | phrases |
@@ -259,9 +259,6 @@ def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False, intensify: bool = F
     Args:
         perfect: past tense becomes "must have travelled" (Table 1), not "must travel" (Algorithm
             2); only "must", as "should have" says that it did not happen.
-        intensify: half the time an adverb of degree before every adjective instead, as the authors'
-            code does. Their list has "especially", "absolutely" and "totally" and lacks "rather",
-            and they draw one adverb for a sentence, where one is drawn for each adjective here.
 
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
@@ -274,8 +271,6 @@ def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False, intensify: bool = F
 
     Source: Zhu et al. 2024, §4.2, Algorithm 2.
     """
-    if intensify and rng.random() < 0.5:
-        return _intensified(tree, rng)
     clause = _clause(tree)
     if clause is None or clause.command or (clause.kind == "verb" and clause.negative is not None):
         return []
@@ -340,6 +335,18 @@ def _behind_modal(tree: Tree, clause: _Clause, rng: Rng) -> list[Edit]:
     return [Edit(i + 1, i + 1, choose(("have to", "need to"), rng), subtree=(i,))]
 
 
+def modal_verbs_or_adverbs(doc: Any, rng: Rng | None = None) -> Augmented:
+    """MV as the authors' code has it: half the time `modal_verbs`, else an adverb of degree before
+    every adjective.
+
+    Their list has "especially", "absolutely" and "totally" and lacks "rather", and they draw one
+    adverb for a sentence, where one is drawn for each adjective here.
+    """
+    rng = np.random.default_rng() if rng is None else rng
+    return (_intensified if rng.random() < 0.5 else modal_verbs)(doc, rng)
+
+
+@rule
 def _intensified(tree: Tree, rng: Rng) -> list[Edit]:
     plain = [i for i, tag in enumerate(tree.tags) if tag == "JJ" and tree.is_word(i)]
     apart = [i for i in plain if i == 0 or tree.spaces[i - 1]]
@@ -587,7 +594,7 @@ def ensemble(doc: Any, rng: Rng | None = None, nouns: bool = False) -> Augmented
     return (punctuation, modal_verbs)[number](doc, rng)
 
 
-_ALL = (punctuation, modal_verbs, double_negation, negation, ensemble)
+_ALL = (punctuation, modal_verbs, modal_verbs_or_adverbs, double_negation, negation, ensemble)
 RULES: dict[str, Rule] = {function.__name__: function for function in _ALL}
 
 
