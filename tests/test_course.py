@@ -105,7 +105,9 @@ def test_pages_need_no_network_and_their_links_hold(executed: Path) -> None:
     assert re.findall(r'src="(.{30})', index) == ["data:image/svg+xml;base64,PHN2"]
 
 
-def test_a_card_shows_the_question_the_time_and_the_first_figure_that_is_not_hidden(tmp_path) -> None:
+def test_a_card_shows_the_question_the_time_and_the_first_figure_that_is_not_hidden(
+    tmp_path,
+) -> None:
     cells = [code("hidden"), code("shown")]
     cells[0].metadata.jupyter = {"outputs_hidden": True}
     for cell, content in zip(cells, ("aGk=", "aG8="), strict=True):

@@ -64,7 +64,11 @@ def write_page(executed: Path, names: Iterable[str]) -> Path:
 
 def card(notebook: Path, done: Outcome, names: Iterable[str], folder: Path) -> dict[str, str]:
     """What the index in `folder` shows of a notebook, with its page written."""
-    ran = f"failed, {done.error}" if done.error else f"It ran in {notebooks.clock(done.seconds)} minutes."
+    ran = (
+        f"failed, {done.error}"
+        if done.error
+        else f"It ran in {notebooks.clock(done.seconds)} minutes."
+    )
     return {
         **pages.summary(notebook)._asdict(),
         "link": write_page(done.path, names).relative_to(folder).as_posix(),

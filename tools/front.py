@@ -1,12 +1,11 @@
-"""The pictures of the README.
+"""The pictures of the README that code makes.
 
-Command line: `python -m tools.front` draws `book/pictures/search.svg` from the stored searches of
-    notebook 01 and takes `book/pictures/notebook.png`, a notebook as a reader sees it, with the
-    Chromium of this machine. `make table` draws the first alone.
+Command line: `python -m tools.front` takes `book/pictures/notebook.png`, a part of a notebook as a
+    reader sees it, with the Chromium of this machine. `make table` draws
+    `book/pictures/search.svg` from the stored searches of notebook 01.
 """
 
 import io
-import tempfile
 import textwrap
 from pathlib import Path
 
@@ -14,10 +13,9 @@ import nbformat
 import pandas as pd
 from jinja2 import Environment
 from PIL import Image
-from playwright.sync_api import sync_playwright
 
 from lib import data, paths
-from lib.data.files import write_bytes, write_text
+from lib.data.files import write_bytes
 from tools import pages
 from tools.browser import chromium
 
@@ -35,7 +33,12 @@ KINDS = {  # of sentences that each query has: what it is called, ink and tint
     "same meaning": ("+ same meaning, other words", "#009E73", "#D3EFE5"),
     "decoy": ("− same words, other meaning", "#D55E00", "#FBE3D3"),
 }
-NOTEBOOK, CELL = "02_simcse", "SimCSE takes"  # the picture begins where this text stands
+NOTEBOOK, FIRST, LAST = (
+    "01_infonce",
+    "infonce",
+    "my-info-nce",
+)  # the other picture: from a heading to a cell
+WIDTH = 800
 
 
 def places(kind: str) -> pd.DataFrame:
@@ -92,9 +95,31 @@ def _row(name: str, lines: list[str], found: pd.Series, look: tuple[int, str, st
     }
 
 
+def notebook_picture() -> bytes:
+    """Some cells of a notebook's page as PNG."""
+    from playwright.sync_api import sync_playwright  # an extra, which the drawing does without
+
+    source = nbformat.read(paths.NOTEBOOKS / f"{NOTEBOOK}.ipynb", as_version=4)
+    with sync_playwright() as start:
+        browser = start.chromium.launch(executable_path=chromium())
+        page = browser.new_page(viewport={"width": WIDTH, "height": 800}, device_scale_factor=1.5)
+        page.set_content(pages.html(source, NOTEBOOK, paths.NOTEBOOKS))
+        first = page.locator(f"[id='cell-id={FIRST}'] h2").bounding_box()
+        last = page.locator(f"[id='cell-id={LAST}']").bounding_box()
+        if first is None or last is None:
+            raise ValueError(f"{NOTEBOOK} has no cells {FIRST} and {LAST}")
+        height = last["y"] + last["height"] - first["y"]
+        box = {"x": 0, "y": first["y"], "width": WIDTH, "height": height}
+        shot = Image.open(io.BytesIO(page.screenshot(full_page=True, clip=box)))
+        browser.close()
+    packed = io.BytesIO()
+    shot.convert("RGB").quantize(128).save(packed, "PNG", optimize=True)
+    return packed.getvalue()
+
+
 def main() -> None:
-    """Draw one picture and take the other."""
-    write_text(FOLDER / "search.svg", search_picture() + "\n")
+    """Take the picture that needs a browser."""
+    write_bytes(FOLDER / "notebook.png", notebook_picture())
 
 
 if __name__ == "__main__":

@@ -110,8 +110,8 @@ class Summary(NamedTuple):
     """What a card shows of a notebook; what it lacks is "".
 
     The question is the text below the title up to the first question mark, or else its first
-    sentence; `time` is the first sentence of *Time and hardware*; `picture` is an address that holds
-    the first drawing, or else the first figure that is not hidden.
+    sentence; `time` is the first sentence of *Time and hardware*; `picture` is an address that
+    holds the first drawing, or else the first figure that is not hidden.
     """
 
     title: str
@@ -132,7 +132,12 @@ def summary(path: Path) -> Summary:
     time = re.search(r"Time and hardware\.\s+([^.]*\.)", plain)
     drawing = PICTURE.search(text)
     picture = embedded(path.parent / drawing[1]) if drawing else _first_figure(cells)
-    return Summary(title.removeprefix("# ").strip(), question[0] if question else "", time[1] if time else "", picture)
+    return Summary(
+        title.removeprefix("# ").strip(),
+        question[0] if question else "",
+        time[1] if time else "",
+        picture,
+    )
 
 
 def _first_figure(cells: list[nbformat.NotebookNode]) -> str:

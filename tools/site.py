@@ -29,7 +29,7 @@ def cards() -> str:
     parts = ['<div class="cards">']
     for path in notebooks.find_all():
         shown = pages.summary(path)
-        picture = [f"![]({shown.picture})"] if shown.picture else []
+        picture = [f'<img alt="" src="{shown.picture}">'] if shown.picture else []
         link = f"**[{shown.title}](../notebooks/{path.name})**"
         parts += ['<div class="card">', *picture, link, shown.question, f"*{shown.time}*", "</div>"]
     return "\n\n".join([*parts, "</div>"])
