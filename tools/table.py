@@ -110,7 +110,14 @@ def front_page() -> dict[str, str]:
         f" fail, {count['smaller']} are smaller here than printed, and {count['undecided']} are"
         " undecided."
     )
-    told = told.assign(ours=told["ours"].str.partition(" (")[0]).drop(columns="80 % power at")
+    told = pd.DataFrame(
+        {
+            "claim": told["paper"].str.partition(",")[0] + ": " + told["claim"],
+            "printed": told["printed"],
+            "ours": told["ours"].str.partition(" (")[0],
+            "verdict": told["verdict"],
+        }
+    )
     return {"encoders": shipped_encoders(), "three claims": f"{_markdown(told)}\n\n{counted}"}
 
 
