@@ -109,8 +109,10 @@ def notebook_picture() -> bytes:
         if first is None or last is None:
             raise ValueError(f"{NOTEBOOK} has no cells {FIRST} and {LAST}")
         height = last["y"] + last["height"] - first["y"]
-        box = {"x": 0, "y": first["y"], "width": WIDTH, "height": height}
-        shot = Image.open(io.BytesIO(page.screenshot(full_page=True, clip=box)))
+        png = page.screenshot(
+            full_page=True, clip={"x": 0, "y": first["y"], "width": WIDTH, "height": height}
+        )
+        shot = Image.open(io.BytesIO(png))
         browser.close()
     packed = io.BytesIO()
     shot.convert("RGB").quantize(128).save(packed, "PNG", optimize=True)
