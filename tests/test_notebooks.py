@@ -115,8 +115,8 @@ def test_begins_with_number_and_question(path: Path) -> None:
     first = read(path).cells[0]
     assert first.cell_type == "markdown"
     assert re.match(rf"# {path.stem[:2]}\b", first.source), "the first line is `# NN …`"
-    title, sentence, _ = pages.summary(path)
-    assert title.startswith(path.stem[:2]) and sentence
+    card = pages.summary(path)
+    assert card.title.startswith(path.stem[:2]) and all(card)
 
 
 @each

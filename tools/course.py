@@ -7,7 +7,6 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from os.path import relpath
 from pathlib import Path
 
 import nbformat
@@ -65,14 +64,16 @@ def write_page(executed: Path, names: Iterable[str]) -> Path:
 
 def card(notebook: Path, done: Outcome, names: Iterable[str], folder: Path) -> dict[str, str]:
     """What the index in `folder` shows of a notebook, with its page written."""
-    title, question, picture = pages.summary(notebook)
+    ran = (
+        f"failed, {done.error}"
+        if done.error
+        else f"It ran in {notebooks.clock(done.seconds)} minutes."
+    )
     return {
-        "title": title,
-        "question": question,
-        "picture": picture and Path(relpath(notebook.parent / picture, folder)).as_posix(),
+        **pages.summary(notebook)._asdict(),
         "link": write_page(done.path, names).relative_to(folder).as_posix(),
         "error": done.error or "",
-        "status": f"failed, {done.error}" if done.error else notebooks.clock(done.seconds),
+        "ran": ran,
     }
 
 
