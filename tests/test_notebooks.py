@@ -1,16 +1,15 @@
 """The notebooks as committed: their form, their outputs, and their behaviour under papermill.
 
-Once each, by `make test`: nbval executes every cell and compares those with
-    the tag `nbval-check-output` with the committed
-output (`test_nbval`). That a run needs no lesson cell is read from the syntax trees, that a
-misspelt parameter stops a notebook is tried on one of them (all call the same function, in the cell
-that a test asks for).
+Once each, by `make test`: nbval executes every cell and compares those with the tag
+`nbval-check-output` with the committed output (`test_nbval`). From the syntax trees: a run needs no
+lesson cell, and no cell binds anew what it or a cell above it reads. That a misspelt parameter
+stops a notebook is tried on one of them (all call the same function, in the cell that a test asks
+for).
 
-By `make test-slow`: each without its lesson in a folder of its own, and each by papermill with
-other parameters. They
-protect what the trees do not show: a lesson that changes an object in place, a seed or a number of
-    steps that is not
-passed on, a path that holds in the project's folder alone.
+By `make test-slow`: each without its lesson in a folder of its own; each with other parameters,
+every cell twice and then all from the last to the first; and for the main parameters, whether two
+values lead to two outputs. They protect what the trees do not show: an object that a cell changes
+in place, a value that is not passed on, a path that holds in the project's folder alone.
 """
 
 import ast
@@ -457,6 +456,7 @@ def taken(package: str, name: str) -> object:
 
 @pytest.mark.notebook
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
 def test_solutions_run(path: Path, tmp_path: Path) -> None:
     command = ["pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--nbval-lax"]
