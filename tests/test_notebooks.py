@@ -317,7 +317,8 @@ def executed(path: Path, cells: list[nbformat.NotebookNode], given: dict, output
     """Copies of cells of a notebook, executed in this order in one kernel with parameters given;
     none of them may fail."""
     copies = [new_code_cell(c.source, metadata={"of": c.id, "tags": tags(c)}) for c in cells]
-    node = parameterize_notebook(new_notebook(cells=copies, metadata=read(path).metadata), given)
+    whole = new_notebook(cells=copies, metadata={**read(path).metadata, "papermill": {}})
+    node = parameterize_notebook(whole, given)
     place = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(
         node, timeout=600, allow_errors=True, coalesce_streams=True, resources=place
