@@ -14,8 +14,8 @@ from lib.results.statistics import mean_sd
 from tools import front, primary
 from tools.markers import fill
 
+WORDS = {"TF-IDF": "TF-IDF, counted on 50,000 sentences"}
 SMALL = {
-    "TF-IDF": "TF-IDF",
     "input embeddings, SIF": "midi-BERT's input embeddings, SIF",
     "as pre-trained": "midi-BERT as pre-trained",
     "SimCSE": "midi-BERT + SimCSE",
@@ -32,24 +32,25 @@ LIGHT = {
 }
 
 
-def headline(grid: str, names: Mapping[str, str]) -> str:
-    """Markdown table of a grid's committed rows: STS-B dev and the mean of the seven tasks, at the
+def headline(*parts: tuple[str, Mapping[str, str]]) -> str:
+    """Markdown table of committed rows: STS-B dev and the mean of the seven tasks, at the
     checkpoint that was best on STS-B dev (of what was not trained: as it is).
 
     Args:
-        grid: its name in `workflow/grids/`.
-        names: row of the grid → what the table calls it; rows without a run are left out.
+        parts: a grid of `workflow/grids/`, and row of the grid → what the table calls it; rows
+            without a run are left out.
     """
-    found = results.rows(grid)
     lines = ["| encoder | seeds | STS-B dev | seven STS tasks, mean |", "|---|--:|--:|--:|"]
-    for row, name in names.items():
-        runs_of = found[found["row"] == row]
-        if len(runs_of):
-            trained, point = _checkpoint(runs_of)
-            metrics = (f"stsb_dev_spearman_{point}", f"sts7_test_avg_{point}")
-            dev, test = (mean_sd(runs_of[metric]) for metric in metrics)
-            seeds = len(runs_of) if trained else "–"
-            lines.append(f"| {name} | {seeds} | {dev} | {test} |")
+    for grid, names in parts:
+        found = results.rows(grid)
+        for row, name in names.items():
+            runs_of = found[found["row"] == row]
+            if len(runs_of):
+                trained, point = _checkpoint(runs_of)
+                metrics = (f"stsb_dev_spearman_{point}", f"sts7_test_avg_{point}")
+                dev, test = (mean_sd(runs_of[metric]) for metric in metrics)
+                seeds = len(runs_of) if trained else "–"
+                lines.append(f"| {name} | {seeds} | {dev} | {test} |")
     return "\n".join(lines)
 
 
@@ -69,10 +70,11 @@ def ceiling() -> str:
 
 def headlines() -> dict[Path, str]:
     """The files that have a headline table, each with its content."""
+    midi = headline(("simcse_light", WORDS), ("simcse_small", SMALL))
     return {
-        paths.ROOT / "README.md": headline("simcse_small", SMALL) + ceiling(),
-        paths.MINI_BERT / "README.md": headline("simcse_light", LIGHT),
-        paths.MIDI_BERT / "README.md": headline("simcse_small", SMALL),
+        paths.ROOT / "README.md": midi + ceiling(),
+        paths.MINI_BERT / "README.md": headline(("simcse_light", LIGHT)),
+        paths.MIDI_BERT / "README.md": midi,
     }
 
 
