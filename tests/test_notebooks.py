@@ -20,7 +20,7 @@ import re
 import subprocess
 import symtable
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -36,7 +36,7 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 from papermill.parameterize import parameterize_notebook
 
-from lib import paths
+from lib import data, paths, runs
 from lib.runs import notebooks
 from tools import pages
 from tools.course import LONGEST
@@ -98,8 +98,8 @@ def trained_steps(outputs: Path) -> list[int]:
     return [int(json.loads(file.read_text()).get("steps", 0)) for file in files]
 
 
-def test_the_notebooks_are_one_to_seven() -> None:
-    assert [path.stem[:2] for path in NOTEBOOKS] == [f"0{number}" for number in range(1, 8)]
+def test_the_notebooks_are_one_to_eight() -> None:
+    assert [path.stem[:2] for path in NOTEBOOKS] == [f"0{number}" for number in range(1, 9)]
 
 
 @each
@@ -198,6 +198,38 @@ def test_compared_cells_have_outputs(path: Path) -> None:
     compared = [cell for cell in code_cells(path) if CHECKED in tags(cell)]
     assert compared, "no cell is compared with its committed output"
     assert [cell.source for cell in compared if not cell.outputs] == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (None, "no file .*mine.txt"),
+        ([], "mine.txt holds 0 different sentences"),
+        (["The same sentence."] * 500, "mine.txt holds 1 different .* at least 200"),
+    ],
+)
+def test_a_text_that_is_missing_empty_or_too_short_stops_notebook_08(
+    tmp_path: Path, lines: list[str] | None, message: str
+) -> None:
+    own_text, mine = own_text_of_08(), tmp_path / "mine.txt"
+    if lines is not None:
+        mine.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises((FileNotFoundError, ValueError), match=message):
+        own_text(str(mine))
+
+
+def test_notebook_08_reads_each_sentence_of_a_text_once(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("".join(f"Sentence {i % 250}.\n\n" for i in range(300)), encoding="utf-8")
+    assert own_text_of_08()(str(mine)) == [f"Sentence {i}." for i in range(250)]
+
+
+def own_text_of_08() -> Callable[[str], list[str]]:
+    """The function of notebook 08 that reads the text."""
+    (cell,) = [c for c in code_cells(notebooks.find("08")) if c.id == "own-text"]
+    names: dict = {"Path": Path, "data": data, "runs": runs}
+    exec(cell.source, names)
+    return names["own_text"]
 
 
 # --- a run without its lesson, from the syntax trees

@@ -23,13 +23,14 @@ from tools.check import MEMORY_GIB
 
 # begun first, so that no core is idle at the end
 LONGEST = ("03_consert", "05_sda", "04_una", "02_simcse")
+LAST = "07_results"  # it reads what the others left
 TEMPLATE = Path(__file__).with_name("course.html.j2")
 
 
 def executed(sources: list[Path], jobs: int) -> Iterator[tuple[Path, Outcome]]:
-    """Each notebook and what came of it, as they come; the last, which reads what others left, is
-    begun last."""
-    *first, last = sources
+    """Each notebook and what came of it, as they come; `LAST`, or the last of them, is begun when
+    all others have ended."""
+    *first, last = sorted(sources, key=lambda path: path.stem == LAST)
     longest_first = sorted(first, key=lambda path: path.stem not in LONGEST)
     for _, done in at_once(execute, longest_first, jobs):
         yield done
