@@ -142,7 +142,7 @@ def masked(ids: Tensor, rate: float, plan: Plan, vocab: int) -> tuple[Tensor, Te
     m is the same for every rate, as a compiled step needs it: positions too many have the label
     `NOT_ASKED`. Special tokens are never asked for.
     """
-    flat, device = ids.flatten(), ids.device
+    flat, device = ids.flatten().clone(), ids.device
     draws = torch.rand(flat.shape, device=device).masked_fill_(flat <= MASK, 2.0)
     most = math.ceil(max(plan.mask, plan.mask_end) * len(flat))
     positions = draws.topk(most, largest=False).indices
@@ -168,7 +168,7 @@ def initial_model(plan: Plan, vectors: np.ndarray, counts: np.ndarray) -> Modern
         vocab_size=len(vectors),
         hidden_size=hidden,
         num_hidden_layers=layers,
-        num_attention_heads=hidden // 64,
+        num_attention_heads=max(1, hidden // 64),
         intermediate_size=math.ceil(hidden * 8 / 3 / 64) * 64,  # with the gate BERT's parameters
         max_position_embeddings=512,
         layer_types=["full_attention"] * layers,

@@ -2,7 +2,7 @@
 
     CSE_DATA=… python -m tools.pretrain_ablation ROWS OUT --tokens 8000000 plain muon zero_init
 
-Each run is pre-trained, then trained by SimCSE as the profile `light` does (60 steps); a finished
+Each run is pre-trained, in bf16, then trained by SimCSE as the profile `light` does (60 steps); a finished
 one is not done again. `OUT/ablation.csv` has a line a run.
 """
 
@@ -28,7 +28,7 @@ TECHNIQUES: dict[str, dict[str, Any]] = {
     "late_decay": {"decay": 0.35},
     "ema": {"ema": 0.998},
     "ramp": {"ramp_from": 4096, "step_tokens": 16_384},
-    "bf16": {"precision": "bf16"},
+    "fp32": {"precision": "fp32"},
     "random_start": {"svd": False},
 }
 SCORES = ("stsb_dev_spearman_best", "sts7_test_avg_best")
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tokens", type=int, required=True, help="of each run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     options = parser.parse_args(arguments)
-    plain, lines = Plan(options.size, options.tokens), []
+    plain, lines = Plan(options.size, options.tokens, precision="bf16"), []
     for seed in options.seeds:
         for name in options.techniques:
             folder = options.out / f"{name}-{seed}"
