@@ -209,9 +209,9 @@ def masked_loss(model, ids: Tensor, positions: Tensor, labels: Tensor) -> Tensor
 
 def mean_pooled(backbone: torch.nn.Module, ids: Tensor) -> Tensor:
     """Means of the last states (n, d) of padded rows (n, t)."""
-    device, found = next(backbone.parameters()).device, []
-    for part in ids.split(128):
-        part = part[:, : int((part != PAD).sum(1).max())].to(device)
+    found = []
+    for part in ids.to(next(backbone.parameters()).device).split(128):
+        part = part[:, : int((part != PAD).sum(1).max())]
         mask = (part != PAD).long()
         states = backbone(part, attention_mask=mask)[0] * mask[:, :, None]
         found.append(states.sum(1) / mask.sum(1, keepdim=True))
@@ -282,8 +282,7 @@ class Training:
         plan, state, device = self.plan, self.state, self.device
         rows = torch.from_numpy(self.batches(state["batch"]))
         torch.manual_seed(plan.seed * 2**32 + state["batch"])  # of masks and dropout
-        rate, vocab = plan.mask_rate(share), self.text["vocabulary"]
-        batch = masked(rows.to(device), rate, plan, vocab)
+        batch = masked(rows.to(device), plan.mask_rate(share), plan, self.text["vocabulary"])
         if plan.compile and device.type == "cuda":
             torch.compiler.cudagraph_mark_step_begin()
         with torch.autocast(device.type, torch.bfloat16, enabled=plan.precision == "autocast"):
@@ -401,9 +400,6 @@ def export(run: Training, folder: Path) -> dict[str, float]:
     about |= {"text": run.text, "torch": torch.__version__, "device": str(run.device)}
     (folder / "pretraining.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     return scores
-
-
-# --- command line
 
 
 def smoke(place: Path) -> None:

@@ -1,23 +1,21 @@
-"""What each technique of `tools.pretrain` is worth: the plain recipe and one change at a time.
+"""What each technique of `tools.pretrain` is worth: the plain recipe with one change at a time.
 
-    CSE_DATA=… python -m tools.pretrain_ablation ROWS OUT --tokens 8000000 plain muon zero_init
+    CSE_DATA=… python -m tools.pretrain_ablation ROWS OUT plain muon zero_init --tokens 8000000
 
-Each run is pre-trained, in bf16, then trained by SimCSE as the profile `light` does (60 steps); a finished
-one is not done again. `OUT/ablation.csv` has a line a run.
+Each run is pre-trained in bf16, then trained by SimCSE as the profile `light` does, in 60 steps.
 """
 
 import argparse
-import csv
-import json
-from collections.abc import Sequence
-from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from lib.data import files
+import pandas as pd
+
 from lib.runs.experiment import run as simcse
 from tools.pretrain import Plan, export, train
 
+SCORES = ("stsb_dev_spearman_best", "sts7_test_avg_best")
 TECHNIQUES: dict[str, dict[str, Any]] = {
     "plain": {},
     "muon": {"optimizer": "muon"},
@@ -31,21 +29,10 @@ TECHNIQUES: dict[str, dict[str, Any]] = {
     "fp32": {"precision": "fp32"},
     "random_start": {"svd": False},
 }
-SCORES = ("stsb_dev_spearman_best", "sts7_test_avg_best")
 
 
-def scores(plan: Plan, rows: Path, out: Path) -> dict[str, Any]:
-    """Scores of a plan before and after SimCSE."""
-    done = train(plan, rows, out)
-    found: dict[str, Any] = {n: done.state[n] for n in ("step", "tokens", "seconds")}
-    found |= export(done, out / "model")
-    own = {"model": str(out / "model"), "seed": plan.seed, "output_dir": str(out)}
-    metrics = simcse("02_simcse", "simcse", "light", **own).metrics or {}
-    return found | {f"simcse_{name}": metrics[name] for name in SCORES}
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Command line."""
+def main(arguments: list[str] | None = None) -> None:
+    """Write a line a run into `OUT/ablation.csv`; a finished run is read, not done again."""
     parser = argparse.ArgumentParser(prog="python -m tools.pretrain_ablation", description=__doc__)
     parser.add_argument("rows", type=Path)
     parser.add_argument("out", type=Path)
@@ -54,19 +41,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tokens", type=int, required=True, help="of each run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     options = parser.parse_args(arguments)
-    plain, lines = Plan(options.size, options.tokens, precision="bf16"), []
-    for seed in options.seeds:
-        for name in options.techniques:
-            folder = options.out / f"{name}-{seed}"
-            if not (folder / "scores.json").exists():
-                plan = replace(plain, seed=seed, **TECHNIQUES[name])
-                files.write_json(folder / "scores.json", scores(plan, options.rows, folder))
-            line = json.loads((folder / "scores.json").read_text())
-            lines.append({"technique": name, "seed": seed, **line})
-            with open(options.out / "ablation.csv", "w", newline="") as file:
-                writer = csv.DictWriter(file, lines[0], lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(lines)
+    lines = []
+    for seed, name in product(options.seeds, options.techniques):
+        out, plain = options.out / f"{name}-{seed}", {"precision": "bf16", "seed": seed}
+        plan = Plan(options.size, options.tokens, **(plain | TECHNIQUES[name]))
+        done = train(plan, options.rows, out)
+        row: dict[str, Any] = {"technique": name, "seed": seed, "seconds": done.state["seconds"]}
+        row |= export(done, out / "model")
+        own = {"model": str(out / "model"), "seed": seed, "output_dir": str(out)}
+        metrics = simcse("02_simcse", "simcse", "light", **own).metrics or {}
+        lines.append(row | {f"simcse_{score}": metrics[score] for score in SCORES})
+        pd.DataFrame(lines).to_csv(options.out / "ablation.csv", index=False)
 
 
 if __name__ == "__main__":
