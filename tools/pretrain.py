@@ -164,6 +164,7 @@ def initial_model(plan: Plan, vectors: np.ndarray, counts: np.ndarray) -> Modern
     """A model whose output bias comes from the counts of the tokens, and with `svd` its embeddings
     from their vectors."""
     layers, hidden = map(int, plan.size.split("x"))
+    ids: Any = {"cls_token_id": CLS, "bos_token_id": CLS, "sep_token_id": SEP, "eos_token_id": SEP}
     config = ModernBertConfig(
         vocab_size=len(vectors),
         hidden_size=hidden,
@@ -174,11 +175,10 @@ def initial_model(plan: Plan, vectors: np.ndarray, counts: np.ndarray) -> Modern
         layer_types=["full_attention"] * layers,
         rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 10_000.0}},
         pad_token_id=PAD,
-        **{"cls_token_id": CLS, "bos_token_id": CLS, "sep_token_id": SEP, "eos_token_id": SEP},
-        **dict.fromkeys(DROPOUTS, plan.dropout),
+        **(ids | dict.fromkeys(DROPOUTS, plan.dropout)),
     )
     torch.manual_seed(plan.seed)
-    model = ModernBertForMaskedLM(config)
+    model: Any = ModernBertForMaskedLM(config)
     with torch.no_grad():
         frequency = torch.from_numpy(counts).float() + 1
         model.decoder.bias.copy_(torch.log(frequency / frequency.sum()))
@@ -244,8 +244,8 @@ class Training:
         self.text = json.loads((folder / "about.json").read_text(encoding="utf-8"))
         self.batches = Batches(np.load(folder / "rows.npy", mmap_mode="r"), plan.micro, plan.seed)
         with np.load(folder / "start.npz") as start:
-            model: Any = initial_model(plan, start["vectors"], start["counts"])
-        self.model = model.to(self.device).train()
+            model = initial_model(plan, start["vectors"], start["counts"])
+        self.model = model.to(self.device).train()  # type: ignore[arg-type]
         self.scorer = copy.deepcopy(self.model).eval()
         self.weights = dict(self.model.named_parameters())  # what the optimisers change, in fp32
         if plan.precision == "bf16":

@@ -55,7 +55,7 @@ def prepare(folder: Path, sentences: Sequence[str], dev: data.Pairs, **options: 
         both = tokenise([*dev.sentence1, *dev.sentence2], tokenizer, LONGEST)
         ids = both[range(len(both))][0].numpy().astype(np.uint16)
         np.savez(temporary / "dev.npz", ids=ids, gold=dev.scores)
-        about = {"sentences": len(kept), "held_out": len(away), "vocabulary": vocab}
+        about: dict[str, Any] = {"sentences": len(kept), "held_out": len(away), "vocabulary": vocab}
         about |= {"tokens": int((rows != PAD).sum()), "filled": float((rows != PAD).mean())}
         about["sha256"] = files.sha256(temporary / "rows.npy")
         files.write_json(temporary / "about.json", about)
