@@ -394,6 +394,8 @@ def export(run: Training, folder: Path) -> dict[str, float]:
     for name in DROPOUTS:
         setattr(model.config, name, 0.1)
     model.save_pretrained(folder, max_shard_size="16MB")
+    for path in folder.glob("*.safetensors"):
+        path.chmod(0o644)  # they are written for their owner alone
     for name in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(run.folder / name, folder)
     about = {n: run.state[n] for n in LOGGED[:3]} | scores | {"plan": asdict(run.plan)}
