@@ -15,6 +15,7 @@ from lib.results import claims
 from lib.results.statistics import mean_sd
 from tools import primary
 from tools.markers import fill
+from tools.notes import notes
 
 SMALL = {
     "TF-IDF": "TF-IDF",
@@ -124,6 +125,7 @@ def appendix() -> dict[str, str]:
     return {
         "primary": _markdown(primary.shown(primary.write())),
         "claims": _markdown(verdicts(judged)),
+        "notes": notes(judged),
         "families": _markdown(families.rename_axis("intervals").reset_index()),
         "settings": _markdown(_settings()),
         "baselines": _markdown(_baselines()),
