@@ -49,7 +49,7 @@ def abridged(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 def _tells(cell: nbformat.NotebookNode) -> bool:
     is_lesson = "lesson" in cell.metadata.get("tags", [])
-    for_the_reader = cell.id.startswith(("search", "learn", "my-", "called-"))
+    for_the_reader = cell.id.startswith(("search", "learn", "my-"))
     return (is_lesson and not for_the_reader) or cell.id in ("title", "references")
 
 

@@ -13,6 +13,7 @@ from lib.results import claims
 from lib.results.statistics import mean_sd
 from tools import front, primary
 from tools.markers import fill
+from tools.notes import notes
 
 WORDS = {"TF-IDF": "TF-IDF, counted on 50,000 sentences"}
 SMALL = {
@@ -149,6 +150,7 @@ def appendix() -> dict[str, str]:
     return {
         "primary": _markdown(primary.shown(primary.write())),
         "claims": _markdown(verdicts(judged)),
+        "notes": notes(judged),
         "families": _markdown(families.rename_axis("intervals").reset_index()),
         "settings": _markdown(_settings()),
         "baselines": _markdown(_baselines()),
