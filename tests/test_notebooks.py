@@ -402,7 +402,7 @@ FEW = {"max_steps": 3}
 REACHES = [
     ("01", "temperature", (0.05, 0.5), FEW, "derived run-curve paper-table search-places"),
     ("01", "n_seeds", (2, 5), {}, "random-loss"),
-    ("02", "dropout", (0.0, 0.3), FEW, "run-plot run-read choices kinds search-places"),
+    ("02", "dropout", (0.0, 0.3), FEW, "run-plot run-read kinds"),
     ("02", "n_seeds", (4, 5), {}, "plan"),
     ("03", "view1", ("token_cutoff", "dropout"), FEW | {"rate1": 0.6},
      "views-slider reading run-plot probe-figure payoff"),
