@@ -33,7 +33,9 @@ import nbformat
 import papermill
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
-from nbformat.v4 import new_code_cell
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
+from papermill.parameterize import parameterize_notebook
 
 from lib import paths
 from lib.runs import notebooks
@@ -48,6 +50,7 @@ MACHINE_PATH = re.compile(
     r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]|[A-Z]:\\\\Users"
 )
 CHECKED = "nbval-check-output"
+NOT_COMPARED = ("image/png", "text/html", "application/vnd.jupyter.widget-view+json")
 
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 _LONGEST_FIRST = sorted(NOTEBOOKS, key=lambda path: (path.stem not in LONGEST, path.stem))
@@ -216,7 +219,8 @@ def names(statement: ast.stmt) -> tuple[set[str], set[str], set[str]]:
 
     def walk(table: symtable.SymbolTable, called: bool) -> None:
         for symbol in table.get_symbols():
-            if table.get_type() == "module" or symbol.is_global():
+            outside = symbol.is_global() and not symbol.is_local()  # both in a function named top
+            if table.get_type() == "module" or outside:
                 if symbol.is_assigned() or symbol.is_imported():
                     binds.add(symbol.get_name())
                 if symbol.is_referenced():
@@ -229,6 +233,11 @@ def names(statement: ast.stmt) -> tuple[set[str], set[str], set[str]]:
     if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
         reads.add(statement.target.id)
     return binds, reads, later
+
+
+def bound(cell: nbformat.NotebookNode) -> set[str]:
+    """Global names that a cell binds."""
+    return set().union(*(names(statement)[0] for statement in python(cell).body))
 
 
 def needed_from_elsewhere(cells: Iterable[nbformat.NotebookNode]) -> list[str]:
@@ -266,6 +275,20 @@ def test_the_check_finds_names_of_the_lesson(run: list[str], expected: list[str]
     assert needed_from_elsewhere([new_code_cell(source) for source in run]) == expected
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS + SOLUTIONS, ids=lambda p: f"{p.parent.name}-{p.stem}")
+def test_a_cell_that_is_run_again_finds_every_name_as_it_was(path: Path) -> None:
+    """Neither it nor a cell below binds a name anew that it reads."""
+    cells = code_cells(path)
+    last = {name: place for place, cell in enumerate(cells) for name in bound(cell)}
+    anew = []
+    for place, cell in enumerate(cells):
+        reads = needed_from_elsewhere([cell])
+        if "globals()" in cell.source:
+            reads += notebooks.parameter_kinds(path)
+        anew += [(cell.id, name) for name in reads if last.get(name, -1) >= place]
+    assert anew == []
+
+
 # --- executed
 # ----------------------------------------------------------------------------------------------
 
@@ -291,17 +314,98 @@ def test_nbval(path: Path, tmp_path: Path) -> None:
     assert f"{len([c for c in code_cells(path) if c.source.strip()])} passed" in done.stdout
 
 
+def executed(path: Path, cells: list[nbformat.NotebookNode], given: dict, outputs: Path) -> list:
+    """Copies of cells of a notebook, executed in this order in one kernel with parameters given;
+    none of them may fail."""
+    copies = [new_code_cell(c.source, metadata={"of": c.id, "tags": tags(c)}) for c in cells]
+    node = parameterize_notebook(new_notebook(cells=copies, metadata=read(path).metadata), given)
+    place = {"metadata": {"path": str(path.parent)}}
+    client = NotebookClient(
+        node, timeout=600, allow_errors=True, coalesce_streams=True, resources=place
+    )
+    client.execute(env=environment(outputs))
+    errors = [
+        (cell.metadata.get("of"), f"{out.ename}: {out.evalue}")
+        for cell in node.cells
+        for out in cell.outputs
+        if out.output_type == "error"
+    ]
+    assert errors == []
+    return [cell for cell in node.cells if "of" in cell.metadata]
+
+
+def shown(cell: nbformat.NotebookNode) -> list[tuple[str, str]]:
+    """Kind and text of each output, all but pictures, HTML and warnings."""
+    kinds = []
+    for out in cell.outputs:
+        if out.output_type != "stream":
+            kinds += [(kind, str(data)) for kind, data in sorted(out.data.items())]
+        elif out.name == "stdout":
+            kinds.append((out.name, out.text))
+    return [(kind, "" if kind in NOT_COMPARED else text) for kind, text in kinds]
+
+
 @pytest.mark.slow
 @longest_first
-def test_papermill_with_changed_parameters(path: Path, tmp_path: Path) -> None:
-    changes = ["-p", "seed", "3", "-p", "max_steps", "3", "-p", "n_seeds", "2"]
-    command = ["papermill", path.name, str(tmp_path / "out.ipynb"), *changes]
-    done = run(command, path.parent, tmp_path / "outputs")
-    assert done.returncode == 0, done.stderr[-4000:]
-    node = nbformat.read(tmp_path / "out.ipynb", as_version=4)
-    (injected,) = [cell for cell in node.cells if "injected-parameters" in tags(cell)]
-    assert "seed = 3" in injected.source
-    assert 3 in trained_steps(tmp_path / "outputs")
+def test_cells_run_twice_and_again_from_the_last_to_the_first(path: Path, tmp_path: Path) -> None:
+    """As a reader runs them who tries something out, and with other parameters than the default."""
+    cells = code_cells(path)
+    back = [cell for cell in reversed(cells) if "parameters" not in tags(cell)]
+    order = [copy for cell in cells for copy in (cell, cell)] + back
+    given = {"seed": 3, "max_steps": 3, "n_seeds": 2}
+    first: dict[str, nbformat.NotebookNode] = {}
+    changed = {}
+    for cell in executed(path, order, given, tmp_path):
+        before, now = shown(first.setdefault(cell.metadata["of"], cell)), shown(cell)
+        if CHECKED not in tags(cell):  # the kinds alone: a figure stays a figure
+            before, now = ([kind for kind, _ in one] for one in (before, now))
+        if before != now:
+            changed[cell.metadata["of"]] = before, now
+    assert changed == {}
+    assert 3 in trained_steps(tmp_path)
+
+
+# Notebook, parameter, two values, what else is given, and the cells whose outputs it must change.
+FEW = {"max_steps": 3}
+REACHES = [
+    ("01", "temperature", (0.05, 0.5), FEW, "derived run-curve paper-table search-places"),
+    ("01", "n_seeds", (2, 5), {}, "random-loss"),
+    ("02", "dropout", (0.0, 0.3), FEW, "run-plot run-read choices kinds search-places"),
+    ("02", "n_seeds", (4, 5), {}, "plan"),
+    ("03", "view1", ("token_cutoff", "dropout"), FEW | {"rate1": 0.6},
+     "views-slider reading run-plot probe-figure payoff"),
+    ("04", "beta", (0.1, 0.9), FEW | {"every": 1},
+     "derived hook-table hook-answer p-slider b2 hard run-plot reading-table kinds payoff"),
+    ("05", "delta", (0.0, 0.4), FEW | {"n_sentences": 400},
+     "derived push-slider 92662c52 live-curve live-reading-say"),
+    ("06", "pooling", ("cls", "mean"), FEW, "run-plot run-read search-encoders"),
+    ("07", "method", ("simcse", "consert"), FEW, "derived run-plot run-read"),
+]  # fmt: skip
+
+
+def with_what_they_need(path: Path, wanted: list[str]) -> list[nbformat.NotebookNode]:
+    """Cells of a notebook, by their ids, and those before them that bind a name they read."""
+    kept, missing = [], set()
+    for cell in reversed(code_cells(path)):
+        if cell.id in wanted or bound(cell) & missing or "parameters" in tags(cell):
+            kept.insert(0, cell)
+            missing = missing - bound(cell) | set(needed_from_elsewhere([cell]))
+    return kept
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "name", "values", "others", "ids"), REACHES)
+def test_a_parameter_reaches(
+    number: str, name: str, values: tuple, others: dict, ids: str, tmp_path: Path
+) -> None:
+    """The sentences, figures and scores that a reader sees are those of the value given."""
+    path, wanted = notebooks.find(number), ids.split()
+    cells = with_what_they_need(path, wanted)
+    outputs = []
+    for value in values:
+        ran = executed(path, cells, others | {name: value}, tmp_path)
+        outputs.append({cell.metadata["of"]: str(cell.outputs) for cell in ran})
+    assert [one for one in wanted if outputs[0][one] == outputs[1][one]] == []
 
 
 @pytest.mark.slow
