@@ -1,9 +1,8 @@
-"""What a GPU needs for encoding, for keeping the best weights, and for pre-training.
+"""What a GPU needs for encoding and for keeping the best weights.
 
 `encode`: seconds of `Encoder.encode` for the sentences of the seven STS tasks at BERT-base size,
 beside SentenceTransformer's. `best`: what a new best dev score costs in a training of that size,
-as a share of the 125 steps between two scores. `pretrain`: tokens/s of `tools.pretrain` at
-12 layers × 384, with and without `--compile`.
+as a share of the 125 steps between two scores.
 """
 
 import argparse
@@ -17,41 +16,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import torch
 from transformers import AutoTokenizer
 
 from benchmarks import common, gpu
 from benchmarks.common import OURS, THEIRS, Sample, Side, Task
-from lib import data, paths
+from lib import data
 from lib.encoder import Encoder
 from lib.encoder.device import resolve_precision
-from lib.encoder.tokens import TokenRows, tokenise
 from lib.training.batches import Feed
 from lib.training.forward import Forward, Group
 from lib.training.loop import make_optimizer
 from lib.training.state import State
-from tools import pretrain
 
 STS_SENTENCES = 37_700
 MINUTES = 5.0  # between checkpoints, as `lib.runs.experiment.run` writes them
-PRETRAINING = {
-    "vocab_size": 16_384,
-    "hidden": 384,
-    "layers": 12,
-    "heads": 6,
-    "intermediate": 1536,
-    "tokens_per_batch": 32_768,
-    "lr": 7e-4,
-}
-TINY = {
-    "vocab_size": 8192,
-    "hidden": 32,
-    "layers": 2,
-    "heads": 2,
-    "intermediate": 64,
-    "tokens_per_batch": 256,
-}
 
 
 @dataclass
@@ -255,120 +234,24 @@ def shares(samples: Mapping[str, Sequence[Sample]], steps: str, counts: bool) ->
     ]
 
 
-# --- pre-training
-# ------------------------------------------------------------------------------------------------
-
-
-class Clock:
-    """Takes the place of the bar of a pre-training: counts the real tokens of the steps after the
-    warm-up, and reads the clock at its end and at that of the last step."""
-
-    def __init__(self, warmup: int, steps: int, device: torch.device):
-        self.warmup, self.last, self.device = warmup, warmup + steps, device
-        self.step, self.tokens = 0, 0
-        self.ticks: list[float] = []
-
-    def update(self, tokens: int) -> None:
-        """A step was taken."""
-        self.step += 1
-        self.tokens += tokens if self.step > self.warmup else 0
-        if self.step in (self.warmup, self.last):
-            common.synchronise(self.device)
-            self.ticks.append(time.perf_counter())
-
-    def set_postfix(self, **_: object) -> None:
-        """Nothing is shown."""
-
-
-def warm_first(batches: pretrain.Batches, times: int) -> int:
-    """Let every shape come `times` times before all others; how many steps that takes."""
-    first: dict[tuple[int, int], int] = {}
-    for number, members in enumerate(batches.batches):
-        first.setdefault((len(members), int(batches.widths[members[0]])), number)
-    batches.order = list(first.values()) * times + batches.order
-    return len(first) * times
-
-
-def pretrained(
-    text: TokenRows, plan: pretrain.Plan, steps: int, device: torch.device, compile: bool
-) -> Sample:
-    """Steps of `tools.pretrain.run_phase`, its log included; shapes are met, and where it is asked
-    for compiled, before the clock starts."""
-    if compile:
-        torch.compiler.reset()
-    batches = pretrain.Batches(text.ids, text.offsets, plan)
-    warmup = warm_first(batches, 4 if compile else 1)
-    clock = Clock(warmup, steps, device)
-    order = itertools.islice(itertools.cycle(batches.order), warmup + steps)
-    end = sum(int(batches.lengths[batches.batches[i]].sum()) for i in order)
-    vectors = np.random.default_rng(0).standard_normal((plan.vocab_size, plan.hidden))
-    unigram = np.bincount(text.ids, minlength=plan.vocab_size)
-    model = pretrain.initial_model(plan, vectors.astype(np.float32), unigram, plan.layers)
-    model = pretrain.ready(model, str(device))
-    optimizer = pretrain.make_optimizer(model, plan)
-    state = {"step": 0, "seen": 0, "seconds": 0.0, "layers": plan.layers}
-    machine = {"device": str(device), "compile": compile, "bf16": device.type == "cuda"}
-    with tempfile.TemporaryDirectory() as out:
-        pretrain.run_phase(
-            model, optimizer, batches, plan, Path(out), state, end, math.inf, clock, **machine
-        )
-    start, stop = clock.ticks
-    return Sample(stop - start, clock.tokens)
-
-
-def pretraining(options: argparse.Namespace, device: torch.device) -> Part:
-    """Tokens/s of pre-training, with and without compilation."""
-    sizes = TINY if options.smoke else PRETRAINING
-    whose = paths.MINI_BERT if options.smoke else paths.MIDI_BERT
-    tokenizer = AutoTokenizer.from_pretrained(whose)
-    n = 2_000 if options.smoke else 200_000
-    sentences, origin = common.wikipedia(n, options.data_dir)
-    plans = {k: pretrain.Plan(grow_at=0, width_step=k, **sizes) for k in (1, 8)}
-    plan = plans[1]
-    text = tokenise(sentences, tokenizer, plan.max_length)
-    kind = "bf16" if device.type == "cuda" else "fp32"
-    found = {f"{kind}, rows of one length": (1, False), f"{kind}, padded to eights": (8, False)}
-    if options.compile:
-        found[f"{kind}, padded to eights, compiled"] = (8, True)
-
-    def side(width: int, compile: bool) -> Side:
-        return lambda _: pretrained(text, plans[width], options.pretraining_steps, device, compile)
-
-    sides = {name: side(*how) for name, how in found.items()}
-    samples = common.interleave(sides, options.repetitions)
-    plain, *_, last = samples
-    per_second = statistics.median(s.sentences / s.seconds for s in samples[last])
-    what = f"pre-training at {plan.layers} × {plan.hidden}, {last}: tokens/s"
-    says = (
-        f"{plan.layers} layers × {plan.hidden}, {plan.vocab_size:,} tokens,"
-        f" {plan.tokens_per_batch:,} tokens a batch; {origin}, tokenizer of"
-        f" {whose.name}; padding is not counted, compilation not timed"
-    )
-    ratios = [common.ratio(f"pretrain: {last} / {plain}", last, plain, samples)]
-    aims = [common.target(what, round(per_second), "≥", 1_000_000, device.type == "cuda")]
-    return Part(says, rows("pretrain", "tokens", samples), ratios, aims)
-
-
 # --- all of it
 # ------------------------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[argparse.Namespace, torch.device], Part]] = {
     "encode": encode,
     "best": best,
-    "pretrain": pretraining,
 }
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
     """Command line."""
-    p = gpu.parser(__doc__, compiled="compile the training and time a compiled pre-training")
+    p = gpu.parser(__doc__, compiled="compile the training")
     p.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="only these")
     p.add_argument("--between", type=int, default=125, help="steps between two dev scores")
     p.add_argument("--warmup", type=int, default=60, help="steps before those, an even number")
-    p.add_argument("--pretraining-steps", type=int, default=100, help="timed ones")
     options = p.parse_args(argv)
     if options.smoke:
-        options.between, options.warmup, options.pretraining_steps = 3, 2, 3
+        options.between, options.warmup = 3, 2
         options.repetitions, options.compile = 1, False
     common.prepare(options)
     return options
@@ -393,7 +276,7 @@ def measure(options: argparse.Namespace, device: torch.device) -> dict:
     on = "a GPU" if device.type == "cuda" else "a CPU (smoke run)"
     return common.report(
         "gpu_parts",
-        f"Encoding, new bests and pre-training on {on}",
+        f"Encoding and new bests on {on}",
         settings | {"repetitions": options.repetitions},
         together["rows"],
         together["ratios"],

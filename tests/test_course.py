@@ -100,8 +100,24 @@ def test_pages_need_no_network_and_their_links_hold(executed: Path) -> None:
     index = (executed / "index.html").read_text(encoding="utf-8")
     for shown in ("01 · Good &amp; short", "What is the loss at chance?", "ValueError: no luck"):
         assert shown in index
-    links = re.findall(r'(?:href|src)="([^"]+)"', index)
-    assert len(links) == 4 and all((executed / unquote(link)).is_file() for link in links)
+    links = re.findall(r'href="([^"]+)"', index)
+    assert len(links) == 3 and all((executed / unquote(link)).is_file() for link in links)
+    assert re.findall(r'src="(.{30})', index) == ["data:image/svg+xml;base64,PHN2"]
+
+
+def test_a_card_shows_the_question_the_time_and_the_first_figure_that_is_not_hidden(
+    tmp_path,
+) -> None:
+    cells = [code("hidden"), code("shown")]
+    cells[0].metadata.jupyter = {"outputs_hidden": True}
+    for cell, content in zip(cells, ("aGk=", "aG8="), strict=True):
+        cell.outputs = [nbformat.v4.new_output("display_data", {"image/png": content})]
+    opening = markdown("# 07 · *Results*\n\nFour say so. Do they [agree](a.md)? We ask.")
+    time = markdown("**Time and hardware.** Half an hour of reading. It runs in a minute.")
+    card = pages.summary(write(tmp_path / "07.ipynb", opening, time, *cells))
+    assert card.title == "07 · Results" and card.question == "Four say so. Do they agree?"
+    assert card.time == "Half an hour of reading."
+    assert card.picture == "data:image/png;base64,aG8="
 
 
 def test_folded_cells_are_folded_on_the_page() -> None:

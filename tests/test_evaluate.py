@@ -2,6 +2,7 @@ import importlib
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,9 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from lib import data, evaluate, paths
 from lib.commands import verbs
 from lib.data import Pairs, sets
+from lib.encoder import Encoder
 from lib.evaluate import sts
+from lib.runs import notebooks
 
 TASKS = [*data.STS_SUBSETS, "STS-B", "SICK-R"]
 REAL = os.environ.get("CSE_DATA", ".")
@@ -447,3 +450,35 @@ def test_published_scores_of_minilm(minilm):
     expected = dict(zip(TASKS, (72.37, 80.60, 75.59, 85.39, 78.99, 82.03, 77.15), strict=True))
     assert {task: found[task] for task in expected} == pytest.approx(expected, abs=0.05)
     assert found["avg"] == pytest.approx(sum(expected.values()) / 7, abs=0.05)
+
+
+@pytest.mark.real_data
+def test_mteb_gives_our_seven_numbers(tmp_path, monkeypatch) -> None:
+    """Its lines in notebook 08, with the files of CSE_DATA in the place of the Hub's: there SICK-R
+    is the whole set, 9,927 pairs, and not the test split."""
+    mteb = pytest.importorskip("mteb")
+    datasets = pytest.importorskip("datasets")
+    of_the_hub = mteb.get_tasks
+
+    def of_our_files(**options):
+        tasks = of_the_hub(**options)
+        for task, subsets in zip(tasks, data.sts_tasks().values(), strict=True):
+            columns = {
+                name.removesuffix("s"): [x for p in subsets.values() for x in getattr(p, name)]
+                for name in ("sentence1", "sentence2", "scores")
+            }
+            task.dataset, task.data_loaded = {"test": datasets.Dataset.from_dict(columns)}, True
+        return tasks
+
+    text = "\n".join(cell.source for cell in notebooks.read(notebooks.find("08")).cells)
+    (lines,) = re.findall(r"```python\n(import mteb.*?)```", text, re.DOTALL)
+    encoder = Encoder.load(paths.MINI_BERT, pooling="mean")
+    encoder.export_sentence_transformers(tmp_path / "my-model")
+    monkeypatch.setattr(mteb, "get_tasks", of_our_files)
+    monkeypatch.chdir(tmp_path)
+    theirs: dict = {}
+    exec(lines, theirs)
+    ours = evaluate.sts7(partial(encoder.encode, precision="fp32"))
+    assert list(theirs["scores"].values()) == pytest.approx(
+        [ours[task] for task in TASKS], abs=0.01
+    )

@@ -1,16 +1,15 @@
 """The notebooks as committed: their form, their outputs, and their behaviour under papermill.
 
-Once each, by `make test`: nbval executes every cell and compares those with
-    the tag `nbval-check-output` with the committed
-output (`test_nbval`). That a run needs no lesson cell is read from the syntax trees, that a
-misspelt parameter stops a notebook is tried on one of them (all call the same function, in the cell
-that a test asks for).
+Once each, by `make test`: nbval executes every cell and compares those with the tag
+`nbval-check-output` with the committed output (`test_nbval`). From the syntax trees: a run needs no
+lesson cell, and no cell binds anew what it or a cell above it reads. That a misspelt parameter
+stops a notebook is tried on one of them (all call the same function, in the cell that a test asks
+for).
 
-By `make test-slow`: each without its lesson in a folder of its own, and each by papermill with
-other parameters. They
-protect what the trees do not show: a lesson that changes an object in place, a seed or a number of
-    steps that is not
-passed on, a path that holds in the project's folder alone.
+By `make test-slow`: each without its lesson in a folder of its own; each with other parameters,
+every cell twice and then all from the last to the first; and for the main parameters, whether two
+values lead to two outputs. They protect what the trees do not show: an object that a cell changes
+in place, a value that is not passed on, a path that holds in the project's folder alone.
 """
 
 import ast
@@ -21,7 +20,7 @@ import re
 import subprocess
 import symtable
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -37,7 +36,7 @@ from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 from papermill.parameterize import parameterize_notebook
 
-from lib import paths
+from lib import data, paths, runs
 from lib.runs import notebooks
 from tools import pages
 from tools.course import LONGEST
@@ -99,8 +98,8 @@ def trained_steps(outputs: Path) -> list[int]:
     return [int(json.loads(file.read_text()).get("steps", 0)) for file in files]
 
 
-def test_the_notebooks_are_one_to_seven() -> None:
-    assert [path.stem[:2] for path in NOTEBOOKS] == [f"0{number}" for number in range(1, 8)]
+def test_the_notebooks_are_one_to_eight() -> None:
+    assert [path.stem[:2] for path in NOTEBOOKS] == [f"0{number}" for number in range(1, 9)]
 
 
 @each
@@ -118,8 +117,8 @@ def test_begins_with_number_and_question(path: Path) -> None:
     first = read(path).cells[0]
     assert first.cell_type == "markdown"
     assert re.match(rf"# {path.stem[:2]}\b", first.source), "the first line is `# NN …`"
-    title, sentence, _ = pages.summary(path)
-    assert title.startswith(path.stem[:2]) and sentence
+    card = pages.summary(path)
+    assert card.title.startswith(path.stem[:2]) and all(card)
 
 
 @each
@@ -199,6 +198,38 @@ def test_compared_cells_have_outputs(path: Path) -> None:
     compared = [cell for cell in code_cells(path) if CHECKED in tags(cell)]
     assert compared, "no cell is compared with its committed output"
     assert [cell.source for cell in compared if not cell.outputs] == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (None, "no file .*mine.txt"),
+        ([], "mine.txt holds 0 different sentences"),
+        (["The same sentence."] * 500, "mine.txt holds 1 different .* at least 200"),
+    ],
+)
+def test_a_text_that_is_missing_empty_or_too_short_stops_notebook_08(
+    tmp_path: Path, lines: list[str] | None, message: str
+) -> None:
+    own_text, mine = own_text_of_08(), tmp_path / "mine.txt"
+    if lines is not None:
+        mine.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises((FileNotFoundError, ValueError), match=message):
+        own_text(str(mine))
+
+
+def test_notebook_08_reads_each_sentence_of_a_text_once(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("".join(f"Sentence {i % 250}.\n\n" for i in range(300)), encoding="utf-8")
+    assert own_text_of_08()(str(mine)) == [f"Sentence {i}." for i in range(250)]
+
+
+def own_text_of_08() -> Callable[[str], list[str]]:
+    """The function of notebook 08 that reads the text."""
+    (cell,) = [c for c in code_cells(notebooks.find("08")) if c.id == "own-text"]
+    names: dict = {"Path": Path, "data": data, "runs": runs}
+    exec(cell.source, names)
+    return names["own_text"]
 
 
 # --- a run without its lesson, from the syntax trees
@@ -318,7 +349,8 @@ def executed(path: Path, cells: list[nbformat.NotebookNode], given: dict, output
     """Copies of cells of a notebook, executed in this order in one kernel with parameters given;
     none of them may fail."""
     copies = [new_code_cell(c.source, metadata={"of": c.id, "tags": tags(c)}) for c in cells]
-    node = parameterize_notebook(new_notebook(cells=copies, metadata=read(path).metadata), given)
+    whole = new_notebook(cells=copies, metadata={**read(path).metadata, "papermill": {}})
+    node = parameterize_notebook(whole, given)
     place = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(
         node, timeout=600, allow_errors=True, coalesce_streams=True, resources=place
@@ -457,6 +489,7 @@ def taken(package: str, name: str) -> object:
 
 @pytest.mark.notebook
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
 def test_solutions_run(path: Path, tmp_path: Path) -> None:
     command = ["pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--nbval-lax"]

@@ -102,9 +102,20 @@ def test_commands_in_the_pages_are_there(page: str) -> None:
     assert [name for name in sorted(modules) if find_spec(name) is None] == []
 
 
+def test_the_python_of_the_front_page_prints_what_stands_beside_it(capsys) -> None:
+    page = (paths.ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.S)
+    exec(block, {})
+    printed = [float(number) for number in capsys.readouterr().out.split()]
+    beside = [float(number) for number in block.rpartition("# ")[2].split()]
+    assert printed == pytest.approx(beside, abs=0.011)  # bf16 moves the second decimal by one
+
+
 def test_the_version_is_the_same_wherever_it_stands() -> None:
     citation = yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     changelog = (paths.ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     releases = re.findall(r"^## \[(\d[\d.]*)\] - (.*)$", changelog, re.M)
-    assert citation["version"] == PROJECT["version"]
+    entry = (paths.ROOT / "README.md").read_text(encoding="utf-8").partition("```bibtex")[2]
+    assert citation["version"] == PROJECT["version"] and f"{{{PROJECT['version']}}}" in entry
+    assert f"{{{citation['title']}}}" in entry
     assert releases[0] == (citation["version"], citation["date-released"])

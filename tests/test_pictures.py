@@ -10,14 +10,15 @@ from matplotlib.colors import rgb_to_hsv, to_rgb
 
 from lib import paths
 from lib.runs import notebooks
-from tools import pages
+from tools import front, pages
 
 FOLDER = paths.NOTEBOOKS / "pictures"
 PICTURES = sorted(FOLDER.glob("*.svg"))
 SVG = "{http://www.w3.org/2000/svg}"
 HUES = {"anchor": 202, "positive": 164, "negative": 26, "hard negative": 310, "change": 41}
 LARGEST, SMALLEST = 520, 15
-each = pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)
+FRONT = [front.FOLDER / "map.svg", front.FOLDER / "search.svg"]  # the README's
+each = pytest.mark.parametrize("path", PICTURES + FRONT, ids=lambda path: path.stem)
 
 
 def hues(path: Path) -> set[int]:
@@ -67,3 +68,15 @@ def test_every_picture_is_shown_with_words_for_who_cannot_see_it() -> None:
             shown[Path(name).name] = notebook.stem
         assert not re.findall(r"!\[\s*\]\(", text), f"{notebook.stem}: a picture without words"
     assert {path.name for path in PICTURES} == set(shown)
+
+
+def test_the_front_page_s_search_is_what_make_table_draws() -> None:
+    assert (front.FOLDER / "search.svg").read_text(encoding="utf-8") == front.search_picture()
+    found = front.places("same meaning")
+    median = found.median()
+    (words,) = re.findall(r"!\[(A search .*?)\]", (paths.ROOT / "README.md").read_text("utf-8"))
+    shown = [f"{number:g}" for number in (*found.loc[front.QUERY], *median)]
+    assert re.findall(r"[\d.]+\b", words)[-len(shown) :] == shown
+    assert list(median) == sorted(median, reverse=True), (
+        "each program is better than the one before"
+    )

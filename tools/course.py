@@ -7,7 +7,6 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from os.path import relpath
 from pathlib import Path
 
 import nbformat
@@ -24,13 +23,14 @@ from tools.check import MEMORY_GIB
 
 # begun first, so that no core is idle at the end
 LONGEST = ("03_consert", "05_sda", "04_una", "02_simcse")
+LAST = "07_results"  # it reads what the others left
 TEMPLATE = Path(__file__).with_name("course.html.j2")
 
 
 def executed(sources: list[Path], jobs: int) -> Iterator[tuple[Path, Outcome]]:
-    """Each notebook and what came of it, as they come; the last, which reads what others left, is
-    begun last."""
-    *first, last = sources
+    """Each notebook and what came of it, as they come; `LAST`, or the last of them, is begun when
+    all others have ended."""
+    *first, last = sorted(sources, key=lambda path: path.stem == LAST)
     longest_first = sorted(first, key=lambda path: path.stem not in LONGEST)
     for _, done in at_once(execute, longest_first, jobs):
         yield done
@@ -65,14 +65,16 @@ def write_page(executed: Path, names: Iterable[str]) -> Path:
 
 def card(notebook: Path, done: Outcome, names: Iterable[str], folder: Path) -> dict[str, str]:
     """What the index in `folder` shows of a notebook, with its page written."""
-    title, question, picture = pages.summary(notebook)
+    ran = (
+        f"failed, {done.error}"
+        if done.error
+        else f"It ran in {notebooks.clock(done.seconds)} minutes."
+    )
     return {
-        "title": title,
-        "question": question,
-        "picture": picture and Path(relpath(notebook.parent / picture, folder)).as_posix(),
+        **pages.summary(notebook)._asdict(),
         "link": write_page(done.path, names).relative_to(folder).as_posix(),
         "error": done.error or "",
-        "status": f"failed, {done.error}" if done.error else notebooks.clock(done.seconds),
+        "ran": ran,
     }
 
 

@@ -5,7 +5,7 @@ from base64 import b64encode
 from html import escape
 from mimetypes import guess_type
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import nbformat
@@ -29,9 +29,7 @@ class Renderer(IPythonRenderer):
     def _src_to_base64(self, src: str) -> str | None:
         """A picture as an address that holds it; nbconvert's own wants it below the page."""
         file = Path(self.path) / unquote(src)
-        if not file.is_file():
-            return None
-        return f"data:{guess_type(file)[0]};base64,{b64encode(file.read_bytes()).decode()}"
+        return embedded(file) if file.is_file() else None
 
     def inline_math(self, body: str) -> str:
         """`$…$` as MathML, which browsers draw without a script; LaTeX that it cannot say stays."""
@@ -45,6 +43,11 @@ class Renderer(IPythonRenderer):
         r"""`\begin{align}…\end{align}` as a MathML block."""
         name = re.sub(r"^(align|equation|gather)\*?$", "aligned", name)
         return mathml(rf"\begin{{{name}}}{body}\end{{{name}}}", "block")
+
+
+def embedded(picture: Path) -> str:
+    """A picture as an address that holds it."""
+    return f"data:{guess_type(picture)[0]};base64,{b64encode(picture.read_bytes()).decode()}"
 
 
 def mathml(latex: str, display: str) -> str:
@@ -103,17 +106,47 @@ def without_widget(output: nbformat.NotebookNode) -> nbformat.NotebookNode | Non
     return nbformat.from_dict({**output, "data": still})
 
 
-def summary(path: Path) -> tuple[str, str, str]:
-    """The title of a notebook, the question it asks, and its first picture ("" if it has none).
+class Summary(NamedTuple):
+    """What a card shows of a notebook; what it lacks is "".
 
-    The question is the first one below the title, or else the first sentence.
+    The question is the text below the title up to the first question mark, or else its first
+    sentence; `time` is the first sentence of *Time and hardware*; `picture` is an address that
+    holds the first drawing, or else the first figure that is not hidden.
     """
-    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "markdown"]
-    text = "\n".join(cell.source for cell in cells)
-    picture = PICTURE.search(text)
+
+    title: str
+    question: str
+    time: str
+    picture: str
+
+
+def summary(path: Path) -> Summary:
+    """The card of a notebook, from its text and its stored outputs."""
+    cells = nbformat.read(path, as_version=4).cells
+    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[*`_]{1,2}", r"\1", text)
     title, _, below = plain.partition("\n")
     opening = re.split(r"^(?:Previous:|#)", below, maxsplit=1, flags=re.MULTILINE)[0]
-    sentences = re.split(r"(?<=[.?!])\s+", " ".join(opening.split()))
-    question = next((s for s in sentences if s.endswith("?")), sentences[0])
-    return title.removeprefix("# ").strip(), question, picture[1] if picture else ""
+    opening = " ".join(opening.split())
+    question = re.match(r".*?\?(?=\s|$)", opening) or re.match(r"[^.]*\.?", opening)
+    time = re.search(r"Time and hardware\.\s+([^.]*\.)", plain)
+    drawing = PICTURE.search(text)
+    picture = embedded(path.parent / drawing[1]) if drawing else _first_figure(cells)
+    return Summary(
+        title.removeprefix("# ").strip(),
+        question[0] if question else "",
+        time[1] if time else "",
+        picture,
+    )
+
+
+def _first_figure(cells: list[nbformat.NotebookNode]) -> str:
+    shown = (
+        output.data["image/png"]
+        for cell in cells
+        if not cell.metadata.get("jupyter", {}).get("outputs_hidden")
+        for output in cell.get("outputs", [])
+        if "image/png" in output.get("data", {})
+    )
+    figure = "".join(next(shown, "").split())
+    return figure and f"data:image/png;base64,{figure}"

@@ -28,10 +28,10 @@ def cards() -> str:
     """The notebooks with picture, title and question of each, as Markdown for a page in `book/`."""
     parts = ['<div class="cards">']
     for path in notebooks.find_all():
-        title, question, picture = pages.summary(path)
-        shown = [f"![](../notebooks/{picture})"] if picture else []
-        link = f"**[{title}](../notebooks/{path.name})**"
-        parts += ['<div class="card">', *shown, link, question, "</div>"]
+        shown = pages.summary(path)
+        picture = [f'<img alt="" src="{shown.picture}">'] if shown.picture else []
+        link = f"**[{shown.title}](../notebooks/{path.name})**"
+        parts += ['<div class="card">', *picture, link, shown.question, f"*{shown.time}*", "</div>"]
     return "\n\n".join([*parts, "</div>"])
 
 

@@ -4,20 +4,18 @@ and `results/verdicts.md` from `results/`."""
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
-from lib import paths, plots, results
+from lib import paths, results
 from lib.data import files
-from lib.data.files import write_bytes
+from lib.data.files import write_text
 from lib.results import claims
 from lib.results.statistics import mean_sd
-from tools import primary
+from tools import front, primary
 from tools.markers import fill
 
+WORDS = {"TF-IDF": "TF-IDF, counted on 50,000 sentences"}
 SMALL = {
-    "TF-IDF": "TF-IDF",
     "input embeddings, SIF": "midi-BERT's input embeddings, SIF",
     "as pre-trained": "midi-BERT as pre-trained",
     "SimCSE": "midi-BERT + SimCSE",
@@ -34,24 +32,25 @@ LIGHT = {
 }
 
 
-def headline(grid: str, names: Mapping[str, str]) -> str:
-    """Markdown table of a grid's committed rows: STS-B dev and the mean of the seven tasks, at the
+def headline(*parts: tuple[str, Mapping[str, str]]) -> str:
+    """Markdown table of committed rows: STS-B dev and the mean of the seven tasks, at the
     checkpoint that was best on STS-B dev (of what was not trained: as it is).
 
     Args:
-        grid: its name in `workflow/grids/`.
-        names: row of the grid → what the table calls it; rows without a run are left out.
+        parts: a grid of `workflow/grids/`, and row of the grid → what the table calls it; rows
+            without a run are left out.
     """
-    found = results.rows(grid)
     lines = ["| encoder | seeds | STS-B dev | seven STS tasks, mean |", "|---|--:|--:|--:|"]
-    for row, name in names.items():
-        runs_of = found[found["row"] == row]
-        if len(runs_of):
-            trained, point = _checkpoint(runs_of)
-            metrics = (f"stsb_dev_spearman_{point}", f"sts7_test_avg_{point}")
-            dev, test = (mean_sd(runs_of[metric]) for metric in metrics)
-            seeds = len(runs_of) if trained else "–"
-            lines.append(f"| {name} | {seeds} | {dev} | {test} |")
+    for grid, names in parts:
+        found = results.rows(grid)
+        for row, name in names.items():
+            runs_of = found[found["row"] == row]
+            if len(runs_of):
+                trained, point = _checkpoint(runs_of)
+                metrics = (f"stsb_dev_spearman_{point}", f"sts7_test_avg_{point}")
+                dev, test = (mean_sd(runs_of[metric]) for metric in metrics)
+                seeds = len(runs_of) if trained else "–"
+                lines.append(f"| {name} | {seeds} | {dev} | {test} |")
     return "\n".join(lines)
 
 
@@ -59,26 +58,6 @@ def _checkpoint(runs_of: pd.DataFrame) -> tuple[bool, str]:
     """Whether runs are trained, and at which checkpoint they are read."""
     trained = bool((runs_of["steps"] > 0).all())
     return trained, "best" if trained else "last"
-
-
-def headline_figure(grid: str, names: Mapping[str, str]) -> Figure:
-    """The README's figure: a row for each of these rows of a grid, a dot for each committed run, at
-    the mean of the seven tasks and the checkpoint of the table, and beside them their mean."""
-    scores = {}
-    for row, runs_of in results.rows(grid).groupby("row"):
-        if row in names:
-            _, point = _checkpoint(runs_of)
-            scores[names[row]] = runs_of[f"sts7_test_avg_{point}"].to_numpy(float)
-    scores = {name: scores[name] for name in names.values() if name in scores}
-    figure, (axis,) = plots.new_figure(width=6.4, height=2.5)
-    for i, values in enumerate(scores.values()):
-        axis.plot(values, np.full(len(values), i), "o", color=plots.colour(0), ms=7, alpha=0.6)
-        axis.text(values.max() + 0.5, i, f"{values.mean():.2f}", va="center", fontsize=11)
-    axis.set_yticks(range(len(scores)), list(scores), fontsize=11)
-    tasks = "mean of seven STS tasks (Spearman × 100)"
-    axis.set_xlabel(f"{tasks}\na dot is a run, the number their mean", fontsize=10)
-    axis.set(ylim=(len(scores) - 0.5, -0.5), xlim=(None, axis.get_xlim()[1] + 2.5))
-    return figure
 
 
 def ceiling() -> str:
@@ -91,11 +70,57 @@ def ceiling() -> str:
 
 def headlines() -> dict[Path, str]:
     """The files that have a headline table, each with its content."""
+    midi = headline(("simcse_light", WORDS), ("simcse_small", SMALL))
     return {
-        paths.ROOT / "README.md": headline("simcse_small", SMALL) + ceiling(),
-        paths.MINI_BERT / "README.md": headline("simcse_light", LIGHT),
-        paths.MIDI_BERT / "README.md": headline("simcse_small", SMALL),
+        paths.ROOT / "README.md": midi + ceiling(),
+        paths.MINI_BERT / "README.md": headline(("simcse_light", LIGHT)),
+        paths.MIDI_BERT / "README.md": midi,
     }
+
+
+SHIPPED = {"midi-BERT": "small", "mini-BERT": "light", **dict.fromkeys(paths.SIBLINGS, "light")}
+TOLD = [  # one claim for each of three verdicts
+    "Synonyms as positives harm",
+    "Punctuation insertion with negations adds to SimCSE",
+    "UNA's negatives add to SimCSE",
+]
+
+
+def shipped_encoders() -> str:
+    """The README's table of encoders: size on disk and scores, pre-trained and after SimCSE."""
+    folders = {"midi-BERT": paths.MIDI_BERT, "mini-BERT": paths.MINI_BERT, **paths.SIBLINGS}
+    lines = ["| encoder | MB | pre-trained | + SimCSE |", "|---|--:|--:|--:|"]
+    for name, size in SHIPPED.items():
+        folder, rows = folders[name], results.rows(f"backbones_{size}")
+        megabytes = sum(file.stat().st_size for file in folder.glob("*.safetensors")) / 1e6
+        raw = mean_sd(rows[rows["row"] == f"{name}, raw"]["sts7_test_avg_last"])
+        trained = mean_sd(rows[rows["row"] == name]["sts7_test_avg_best"])
+        link = f"[{folder.name}](data/{folder.name}/README.md)"
+        lines.append(f"| {link} | {megabytes:.1f} | {raw} | {trained} |")
+    return "\n".join(lines)
+
+
+def front_page() -> dict[str, str]:
+    """The README's tables beside the headline, by marker."""
+    judged = claims.judged(claims.read())
+    listed = verdicts(judged)
+    told = listed[listed["claim"].isin(TOLD) & ~listed["paper"].str.contains("RoBERTa")]
+    count = judged["verdict"].value_counts().reindex(list(claims.OUTCOME.values()), fill_value=0)
+    counted = (
+        f"Of the {count.sum()} differences that the texts print and argue from,"
+        f" {count.sum() - count['not tested']} were tested: {count['holds']} hold, {count['fails']}"
+        f" fail, {count['smaller']} are smaller here than printed, and {count['undecided']} are"
+        " undecided."
+    )
+    told = pd.DataFrame(
+        {
+            "claim": told["paper"].str.partition(",")[0] + ": " + told["claim"],
+            "printed": told["printed"],
+            "ours": told["ours"].str.partition(" (")[0],
+            "verdict": told["verdict"],
+        }
+    )
+    return {"encoders": shipped_encoders(), "three claims": f"{_markdown(told)}\n\n{counted}"}
 
 
 PAPERS = {"una": "UNA", "sda": "SDA", "consert_ext": "ConSERT, extended", "backbones": "Backbones"}
@@ -203,13 +228,14 @@ def checksums() -> str:
 
 
 def main() -> None:
-    """Write the README's figure and fill every table."""
-    picture = paths.RESULTS / "02_simcse.png"
-    write_bytes(picture, plots.png(headline_figure("simcse_small", SMALL)))
+    """Draw the README's first picture and fill every table."""
+    write_text(front.FOLDER / "search.svg", front.search_picture())
     fill(paths.DATA / "README.md", "checksums", checksums())
     for text, content in headlines().items():
         fill(text, "headline", content)
         print(f"filled {text}")
+    for marker, content in front_page().items():
+        fill(paths.ROOT / "README.md", marker, content)
     for marker, content in appendix().items():
         fill(paths.RESULTS / "verdicts.md", marker, content)
 
