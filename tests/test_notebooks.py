@@ -409,7 +409,7 @@ REACHES = [
     ("04", "beta", (0.1, 0.9), FEW | {"every": 1},
      "derived hook-table hook-answer p-slider b2 hard run-plot reading-table kinds payoff"),
     ("05", "delta", (0.0, 0.4), FEW | {"n_sentences": 400},
-     "derived push-slider 92662c52 live-curve live-reading-say"),
+     "derived push-slider run-scores live-curve live-reading-say"),
     ("06", "pooling", ("cls", "mean"), FEW, "run-plot run-read"),
     ("07", "method", ("simcse", "consert"), FEW, "derived run-plot run-read"),
 ]  # fmt: skip
