@@ -24,10 +24,15 @@ def share(number: int) -> tuple[int, str, list[int]]:
     return os.getpid(), os.environ["OMP_NUM_THREADS"], cores
 
 
-def gpu(_: int) -> str | None:
-    """The GPU that a process may use."""
-    time.sleep(0.2)
-    return os.environ.get("CUDA_VISIBLE_DEVICES")
+def gpu(folder):
+    """The GPU of this process, told when another process has said its own, at most after a minute."""
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    (folder / str(seen)).touch()
+    for _ in range(600):
+        if seen is None or len(list(folder.iterdir())) > 1:
+            break
+        time.sleep(0.1)
+    return seen
 
 
 def square_or_die(number: int) -> int:
@@ -65,10 +70,11 @@ def test_cores_are_dealt_out(monkeypatch, available, jobs, shares):
     assert [workers._cores(number, jobs) for number in range(jobs)] == shares
 
 
-def test_each_process_has_one_of_several_gpus(monkeypatch):
+def test_each_process_has_one_of_several_gpus(monkeypatch, tmp_path):
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert {seen for _, seen in workers.at_once(gpu, range(4), 2, gpus=2)} == {"0", "1"}
-    assert {seen for _, seen in workers.at_once(gpu, range(4), 2, gpus=1)} == {None}
+    tasks = [tmp_path] * 4
+    assert {seen for _, seen in workers.at_once(gpu, tasks, 2, gpus=2)} == {"0", "1"}
+    assert {seen for _, seen in workers.at_once(gpu, tasks, 2, gpus=1)} == {None}
 
 
 def test_a_killed_process_is_told_and_none_is_waited_for():
