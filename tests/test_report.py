@@ -7,8 +7,8 @@ import nbformat
 import pytest
 
 from lib.results import claims
+from lib.results.statistics import called
 from tools import report
-from tools.primary import called
 
 
 @pytest.fixture(scope="module")

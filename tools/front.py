@@ -1,8 +1,8 @@
 """The pictures of the README that code makes.
 
 Command line: `python -m tools.front` takes `book/pictures/notebook.png`, a part of a notebook as a
-    reader sees it, with the Chromium of this machine. `make table` draws
-    `book/pictures/search.svg` from the stored searches of notebook 01.
+reader sees it, with the Chromium of this machine. `make table` draws `book/pictures/search.svg`
+from the stored searches of notebook 01.
 """
 
 import io
@@ -33,11 +33,7 @@ KINDS = {  # of sentences that each query has: what it is called, ink and tint
     "same meaning": ("+ same meaning, other words", "#009E73", "#D3EFE5"),
     "decoy": ("− same words, other meaning", "#D55E00", "#FBE3D3"),
 }
-NOTEBOOK, FIRST, LAST = (
-    "01_infonce",
-    "infonce",
-    "my-info-nce",
-)  # the other picture: from a heading to a cell
+NOTEBOOK, FIRST, LAST = "01_infonce", "infonce", "my-info-nce"  # from a heading to a cell
 WIDTH = 800
 
 
@@ -60,8 +56,8 @@ def search_picture() -> str:
         found = places(kind).loc[QUERY]
         rows.append(_row(name, textwrap.wrap(planted[kind], LINE), found, (below, ink, tint)))
         below += rows[-1]["height"]
-    (name, ink, tint), median = KINDS["same meaning"], places("same meaning").median()
-    rows.append(_row(f"{name[:14]}, median", ["of twelve queries"], median, (below, ink, tint)))
+    (_, ink, tint), median = KINDS["same meaning"], places("same meaning").median()
+    rows.append(_row("+ same meaning, median", ["of twelve queries"], median, (below, ink, tint)))
     told = "; ".join(
         f"{row['name'].removeprefix('+ ')}: {', '.join(place['number'] for place in row['places'])}"
         for row in rows

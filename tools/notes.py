@@ -5,21 +5,20 @@ import pandas as pd
 from scipy import stats
 
 from lib import paths, results
-from lib.results import claims
-from lib.results.statistics import best_of, paired_differences
-from tools.primary import welch
+from lib.results.statistics import best_of, paired_differences, welch
 
 MEAN = "sts7_test_avg_best"
 
 
-def notes(judged: pd.DataFrame) -> str:
+def notes(judged: pd.DataFrame, alone: pd.DataFrame) -> str:
     """A list in Markdown.
 
     Args:
-        judged: every claim with its verdict, as `lib.results.claims.judged`.
+        judged: every claim with its verdict, as `lib.results.claims.judged`; alone: each claim
+            judged by itself.
     """
-    told = [of_claims(judged) for of_claims in (_held, _failed, _opposite, _table_2)]
-    told += [_headline(), _budget(), _delta()]
+    told = [of_claims(judged) for of_claims in (_held, _failed, _opposite)]
+    told += [_table_2(judged, alone), _headline(), _budget(), _delta()]
     return "\n".join(f"* {' '.join(one.split())}".replace(" -", " −") for one in told)
 
 
@@ -54,13 +53,12 @@ def _opposite(judged: pd.DataFrame) -> str:
         minus one run; notebook 07 shows that this is the larger doubt."""
 
 
-def _table_2(judged: pd.DataFrame) -> str:
+def _table_2(judged: pd.DataFrame, alone: pd.DataFrame) -> str:
     both, one = (
         judged.set_index("claim").loc[f"UNA beats UNA with {what} random"]
         for what in ("both steps", "the replacement")
     )
-    alone = claims.judged(claims.read(), comparisons=1).set_index("claim")["verdict"]
-    alone = alone[alone.index.str.startswith("UNA beats UNA")]
+    words = alone.loc[alone["claim"].str.startswith("UNA beats UNA"), "verdict"]
     tables = [
         100 * pd.read_csv(paths.PAPERS / f"una_table_{n}.csv", index_col="row_id")[column]
         for n, column in ((2, "STS Avg."), (1, "Avg."))
@@ -74,7 +72,7 @@ def _table_2(judged: pd.DataFrame) -> str:
         printed {both["printed"]:+.2f}, here {both["ours"]:+.2f} ± {both["half_width"]:.2f}
         ({both["verdict"]}). UNA minus random replacement: printed {one["printed"]:+.2f}, here
         {one["ours"]:+.2f} ± {one["half_width"]:.2f} ({one["verdict"]}). Judged alone:
-        {" and ".join(alone)}. The paper's random negatives score up to {-below:.2f} points
+        {" and ".join(words)}. The paper's random negatives score up to {-below:.2f} points
         less than SimCSE; {excluded} of our {len(gaps)} random variants exclude that
         (mini-BERT, notebook 04)."""
 
@@ -106,7 +104,7 @@ def _delta() -> str:
     sick = rows["SICK-R_test_spearman_best"].apply(np.array)
     plain = sick["SimCSE, p = 0.1"]
     told = [
-        "{:+.2f} ± {:.2f}".format(*welch(sick[f"delta {delta}, p = 0.1"], plain))
+        "{mean:+.2f} ± {half:.2f}".format(**welch(sick[f"delta {delta}, p = 0.1"], plain))
         for delta in (0.3, 0.5)
     ]
     return f"""**δ decides.** Negations change SICK-R by {told[0]} at δ = 0.3, which we chose

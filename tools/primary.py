@@ -9,12 +9,11 @@ what there is; a claim with fewer than ten seeds an arm is preliminary, one with
 import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
 from lib import paths, results
 from lib.data.files import write_text
+from lib.results.statistics import called, welch
 
 DECLARED = paths.PAPERS / "primary.csv"
 OUTCOME = paths.RESULTS / "primary.csv"
@@ -46,39 +45,6 @@ def chosen_rate(runs_of: pd.DataFrame, arm: str) -> str | None:
     if means["1e-4"] > means["3e-4"] and "3e-5" not in means:
         return None
     return max(means, key=lambda rate: means[rate])
-
-
-def welch(above: np.ndarray, below: np.ndarray, comparisons: int = 1) -> tuple[float, float]:
-    """Difference of two means and half of its interval by Welch, at 95 % for all comparisons
-    together (Bonferroni).
-
-    Example:
-        >>> difference, half = welch(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 2.0]))
-        >>> round(difference, 2), round(half, 2)
-        (1.0, 2.27)
-
-    Source: B. L. Welch, *The generalization of "Student's" problem*, Biometrika 34 (1947).
-    """
-    found = stats.ttest_ind(above, below, equal_var=False)
-    interval = found.confidence_interval(1 - 0.05 / comparisons)
-    return float(above.mean() - below.mean()), float(interval.high - interval.low) / 2
-
-
-def called(difference: float, half: float, printed: float) -> str:
-    """The word for a difference, where a paper prints `printed` (NaN: it prints none).
-
-    Example:
-        >>> called(4.2, 0.9, 3.6), called(1.0, 0.5, 3.6), called(0.1, 0.5, 3.6), called(0.1, 5, 3.6)
-        ('confirmed', 'smaller', 'not found at the printed size', 'undecided')
-    """
-    sign = -1 if printed < 0 else 1
-    low, high = sign * difference - half, sign * difference + half
-    size = 0 if math.isnan(printed) else abs(printed)
-    if low > 0:
-        return "confirmed" if high >= size else "smaller"
-    if high < 0:
-        return "reversed"
-    return "undecided" if high >= size else "not found at the printed size"
 
 
 def judged(declared: pd.DataFrame, runs_of: pd.DataFrame) -> pd.DataFrame:
@@ -113,9 +79,9 @@ def _line(claim: Any, runs_of: pd.DataFrame, comparisons: int) -> dict[str, obje
     line |= {"difference": math.nan, "half_width": math.nan}
     line |= {"hours": round(float(spent.sum()) / 3600, 1), "verdict": "not run"}
     if min(map(len, scores)) >= 2:
-        difference, half = welch(scores[0], scores[1], comparisons)
-        word = called(difference, half, claim.printed)
-        line |= {"difference": round(difference, 4), "half_width": round(half, 4)}
+        one = welch(scores[0], scores[1], comparisons)
+        word = called(one["mean"], one["half"], claim.printed)
+        line |= {"difference": round(one["mean"], 4), "half_width": round(one["half"], 4)}
         whole = min(map(len, scores)) == len(SEEDS)
         line["verdict"] = word if whole else f"preliminary: {word}"
     elif spent.size:

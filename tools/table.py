@@ -150,7 +150,7 @@ def appendix() -> dict[str, str]:
     return {
         "primary": _markdown(primary.shown(primary.write())),
         "claims": _markdown(verdicts(judged)),
-        "notes": notes(judged),
+        "notes": notes(judged, ways["each claim alone"]),
         "families": _markdown(families.rename_axis("intervals").reset_index()),
         "settings": _markdown(_settings()),
         "baselines": _markdown(_baselines()),

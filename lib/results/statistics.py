@@ -179,6 +179,48 @@ def verdict(difference: float, half_width: float, claimed: float = math.nan) -> 
     return "smaller than claimed" if difference + half_width < claimed else "not distinguishable"
 
 
+def welch(above: ArrayLike, below: ArrayLike, comparisons: int = 1) -> dict[str, float]:
+    """Difference of two means, its interval, and the size of the first sample: the two may scatter
+    differently.
+
+    Args:
+        above, below: independent scores, at least two each.
+        comparisons: for how many the 95 % hold together (Bonferroni).
+
+    Returns:
+        `mean`, of `above` minus that of `below`; `half` of the interval; `n` of `above`. NaN where
+        a score is NaN.
+
+    Example:
+        >>> {name: round(value, 2) for name, value in welch([1, 2, 3], [0, 1, 2]).items()}
+        {'mean': 1.0, 'half': 2.27, 'n': 3}
+
+    Source: B. L. Welch, *The generalization of "Student's" problem*, Biometrika 34 (1947).
+    """
+    one, two = np.asarray(above, float), np.asarray(below, float)
+    found = stats.ttest_ind(one, two, equal_var=False).confidence_interval(1 - 0.05 / comparisons)
+    half = float(found.high - found.low) / 2
+    return {"mean": float(one.mean() - two.mean()), "half": half, "n": len(one)}
+
+
+def called(mean: float, half: float, printed: float = math.nan) -> str:
+    """The word of `data/papers/primary.csv` for mean ± half, where a paper prints a difference or
+    none (NaN).
+
+    Example:
+        >>> called(4.2, 0.9, 3.6), called(1.0, 0.5, 3.6), called(0.1, 0.5, 3.6), called(0.1, 5, 3.6)
+        ('confirmed', 'smaller', 'not found at the printed size', 'undecided')
+    """
+    sign = -1 if printed < 0 else 1
+    low, high = sign * mean - half, sign * mean + half
+    size = 0 if math.isnan(printed) else abs(printed)
+    if low > 0:
+        return "confirmed" if high >= size else "smaller"
+    if high < 0:
+        return "reversed"
+    return "undecided" if high >= size else "not found at the printed size"
+
+
 def power_of(effect: float, n: int, sd: float, comparisons: int = 1) -> float:
     """Probability that the interval of one row leaves zero out where its true difference is
     `effect`.
