@@ -6,6 +6,7 @@ here: a default that changes leaves what was measured alone.
 """
 
 import lzma
+from functools import lru_cache
 from io import StringIO
 from pathlib import Path
 
@@ -20,9 +21,15 @@ OF_A_STEP += ("own_negative_cosine", "dev_score")
 
 def every_run(results: Path = paths.RESULTS) -> pd.DataFrame:
     """The committed runs of all notebooks, one row a run; no row where nothing is committed."""
-    found = [pd.read_csv(path, low_memory=False) for path in sorted(results.glob("[0-9]*.csv"))]
+    found = [_read(path, path.stat().st_mtime_ns) for path in sorted(results.glob("[0-9]*.csv"))]
     nothing = pd.DataFrame(columns=["notebook", "run_id", "recipe", "seed", "profile"])
     return pd.concat(found, ignore_index=True) if found else nothing
+
+
+@lru_cache(maxsize=16)
+def _read(path: Path, _changed: int) -> pd.DataFrame:
+    """A file of runs as it stands since it was changed, read once: copy before you write."""
+    return pd.read_csv(path, low_memory=False)
 
 
 def members(results: Path = paths.RESULTS) -> pd.DataFrame:

@@ -118,7 +118,7 @@ def paired_differences(
     if (twice := collected.duplicated(["row", "seed"])).any():
         row = collected.loc[twice, "row"].iloc[0]
         raise ValueError(f"two runs of one row and seed, {row!r}: choose a column first")
-    by_row = collected.groupby("row", sort=False)
+    by_row = collected[["row", "seed", metric]].groupby("row", sort=False)
     scores = {str(name): part.set_index("seed")[metric] for name, part in by_row}
     if isinstance(baseline, str):
         baseline = {row: baseline for row in scores if row != baseline}
