@@ -411,7 +411,7 @@ REACHES = [
      "derived hook-table hook-answer p-slider b2 hard run-plot reading-table kinds payoff"),
     ("05", "delta", (0.0, 0.4), FEW | {"n_sentences": 400},
      "derived push-slider run-scores live-curve live-reading-say"),
-    ("06", "pooling", ("cls", "mean"), FEW, "run-plot run-read"),
+    ("06", "pooling", ("cls", "mean"), FEW, "run-read"),
     ("07", "method", ("simcse", "consert"), FEW, "derived run-plot run-read"),
 ]  # fmt: skip
 
