@@ -12,6 +12,7 @@ from lib.evaluate.sts import spearman
 from lib.results.statistics import (
     best_of,
     bootstrap_interval,
+    called,
     critical_value,
     mean_sd,
     paired_differences,
@@ -199,6 +200,11 @@ def test_a_verdict_follows_its_rule(
     difference: float, half: float, claimed: float, expected: str
 ) -> None:
     assert verdict(difference, half, claimed) == expected
+
+
+def test_without_an_interval_there_is_no_word() -> None:
+    with pytest.raises(ValueError, match=r"no verdict on 0\.4 ± nan"):
+        called(0.4, math.nan, 0.8)
 
 
 def slow_bootstrap(gold: dict, cosines: dict, minus: dict | None, resamples: int) -> list[float]:

@@ -207,10 +207,15 @@ def called(mean: float, half: float, printed: float = math.nan) -> str:
     """The word of `data/papers/primary.csv` for mean ± half, where a paper prints a difference or
     none (NaN).
 
+    Raises:
+        ValueError: mean or half is NaN.
+
     Example:
         >>> called(4.2, 0.9, 3.6), called(1.0, 0.5, 3.6), called(0.1, 0.5, 3.6), called(0.1, 5, 3.6)
         ('confirmed', 'smaller', 'not found at the printed size', 'undecided')
     """
+    if math.isnan(mean + half):
+        raise ValueError(f"no verdict on {mean} ± {half}: a run without a score, or too few runs")
     sign = -1 if printed < 0 else 1
     low, high = sign * mean - half, sign * mean + half
     size = 0 if math.isnan(printed) else abs(printed)
