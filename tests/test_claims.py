@@ -152,7 +152,7 @@ def test_verdicts_are_those_of_the_committed_rows():
         low, high = gap.mean() - half, gap.mean() + half
         expected = "holds" if low > 0 else "fails" if high < 0 else "undecided"
         if expected == "undecided" and high < claims.printed(claim):
-            expected = "smaller"
+            expected = "not found at the printed size"
         assert line.verdict == expected
 
 
@@ -203,4 +203,4 @@ def test_the_front_page_is_what_make_table_writes_and_tells_three_verdicts():
     judged = claims.judged(CLAIMS)
     assert set(judged[judged["verdict"] == "fails"]["paper"]) == {"consert_ext"}, "the page says so"
     told = [line.split(" | ")[-1] for line in front_page()["three claims"].splitlines()[2:5]]
-    assert told == ["holds |", "smaller |", "undecided |"]
+    assert told == ["holds |", "not found at the printed size |", "undecided |"]

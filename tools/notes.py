@@ -43,7 +43,7 @@ def _failed(judged: pd.DataFrame) -> str:
 
 
 def _opposite(judged: pd.DataFrame) -> str:
-    smaller = judged[judged["verdict"] == "smaller"]
+    smaller = judged[judged["verdict"] == "not found at the printed size"]
     mask = judged.set_index("claim").loc["Masking 15 % of the words harms"]
     return f"""**In {(smaller["ours"] < 0).sum()} of the {len(smaller)} cases with the printed
         size excluded, our difference has the opposite sign.** The largest disagreement is
@@ -72,7 +72,7 @@ def _table_2(judged: pd.DataFrame, alone: pd.DataFrame) -> str:
         printed {both["printed"]:+.2f}, here {both["ours"]:+.2f} ± {both["half_width"]:.2f}
         ({both["verdict"]}). UNA minus random replacement: printed {one["printed"]:+.2f}, here
         {one["ours"]:+.2f} ± {one["half_width"]:.2f} ({one["verdict"]}). Judged alone:
-        {" and ".join(words)}. The paper's random negatives score up to {-below:.2f} points
+        {" and ".join(words.unique())}. The paper's random negatives score up to {-below:.2f} points
         less than SimCSE; {excluded} of our {len(gaps)} random variants exclude that
         (mini-BERT, notebook 04)."""
 

@@ -110,8 +110,8 @@ def front_page() -> dict[str, str]:
     counted = (
         f"Of the {count.sum()} differences that the texts print and argue from,"
         f" {count.sum() - count['not tested']} were tested: {count['holds']} hold, {count['fails']}"
-        f" fail, {count['smaller']} are smaller here than printed, and {count['undecided']} are"
-        " undecided."
+        f" fail, {count['not found at the printed size']} are not found at the printed size, and"
+        f" {count['undecided']} are undecided."
     )
     told = pd.DataFrame(
         {

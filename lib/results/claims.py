@@ -19,7 +19,7 @@ from lib.results.statistics import paired_differences, smallest_effect, verdict
 OUTCOME = {
     "supported": "holds",
     "contradicted": "fails",
-    "smaller than claimed": "smaller",
+    "smaller than claimed": "not found at the printed size",
     "not distinguishable": "undecided",
     "not tested": "not tested",
 }
@@ -109,7 +109,7 @@ def judged(
 
     The verdict is `statistics.verdict` with the paper's difference as the size claimed, in other
     words (`OUTCOME`): a claim *holds* where all of the interval is above zero, *fails* where all of
-    it is below zero, is *smaller* here where the interval has zero and not the paper's difference,
+    it is below zero, is *not found at the printed size* where it has zero and not that difference,
     and *undecided* where it has both.
 
     Args:
