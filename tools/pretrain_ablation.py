@@ -2,7 +2,8 @@
 
     CSE_DATA=… python -m tools.pretrain_ablation ROWS OUT plain muon zero_init --tokens 8000000
 
-Each run is pre-trained in bf16, then trained by SimCSE as the profile `light` does, in 60 steps.
+Each run is pre-trained in bf16, then trained by SimCSE as the profile `light` does, in 60 steps, at
+a learning rate that an encoder of so few tokens survives (`results/LOG.md`).
 """
 
 import argparse
@@ -15,6 +16,7 @@ import pandas as pd
 from lib.runs.experiment import run as simcse
 from tools.pretrain import Plan, export, train
 
+LR = 3e-5  # of SimCSE
 SCORES = ("stsb_dev_spearman_best", "sts7_test_avg_best")
 TECHNIQUES: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -48,7 +50,7 @@ def main(arguments: list[str] | None = None) -> None:
         done = train(plan, options.rows, out)
         row: dict[str, Any] = {"technique": name, "seed": seed, "seconds": done.state["seconds"]}
         row |= export(done, out / "model")
-        own = {"model": str(out / "model"), "seed": seed, "output_dir": str(out)}
+        own = {"model": str(out / "model"), "seed": seed, "lr": LR, "output_dir": str(out)}
         metrics = simcse("02_simcse", "simcse", "light", **own).metrics or {}
         lines.append(row | {f"simcse_{score}": metrics[score] for score in SCORES})
         pd.DataFrame(lines).to_csv(options.out / "ablation.csv", index=False)
