@@ -31,6 +31,7 @@ include_patterns = [
     "data/papers/README.md",
     "data/public/README.md",
     "data/sda/README.md",
+    "results/LOG.md",
     "results/README.md",
     "results/rows.md",
     "results/verdicts.md",
