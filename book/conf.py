@@ -44,6 +44,7 @@ nitpick_ignore_regex = [
 templates_path = ["_templates"]
 nb_custom_formats = {".ipynb": "tools.site.read_notebook"}
 nb_execution_mode = "off"
+nb_render_markdown_format = "myst"  # tables and formulas in what cells say
 nb_ipywidgets_js: dict = {}
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3

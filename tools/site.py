@@ -72,9 +72,6 @@ def _html(table: pd.DataFrame, index: bool = True) -> str:
     )
 
 
-_OF_OUTPUT = re.compile(r"\]\((?!https?:)([^)\s]+)\.(?:ipynb|md)(#[^)\s]*)?\)")
-
-
 def read_notebook(text: str) -> nbformat.NotebookNode:
     """A notebook for Sphinx: pictures attached to a cell stand in the cell, as MyST-NB knows no
     attachments, and cells that JupyterLab folds have the tag that folds them there."""
@@ -83,9 +80,6 @@ def read_notebook(text: str) -> nbformat.NotebookNode:
         for name, content in cell.get("attachments", {}).items():
             kind, picture = next(iter(content.items()))
             cell.source = cell.source.replace(f"attachment:{name}", f"data:{kind};base64,{picture}")
-        for data in (output.get("data", {}) for output in cell.get("outputs", [])):
-            if "text/markdown" in data:  # Sphinx resolves the links of text cells alone
-                data["text/markdown"] = _OF_OUTPUT.sub(r"](\1.html\2)", data["text/markdown"])
         hidden = cell.metadata.get("jupyter", {})
         for key, tag in (("source_hidden", "hide-input"), ("outputs_hidden", "hide-output")):
             if hidden.get(key):
