@@ -80,7 +80,7 @@ def headlines() -> dict[Path, str]:
 
 
 SHIPPED = {"midi-BERT": "small", "mini-BERT": "light", **dict.fromkeys(paths.SIBLINGS, "light")}
-TOLD = [  # one claim for each of three verdicts
+TOLD = [  # one claim for each of three verdicts; declared claims that have one come first
     "Synonyms as positives harm",
     "Punctuation insertion with negations adds to SimCSE",
     "UNA's negatives add to SimCSE",
@@ -121,6 +121,13 @@ def front_page() -> dict[str, str]:
             "verdict": told["verdict"],
         }
     )
+    of_declared = primary.outcome()
+    with_verdict = of_declared[
+        (of_declared["kind"] == "primary") & of_declared["difference"].notna()
+    ]
+    first = primary.shown(with_verdict)[list(told)]
+    first["claim"] = with_verdict["paper"] + ": " + with_verdict["says"]
+    told = pd.concat([first, told.tail(max(0, 3 - len(first)))])
     return {"encoders": shipped_encoders(), "three claims": f"{_markdown(told)}\n\n{counted}"}
 
 
