@@ -407,7 +407,7 @@ REACHES = [
     ("02", "dropout", (0.0, 0.3), FEW, "run-plot run-read kinds"),
     ("02", "n_seeds", (4, 5), {}, "plan"),
     ("03", "view1", ("token_cutoff", "dropout"), FEW | {"rate1": 0.6},
-     "views-slider reading run-plot probe-figure payoff"),
+     "views-slider reading run-plot probe-figure payoff-figure"),
     ("04", "beta", (0.1, 0.9), FEW | {"every": 1},
      "derived hook-table hook-answer p-slider b2 hard run-plot reading-table kinds payoff"),
     ("05", "delta", (0.0, 0.4), FEW | {"n_sentences": 400},
