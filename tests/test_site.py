@@ -50,7 +50,9 @@ def test_the_site_has_its_pages_and_loads_nothing_from_a_network(built) -> None:
     page = (built / "notebooks" / "01_infonce.html").read_text(encoding="utf-8")
     assert page.count("<math") > 10 and "$$" not in page
     results = (built / "book" / "results.html").read_text(encoding="utf-8")
-    assert "una_table_1" in results and "76.14 |" in results
+    assert "una_table_1" in results and ".7614</td>" in results
+    said = (built / "notebooks" / "07_results.html").read_text(encoding="utf-8")
+    assert "<p>what would change our mind?</p></th>" in said, "a table that a cell says is a table"
     assert 'href="../results/verdicts.html"' in results
     assert "anisotropi" in (built / "searchindex.js").read_text(encoding="utf-8")
 
