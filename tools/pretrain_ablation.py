@@ -21,6 +21,8 @@ SCORES = ("stsb_dev_spearman_best", "sts7_test_avg_best")
 TECHNIQUES: dict[str, dict[str, Any]] = {
     "plain": {},
     "muon": {"optimizer": "muon"},
+    "muon_5e-3": {"optimizer": "muon", "muon_lr": 5e-3},
+    "muon_2e-2": {"optimizer": "muon", "muon_lr": 2e-2},
     "zero_init": {"zero_init": True},
     "no_dropout": {"dropout": 0.0},
     "mask_30_15": {"mask": 0.3, "mask_end": 0.15},
