@@ -111,7 +111,7 @@ class Summary(NamedTuple):
 
     The question is the text below the title up to the first question mark, or else its first
     sentence; `time` is the first sentence of *Time and hardware*; `picture` is an address that
-    holds the first drawing, or else the first figure that is not hidden.
+    holds the first drawing, or else the first figure that is not hidden, or is tagged `card`.
     """
 
     title: str
@@ -140,11 +140,15 @@ def summary(path: Path) -> Summary:
     )
 
 
+def _is_hidden(cell: nbformat.NotebookNode) -> bool:
+    return cell.metadata.get("jupyter", {}).get("outputs_hidden", False)
+
+
 def _first_figure(cells: list[nbformat.NotebookNode]) -> str:
     shown = (
         output.data["image/png"]
         for cell in cells
-        if not cell.metadata.get("jupyter", {}).get("outputs_hidden")
+        if "card" in cell.metadata.get("tags", []) or not _is_hidden(cell)
         for output in cell.get("outputs", [])
         if "image/png" in output.get("data", {})
     )

@@ -31,6 +31,17 @@ LIGHT = {
     "SimCSE": "mini-BERT + SimCSE, trained through cls and a head",
     "SimCSE, trained through the mean": "mini-BERT + SimCSE, trained through the mean",
 }
+PRETRAINING = {
+    "plain": "plain: AdamW at 1e-3, bf16, dropout 0.1, 15 % masked",
+    "muon": "Muon for the layers' matrices, at AdamW's 1e-3",
+    "muon_5e-3": "Muon at 5e-3",
+    "muon_2e-2": "Muon at 2e-2",
+    "no_dropout": "no dropout while pre-training",
+    "mask_30_15": "30 % masked, falling to 15 %",
+    "zero_init": "output projections start at zero",
+    "ramp": "from 4,096 to 16,384 tokens a step",
+    "together": "Muon at 5e-3, no dropout, 30 % masked falling to 15 %",
+}
 
 
 def headline(*parts: tuple[str, Mapping[str, str]]) -> str:
@@ -235,10 +246,28 @@ def checksums() -> str:
     return "\n".join(lines)
 
 
+def pretraining() -> str:
+    """Markdown table of `results/pretraining.csv`: what each technique of a pre-training brought,
+    mean over seeds."""
+    scores = {
+        "held_out": "masked loss, nats",
+        "stsb_dev": "STS-B dev",
+        "simcse_stsb_dev_spearman_best": "… after SimCSE",
+        "simcse_sts7_test_avg_best": "seven tasks after SimCSE",
+    }
+    found = pd.read_csv(paths.RESULTS / "pretraining.csv").groupby("technique", sort=False)
+    table = found.agg({"seed": "size"} | dict.fromkeys(scores, "mean"))
+    table["held_out"] = table["held_out"].map("{:.2f}".format)
+    table[list(scores)[1:]] = table[list(scores)[1:]].map("{:.1f}".format)
+    table = table.rename(index=PRETRAINING, columns={"seed": "seeds"} | scores)
+    return _markdown(table.reset_index())
+
+
 def main() -> None:
     """Draw the README's first picture and fill every table."""
     write_text(front.FOLDER / "search.svg", front.search_picture())
     fill(paths.DATA / "README.md", "checksums", checksums())
+    fill(paths.DATA / "README.md", "pretraining", pretraining())
     for text, content in headlines().items():
         fill(text, "headline", content)
         print(f"filled {text}")
