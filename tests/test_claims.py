@@ -13,7 +13,8 @@ from lib.results import claims
 from lib.results.statistics import power_of
 from lib.runs import Job, grids
 from lib.runs.job import portable_parameters
-from tools.table import appendix, front_page
+from tools.pretrain_ablation import TECHNIQUES
+from tools.table import PRETRAINING, appendix, front_page, pretraining
 
 CLAIMS = claims.read()
 each = pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: f"{c.table}-{c.row}-{c.baseline}")
@@ -194,6 +195,12 @@ def test_the_page_of_verdicts_is_what_make_table_writes():
     for marker, content in appendix().items():
         assert f"<!-- {marker}: begin -->\n{content}\n<!-- {marker}: end -->" in page
     assert all(f" | {claim.claim} | " in page for claim in CLAIMS) and " nan " not in page
+
+
+def test_every_technique_of_the_pretraining_has_a_name_and_a_line_in_the_data_page():
+    techniques = set(pd.read_csv(paths.RESULTS / "pretraining.csv")["technique"])
+    assert techniques == set(PRETRAINING) <= set(TECHNIQUES)
+    assert pretraining() in (paths.DATA / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_front_page_is_what_make_table_writes_and_tells_three_verdicts():

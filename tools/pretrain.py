@@ -56,8 +56,8 @@ class Plan:
         micro: tokens of a forward and backward pass; a step adds up the gradients of several.
         lr, warmup, decay: peak learning rate; shares of the budget in which it rises from zero, and
             in which it falls to zero at the end.
-        optimizer: `muon`: Muon for the matrices of the layers, at `muon_lr` (0: at `lr`, to whose
-            scale its steps are brought), AdamW for all else.
+        optimizer: `muon`: Muon for the matrices of the layers, AdamW for all else; `muon_lr`: its
+            learning rate, five times `lr` being the best of three (0: `lr`).
         mask, mask_end: share of the tokens that is guessed, at the beginning and at the end (0: no
             change); replaced_by: all by [MASK], or 80 %, 10 % by another token, 10 % kept (`bert`).
         dropout: while pre-training.
