@@ -32,14 +32,10 @@ TECHNIQUES: dict[str, dict[str, Any]] = {
     "ramp": {"ramp_from": 4096, "step_tokens": 16_384},
     "fp32": {"precision": "fp32"},
     "random_start": {"svd": False},
-    "together": {
-        "optimizer": "muon",
-        "muon_lr": 5e-3,
-        "dropout": 0.0,
-        "mask": 0.3,
-        "mask_end": 0.15,
-    },
 }
+TECHNIQUES["together"] = (
+    TECHNIQUES["muon_5e-3"] | TECHNIQUES["no_dropout"] | TECHNIQUES["mask_30_15"]
+)
 
 
 def main(arguments: list[str] | None = None) -> None:
