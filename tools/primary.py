@@ -4,6 +4,7 @@
 which STS-B dev chooses for each arm alone, the seeds, the test. The runs are those of two grids,
 `primary_rates` and `primary_rates_translation`. `python -m tools.primary` (`make table`) judges
 what there is; a claim with fewer than ten seeds an arm is preliminary, one without runs says so.
+Beside it stands what runs from before the declaration say, where both arms have some.
 """
 
 import math
@@ -21,6 +22,12 @@ GRIDS = ("primary_rates", "primary_rates_translation")
 DEV = "stsb_dev_spearman_best"
 RATE_SEEDS = (101, 102)
 SEEDS = range(201, 211)
+OLDER = {  # claim → grid of midi-BERT's runs from before the declaration, and its two rows
+    "simcse_two_masks": ("simcse_small", "SimCSE", "one mask for both"),
+    "consert_views": ("consert_small", "ConSERT-unsup, Wikipedia", "no view, Wikipedia"),
+    "una": ("una_small", "UNA, doubled", "SimCSE, UNA's loss"),
+    "sda_ensemble": ("sda_small", "ensemble", "SimCSE, SDA's head"),
+}
 
 
 def chosen_rate(runs_of: pd.DataFrame, arm: str) -> str | None:
@@ -112,9 +119,23 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
     return told.replace(r"^-", "−", regex=True)
 
 
+def older() -> pd.DataFrame:
+    """What runs from before the declaration say: difference, half of its interval, seeds of each
+    arm."""
+    metrics = pd.read_csv(DECLARED, index_col="claim")["metric"]
+    lines = []
+    for claim, (grid, row, baseline) in OLDER.items():
+        scores = results.rows(grid).groupby("row")[f"{metrics[claim]}_best"]
+        one = welch(scores.get_group(row), scores.get_group(baseline))
+        line = {"claim": claim, "older_difference": round(one["mean"], 4)}
+        lines.append(line | {"older_half_width": round(one["half"], 4), "older_seeds": one["n"]})
+    return pd.DataFrame(lines).astype({"older_seeds": "Int64"})
+
+
 def outcome() -> pd.DataFrame:
     """What the committed runs say of the declared claims."""
-    return judged(pd.read_csv(DECLARED), pd.concat([results.rows(grid) for grid in GRIDS]))
+    told = judged(pd.read_csv(DECLARED), pd.concat([results.rows(grid) for grid in GRIDS]))
+    return told.merge(older(), on="claim", how="left")
 
 
 def write() -> pd.DataFrame:
