@@ -18,7 +18,12 @@ NO_VECTOR = "no vector: none of its words is known"
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table of sentences as a notebook shows it: flush left, without row numbers."""
+    """A table of sentences as a notebook shows it: flush left, without row numbers.
+
+    Example:
+        >>> as_text(pd.DataFrame({"query": ["1 < 2"]}))._repr_html_().count("1 &lt; 2")
+        1
+    """
 
     table: pd.DataFrame
 
@@ -34,14 +39,7 @@ class TextTable:
         return self.table.to_string(index=False, justify="left")
 
 
-def as_text(table: pd.DataFrame) -> TextTable:
-    """A table of sentences to read: flush left, without row numbers.
-
-    Example:
-        >>> as_text(pd.DataFrame({"query": ["1 < 2"]}))._repr_html_().count("1 &lt; 2")
-        1
-    """
-    return TextTable(table)
+as_text = TextTable
 
 
 def search_box(

@@ -2,11 +2,13 @@
 noticed."""
 
 import ast
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,26 +16,27 @@ from pathlib import Path
 import pytest
 
 from lib import paths
-from tools.size import code_lines
 
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]")
-TEXT = {
-    "",
-    *[
-        ".py",
-        ".md",
-        ".toml",
-        ".txt",
-        ".yml",
-        ".yaml",
-        ".cff",
-        ".ipynb",
-        ".json",
-        ".tsv",
-        ".csv",
-        ".cfg",
-    ],
+TEXT = {"", ".py", ".md", ".toml", ".txt", ".yml", ".yaml", ".cff", ".ipynb", ".json", ".tsv"}
+TEXT |= {".csv", ".cfg"}
+SPACE = {
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
+    *(tokenize.ENCODING, tokenize.ENDMARKER),
 }
+DOCUMENTED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
+
+
+def code_lines(text: str) -> set[int]:
+    """The numbers of the lines of a Python file that hold more than a docstring or a comment."""
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in SPACE:
+            lines |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            lines -= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return lines
 
 
 def sources() -> list[Path]:
@@ -102,6 +105,10 @@ def test_no_path_of_a_machine_in_any_text() -> None:
                 continue
             found += [f"{relative(path)}: {match.group()}" for match in MACHINE_PATH.finditer(text)]
     assert found == []
+
+
+def test_no_file_is_too_large_for_github() -> None:
+    assert [relative(path) for path in checkout() if path.stat().st_size > 48 * 2**20] == []
 
 
 def test_outputs_and_fetched_data_are_not_committed() -> None:

@@ -151,9 +151,12 @@ def test_verdicts_are_those_of_the_committed_rows():
         power = power_of(line.could_be_seen, len(gap), gap.std(), comparisons=together)
         assert power == pytest.approx(0.8)
         low, high = gap.mean() - half, gap.mean() + half
-        expected = "holds" if low > 0 else "fails" if high < 0 else "undecided"
-        if expected == "undecided" and high < claims.printed(claim):
-            expected = "not found at the printed size"
+        below = high < claims.printed(claim)
+        expected = "not found at the printed size" if below else "undecided"
+        if low > 0:
+            expected = "smaller" if below else "confirmed"
+        elif high < 0:
+            expected = "reversed"
         assert line.verdict == expected
 
 
@@ -208,4 +211,6 @@ def test_the_front_page_is_what_make_table_writes():
     for marker, content in front_page().items():
         assert f"<!-- {marker}: begin -->\n{content}\n<!-- {marker}: end -->" in page
     judged = claims.judged(CLAIMS)
-    assert set(judged[judged["verdict"] == "fails"]["paper"]) == {"consert_ext"}, "the page says so"
+    assert set(judged[judged["verdict"] == "reversed"]["paper"]) == {"consert_ext"}, (
+        "the page says so"
+    )

@@ -18,7 +18,6 @@ from lib.results.statistics import (
     paired_differences,
     power_of,
     smallest_effect,
-    verdict,
 )
 
 
@@ -182,24 +181,24 @@ def test_an_effect_needs_a_design(wrong: dict, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("difference", "half", "claimed", "expected"),
+    ("difference", "half", "printed", "expected"),
     [
-        (1.0, 0.5, math.nan, "supported"),
-        (1.0, 0.5, 2.0, "supported"),
-        (-1.0, 0.5, math.nan, "contradicted"),
-        (-1.0, 0.5, 2.0, "contradicted"),
-        (0.5, 0.5, math.nan, "not distinguishable"),
-        (-0.5, 0.5, math.nan, "not distinguishable"),
-        (0.0, 0.5, 0.5, "not distinguishable"),
-        (0.0, 0.5, 0.51, "smaller than claimed"),
-        (1.0, math.nan, math.nan, "not tested"),
-        (math.nan, math.nan, 1.0, "not tested"),
+        (1.0, 0.5, math.nan, "confirmed"),
+        (1.0, 0.5, 1.5, "confirmed"),
+        (1.0, 0.5, 2.0, "smaller"),
+        (-1.0, 0.5, math.nan, "reversed"),
+        (-1.0, 0.5, 2.0, "reversed"),
+        (0.5, 0.5, math.nan, "undecided"),
+        (-0.5, 0.5, math.nan, "undecided"),
+        (0.0, 0.5, 0.5, "undecided"),
+        (0.0, 0.5, 0.51, "not found at the printed size"),
     ],
 )
-def test_a_verdict_follows_its_rule(
-    difference: float, half: float, claimed: float, expected: str
+def test_an_interval_has_a_word(
+    difference: float, half: float, printed: float, expected: str
 ) -> None:
-    assert verdict(difference, half, claimed) == expected
+    assert called(difference, half, printed) == expected
+    assert math.isnan(printed) or called(-difference, half, -printed) == expected
 
 
 def test_without_an_interval_there_is_no_word() -> None:

@@ -28,16 +28,17 @@ def _held(judged: pd.DataFrame) -> str:
     replaced, inserted = "Synonyms as positives harm", "Inserted synonyms harm"
     simsiam = results.rows("consert_light_heads").groupby("row")[MEAN].mean()
     raw = results.rows("consert_light").groupby("row")["sts7_test_avg_last"].mean()
-    return f"""**The {(judged["verdict"] == "holds").sum()} that hold are one finding and an
-        empty run.** Synonyms cost {ours[replaced]:.2f} points as replacements (printed
-        {printed[replaced]:.2f}) and {ours[inserted]:.2f} as insertions
-        ({printed[inserted]:.2f}); SDA's claim is the same edit scored on a different set.
-        SimSiam's run learnt nothing: it scores {simsiam["SimSiam's head and loss"]:.2f}, the
-        pre-trained encoder {raw["as pre-trained"]:.2f}."""
+    held = judged["verdict"].isin(["confirmed", "smaller"]).sum()
+    return f"""**The {held} with the printed sign are one finding and an empty run.** Synonyms cost
+        {ours[replaced]:.2f} points as replacements (printed {printed[replaced]:.2f}) and
+        {ours[inserted]:.2f} as insertions ({printed[inserted]:.2f}); SDA's claim is the same
+        edit scored on a different set. SimSiam's run learnt nothing: it scores
+        {simsiam["SimSiam's head and loss"]:.2f}, the pre-trained encoder
+        {raw["as pre-trained"]:.2f}."""
 
 
 def _failed(judged: pd.DataFrame) -> str:
-    return f"""**The {(judged["verdict"] == "fails").sum()} that fail are not refuted.** They
+    return f"""**The {(judged["verdict"] == "reversed").sum()} reversed ones are not refuted.** They
         are additions to ConSERT after 60 steps, and the best step is always the last one: the
         training had not ended."""
 

@@ -116,11 +116,12 @@ def front_page() -> dict[str, str]:
     judged = claims.judged(claims.read())
     listed = verdicts(judged)
     told = listed[listed["claim"].isin(TOLD) & ~listed["paper"].str.contains("RoBERTa")]
-    count = judged["verdict"].value_counts().reindex(list(claims.OUTCOME.values()), fill_value=0)
+    count = judged["verdict"].value_counts().reindex(claims.VERDICTS, fill_value=0)
     counted = (
         f"Of the {count.sum()} differences that the texts print and argue from,"
-        f" {count.sum() - count['not tested']} were tested: {count['holds']} hold, {count['fails']}"
-        f" fail, {count['not found at the printed size']} are not found at the printed size, and"
+        f" {count.sum() - count['not tested']} were tested: {count['confirmed']} are confirmed,"
+        f" {count['smaller']} are smaller, {count['reversed']} are reversed,"
+        f" {count['not found at the printed size']} are not found at the printed size, and"
         f" {count['undecided']} are undecided."
     )
     told = pd.DataFrame(
@@ -162,7 +163,7 @@ def appendix() -> dict[str, str]:
     ways["each claim alone"] = claims.judged(listed, comparisons=1)
     ways["together, at the last checkpoint"] = claims.judged(listed, "last")
     families = pd.DataFrame({way: one["verdict"].value_counts() for way, one in ways.items()}).T
-    families = families.reindex(columns=list(claims.OUTCOME.values())).fillna(0).astype(int)
+    families = families.reindex(columns=claims.VERDICTS).fillna(0).astype(int)
     errata = pd.read_csv(paths.PAPERS / "errata.csv", dtype=str).replace({"paper": PAPERS})
     return {
         "primary": _markdown(primary.shown(primary.write())),
@@ -177,7 +178,7 @@ def appendix() -> dict[str, str]:
 
 def verdicts(judged: pd.DataFrame) -> pd.DataFrame:
     """Every claim of the papers: their difference, ours, what would be detected, the verdict."""
-    order = list(claims.OUTCOME.values())
+    order = claims.VERDICTS
     table = judged.sort_values("verdict", key=lambda told: told.map(order.index), kind="stable")
     shown = pd.DataFrame({"paper": table["paper"].replace(PAPERS) + ", " + table["where"]})
     shown["claim"], shown["printed"] = table["claim"], table["printed"].map("{:+.2f}".format)

@@ -1,4 +1,4 @@
-"""Augmentations of text, aligned line by line (`edits`, `tfidf` and `una`, `sda`), and of vectors.
+"""Augmentations of text, aligned line by line (`edits`, `una`, `sda`), and of vectors.
 
 `AUGMENTATIONS` maps a recipe's name to its function."""
 

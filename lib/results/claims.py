@@ -14,15 +14,10 @@ import pandas as pd
 
 from lib import paths
 from lib.results.committed import rows as rows_of_grid
-from lib.results.statistics import paired_differences, smallest_effect, verdict
+from lib.results.statistics import called, paired_differences, smallest_effect
 
-OUTCOME = {
-    "supported": "holds",
-    "contradicted": "fails",
-    "smaller than claimed": "not found at the printed size",
-    "not distinguishable": "undecided",
-    "not tested": "not tested",
-}
+VERDICTS: tuple[str, ...] = ("confirmed", "smaller", "reversed")
+VERDICTS += ("not found at the printed size", "undecided", "not tested")
 SIZES = ("small", "light")
 SEEDS = {"small": 5, "light": 2}  # fewest that answer: two of `small` say less than five of `light`
 COLUMNS: tuple[str, ...] = ("paper", "where", "claim", "printed", "ours", "half_width")
@@ -107,10 +102,7 @@ def judged(
 ) -> pd.DataFrame:
     """One line a claim: the paper's difference, ours, and the verdict.
 
-    The verdict is `statistics.verdict` with the paper's difference as the size claimed, in other
-    words (`OUTCOME`): a claim *holds* where all of the interval is above zero, *fails* where all of
-    it is below zero, is *not found at the printed size* where it has zero and not that difference,
-    and *undecided* where it has both.
+    The verdict is `statistics.called` with the paper's difference, one of `VERDICTS`.
 
     Args:
         checkpoint: best (on STS-B dev) or last.
@@ -120,7 +112,7 @@ def judged(
     Returns:
         Columns paper, where, claim, printed, ours, half_width, could_be_seen, seeds, grid, verdict,
         full, untested. `could_be_seen` is the `smallest_effect` at the scatter of our difference. A
-        claim without runs has NaN and "not tested".
+        claim without runs, or whose runs collapsed, has NaN and "not tested".
     """
     names = {claim.rows.format(size) for claim in claims if claim.rows for size in SIZES}
     rows = {name: rows_of_grid(name) for name in sorted(names)}
@@ -145,5 +137,5 @@ def _ours(
     found = paired_differences(rows, metric, {row: baseline}, comparisons=comparisons).loc[row]
     ours, half, n = claim.sign * found["mean"], found["95 % ±"], int(found["seeds"])
     seen = math.nan if math.isnan(half) else smallest_effect(n, found["sd"], comparisons)
-    said = OUTCOME[verdict(ours, half, claimed=printed(claim))]
+    said = "not tested" if math.isnan(half) else called(ours, half, printed(claim))
     return {"ours": ours, "half_width": half, "could_be_seen": seen, "seeds": n, "verdict": said}

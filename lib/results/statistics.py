@@ -147,38 +147,6 @@ def _difference(row: pd.Series, base: pd.Series, comparisons: int) -> dict[str, 
     return {"seeds": n, "mean": mean, "sd": sd, "95 % ±": half}
 
 
-def verdict(difference: float, half_width: float, claimed: float = math.nan) -> str:
-    """What seeds say of a claim "greater".
-
-    The rule, in this order, on the interval difference ± half_width:
-
-    1. `not tested`: there is no interval (fewer than two seeds, a run that collapsed).
-    2. `supported`: all of it is above zero. Its sign is, not its size.
-    3. `contradicted`: all of it is below zero.
-    4. `smaller than claimed`: it contains zero, and all of it is below `claimed`.
-    5. `not distinguishable`: the rest. It is no proof of sameness: say with it what would have been
-       seen, `smallest_effect`.
-
-    An end that is exactly zero, or exactly the size claimed, is inside.
-
-    Args:
-        difference: mean over seeds, of the sign that the claim gives it.
-        half_width: of its simultaneous interval, as `paired_differences` gives it.
-        claimed: the difference that the claim states, above zero, if it states one.
-
-    Example:
-        >>> verdict(0.5, 0.2), verdict(-0.5, 0.2), verdict(0.1, 0.2), verdict(0.1, math.nan)
-        ('supported', 'contradicted', 'not distinguishable', 'not tested')
-        >>> verdict(0.1, 0.2, claimed=0.8), verdict(0.1, 0.9, claimed=0.8)
-        ('smaller than claimed', 'not distinguishable')
-    """
-    if math.isnan(difference) or math.isnan(half_width):
-        return "not tested"
-    if abs(difference) > half_width:
-        return "supported" if difference > 0 else "contradicted"
-    return "smaller than claimed" if difference + half_width < claimed else "not distinguishable"
-
-
 def welch(above: ArrayLike, below: ArrayLike, comparisons: int = 1) -> dict[str, float]:
     """Difference of two means, its interval, and the size of the first sample: the two may scatter
     differently.

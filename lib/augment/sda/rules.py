@@ -244,7 +244,7 @@ def _final(tree: Tree, mark: str) -> list[Edit]:
 
 
 @rule
-def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False) -> list[Edit]:
+def modal_verbs(tree: Tree, rng: Rng) -> list[Edit]:
     """MV: a modal phrase before the main verb, which takes the form that English asks for.
 
     | clause | phrases |
@@ -256,18 +256,12 @@ def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False) -> list[Edit]:
     | will, would, may, might | have to, need to, behind them |
     | another modal, no finite verb, an imperative | unchanged |
 
-    Args:
-        perfect: past tense becomes "must have travelled" (Table 1), not "must travel" (Algorithm
-            2); only "must", as "should have" says that it did not happen.
-
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
         ...     "root", "punct"],
         ...             ["he", "sleep", "."], [1, 1, 1])
         >>> modal_verbs(tree, np.random.default_rng(5)).text
         'He had no choice but to sleep.'
-        >>> modal_verbs(tree, np.random.default_rng(0), perfect=True).text
-        'He must have slept.'
 
     Source: Zhu et al. 2024, §4.2, Algorithm 2.
     """
@@ -281,7 +275,7 @@ def modal_verbs(tree: Tree, rng: Rng, perfect: bool = False) -> list[Edit]:
         return _behind_modal(tree, clause, rng)
     plain = clause.kind == "be" and not clause.inverted and clause.negative is None
     if clause.kind == "verb" or plain:
-        return _phrase_before(tree, clause, rng, perfect)
+        return _phrase_before(tree, clause, rng)
     modal = choose(("must", "should"), rng)
     edits = [Edit(clause.finite, clause.finite + 1, _cased(tree, clause.finite, modal))]
     if clause.kind != "do":
@@ -301,14 +295,12 @@ def _cased(tree: Tree, i: int, text: str) -> str:
     return text[0].upper() + text[1:] if i == first and tree.words[i][0].isupper() else text
 
 
-def _phrase_before(tree: Tree, clause: _Clause, rng: Rng, perfect: bool) -> list[Edit]:
+def _phrase_before(tree: Tree, clause: _Clause, rng: Rng) -> list[Edit]:
     i = clause.finite
     word, tag = tree.lower[i], tree.tags[i]
     past = english.is_past(word, tag) or word in ("was", "were")
     phrases = PHRASES["every"]
-    if past and perfect:
-        phrases = ["must"]
-    elif _negatives(tree):
+    if _negatives(tree):
         phrases = PHRASES["modal"]
     elif clause.subject is not None and tree.deps[clause.subject] == "expl":
         phrases = PHRASES["plain"]
@@ -316,8 +308,7 @@ def _phrase_before(tree: Tree, clause: _Clause, rng: Rng, perfect: bool) -> list
         phrases = PHRASES["agreeing"]
     phrase = english.agreed(choose(phrases, rng), past, tag == "VBZ" or word in ("is", "'s"))
     lemma = "be" if clause.kind == "be" else english.base_form(word, tag, tree.lemmas[i])
-    form = f"have {english.participle(word, lemma)}" if past and perfect else lemma
-    return [Edit(i, i + 1, _cased(tree, i, f"{phrase} {form}"), subtree=(i,))]
+    return [Edit(i, i + 1, _cased(tree, i, f"{phrase} {lemma}"), subtree=(i,))]
 
 
 def _shares_subject(tree: Tree, clause: _Clause) -> bool:
@@ -378,7 +369,7 @@ def negation(tree: Tree, rng: Rng) -> list[Edit]:
 
 
 @rule
-def double_negation(tree: Tree, rng: Rng, nouns: bool = False, copulas: bool = True) -> list[Edit]:
+def double_negation(tree: Tree, rng: Rng, nouns: bool = False) -> list[Edit]:
     """DN: two negative transformations; if there is but one, a negating phrase before the sentence.
 
     The words are walked in their order: "not" follows an auxiliary or *be* of any finite clause,
@@ -387,15 +378,14 @@ def double_negation(tree: Tree, rng: Rng, nouns: bool = False, copulas: bool = T
     cancel ("The tower did not lean and the bridge was not closed"): Algorithm 3 and the authors'
     code write them all the same. If the main clause is negative, its negation goes behind a
     phrase; two words go only where they cancel ("did not say nothing"). A sentence without a
-    place stays; so does a question or a command with one, before which no phrase can stand.
+    place stays; so does a question or a command with one, before which no phrase can stand. *Be*
+    of a subordinate or coordinate clause counts as an auxiliary ("who was not a member"), which
+    extends Algorithm 3 and the authors' code.
 
     Args:
         nouns: the main clause alone is walked, and the second place is "no" before its object or
             predicate, as the text of §4.3 has it: "He is not no teacher", to most readers one
             emphatic negation.
-        copulas: *be* as the verb of a subordinate or coordinate clause counts as an auxiliary
-            ("who was not a member"). This extends Algorithm 3 and the authors' code, which take
-            auxiliaries and the verb of the main clause alone; False follows them.
 
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
@@ -412,7 +402,7 @@ def double_negation(tree: Tree, rng: Rng, nouns: bool = False, copulas: bool = T
         main, sites = [], [_affirmed(tree, i) for i in chosen]
     else:
         main = _negated(tree, clause)
-        sites = [e for e in (main, _no_noun(tree)) if e] if nouns else _walk(tree, main, copulas)
+        sites = [e for e in (main, _no_noun(tree)) if e] if nouns else _walk(tree, main)
     if len(sites) > 1:
         return list(dict.fromkeys([*sites[0], *sites[1]]))
     command = clause is not None and clause.command
@@ -421,16 +411,16 @@ def double_negation(tree: Tree, rng: Rng, nouns: bool = False, copulas: bool = T
     return [*_prefix(tree, rng), *sites[0]]
 
 
-def _walk(tree: Tree, main: list[Edit], copulas: bool) -> list[list[Edit]]:
+def _walk(tree: Tree, main: list[Edit]) -> list[list[Edit]]:
     """The places of Algorithm 3, in the order of the words, at most one to a clause."""
     others = [i for i, d in enumerate(tree.deps) if d in FINITE_CLAUSES and i != tree.root]
-    found = [main, *(_second_negation(tree, i, copulas) for i in others)]
+    found = [main, *(_second_negation(tree, i) for i in others)]
     sites = sorted((edits for edits in found if edits), key=lambda edits: edits[0].start)
     places = [edits[0].start for edits in sites]
     return [edits for n, edits in enumerate(sites) if places[n] not in places[:n]]
 
 
-def _second_negation(tree: Tree, i: int, copulas: bool) -> list[Edit]:
+def _second_negation(tree: Tree, i: int) -> list[Edit]:
     """What negates the finite clause of predicate i, or takes its only negation out; nothing
     without an auxiliary."""
     clause = _clause(tree, i)
@@ -439,8 +429,6 @@ def _second_negation(tree: Tree, i: int, copulas: bool) -> list[Edit]:
     negatives = [j for j in _negatives(tree) if _owner(tree, j) == i]
     if negatives:
         return _affirmed(tree, negatives[0]) if len(negatives) == 1 else []
-    if not copulas and clause.kind == "be" and tree.deps[clause.finite] not in ("aux", "auxpass"):
-        return []
     before, after = ("", *tree.lower, "")[clause.finite : clause.finite + 3 : 2]
     if clause.kind in ("verb", "imperative") or before in ("as", "than") or after in WORDS["only"]:
         return []
