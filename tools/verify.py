@@ -90,7 +90,8 @@ def draw(day: datetime.date, n: int = 2, data_dir: str | None = None) -> pd.Data
     table = table[[bool(is_trained(row)) for row in table.to_dict("records")]]
     table = table[(table["max_steps"] > 0) & table[METRIC].notna()]
     condition = table["run_id"].str.rpartition("-")[0]
-    table["seed sd"] = table.groupby(condition)[METRIC].transform("std")
+    spread = table.groupby(condition)[METRIC].transform("std").rename("seed sd")
+    table = pd.concat([table, spread], axis=1)
     enough = table.groupby(condition)[METRIC].transform("size") >= 3
     table = table[enough & (table["seed sd"] > 0)]
     here = {name: _is_at_hand(name, data_dir) for name in table["corpus"].unique()}
