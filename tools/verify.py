@@ -67,8 +67,10 @@ def id_of(row: Mapping[str, Any]) -> str:
 
 def job_of(row: Mapping[str, Any], data_dir: str | None = None, output: str | None = None) -> Job:
     """The job that trains a committed row again, on the CPU of this machine."""
-    used = replace(profile(str(row["profile"])), corpus=row["corpus"])
-    used = replace(used, n_sentences=int(row["n_sentences"]) if row["n_sentences"] else None)
+    n = int(row["n_sentences"]) or None
+    if n == len(data.training_text(row["corpus"], data_dir, None)):
+        n = None  # all of a corpus in its order, not a draw of all its sentences
+    used = replace(profile(str(row["profile"])), corpus=row["corpus"], n_sentences=n)
     own = {"seed": int(row["seed"]), "scoring": row["scoring"], "device": "cpu"}
     settings = made(Settings, {**own, "data_dir": data_dir, "output_dir": output}, "a run")
     return Job(str(row["notebook"]), used, recipe_of(row), int(row["max_steps"]), settings)
