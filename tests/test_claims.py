@@ -211,6 +211,7 @@ def test_the_front_page_is_what_make_table_writes():
     for marker, content in front_page().items():
         assert f"<!-- {marker}: begin -->\n{content}\n<!-- {marker}: end -->" in page
     judged = claims.judged(CLAIMS)
-    assert set(judged[judged["verdict"] == "reversed"]["paper"]) == {"consert_ext"}, (
-        "the page says so"
-    )
+    reversed_by_us = set(judged[judged["verdict"] == "reversed"]["paper"])
+    assert reversed_by_us == {"consert_ext"}, "the page says so"
+    told = [line.split(" | ")[-1] for line in front_page()["three claims"].splitlines()[2:5]]
+    assert told == ["preliminary: confirmed |"] * 2 + ["undecided |"]

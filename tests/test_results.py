@@ -7,7 +7,7 @@ import sys
 import pandas as pd
 import pytest
 
-from lib import paths, results
+from lib import data, paths, results
 from lib.runs import finished
 from lib.runs.folder import Run, collect
 from lib.training.recipe import recipe
@@ -35,6 +35,13 @@ def test_the_id_of_every_committed_run_follows_from_its_row() -> None:
     assert len(EVERY) >= 747
     for row in EVERY.to_dict("records"):
         assert verify.id_of(row) == row["run_id"]
+
+
+@pytest.mark.parametrize("n", [4, None])
+def test_a_run_is_trained_again_on_its_own_draw_or_on_all_of_its_corpus_in_order(n) -> None:
+    row = EVERY[EVERY["max_steps"] > 0].iloc[0].to_dict() | {"corpus": "mini"}
+    job = verify.job_of(row | {"n_sentences": float(n or len(data.corpus("mini")))})
+    assert job.profile.n_sentences == n
 
 
 def test_every_row_of_a_grid_is_a_committed_run() -> None:

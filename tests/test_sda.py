@@ -216,6 +216,25 @@ def test_do_support_and_agreement(verb, tag, lemma, negated, modal):
 
 
 @pytest.mark.parametrize(
+    ("past", "lemma", "participle"),
+    [
+        ("walked", "walk", "walked"),
+        ("went", "go", "gone"),
+        ("had", "have", "had"),
+        ("took", "take", "taken"),
+        ("was", "be", "been"),
+        ("were", "be", "been"),
+        ("cut", "cut", "cut"),
+        ("stopped", "stop", "stopped"),
+        ("saw", "see", "seen"),
+        ("travelled", "travel", "travelled"),
+    ],
+)
+def test_past_participles(past, lemma, participle):
+    assert english.participle(past, lemma) == participle
+
+
+@pytest.mark.parametrize(
     ("phrase", "forms"),
     [
         ("have to", {"has to", "had to", "have to"}),

@@ -68,7 +68,7 @@ def id_of(row: Mapping[str, Any]) -> str:
 def job_of(row: Mapping[str, Any], data_dir: str | None = None, output: str | None = None) -> Job:
     """The job that trains a committed row again, on the CPU of this machine."""
     n = int(row["n_sentences"]) or None
-    if n == len(data.training_text(row["corpus"], data_dir, None)):
+    if n == len(data.corpus(row["corpus"], data_dir)):
         n = None  # all of a corpus in its order, not a draw of all its sentences
     used = replace(profile(str(row["profile"])), corpus=row["corpus"], n_sentences=n)
     own = {"seed": int(row["seed"]), "scoring": row["scoring"], "device": "cpu"}
