@@ -1,11 +1,13 @@
 """The cell after a notebook's parameters: names and values are checked before anything runs."""
 
+from typing import Optional
+
 import nbformat
 import papermill
 import pytest
 
-from lib import paths
-from lib.runs import parameters
+from lib import paths, runs
+from lib.runs import departures, parameters
 
 DECLARED = {"profile": str, "seed": int, "method": str, "beta": float | None, "bucket": bool}
 USUAL = {"profile": "mini", "seed": 42, "method": "una", "beta": None, "bucket": True}
@@ -51,6 +53,33 @@ def test_every_notebook_checks_its_parameters_in_the_cell_after_them(path) -> No
     cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
     (place,) = [i for i, c in enumerate(cells) if "parameters" in c.metadata.get("tags", [])]
     assert "runs.parameters(globals())" in cells[place + 1].source
+
+
+@pytest.mark.parametrize(
+    "path", sorted(paths.NOTEBOOKS.glob("0[2-7]_*.ipynb")), ids=lambda p: p.stem
+)
+@pytest.mark.parametrize(
+    "changed", [{}, {"seed": 7}, {"model": "data/mini-bert-30m", "max_steps": 3}]
+)
+def test_every_notebook_says_how_its_run_differs(path, changed: dict, capsys) -> None:
+    cells = {c.id: c.source for c in nbformat.read(path, as_version=4).cells}
+    namespace = {"Optional": Optional, "runs": runs, "paths": paths}
+    exec(cells["parameters"], namespace)
+    namespace |= changed
+    exec(cells["derived"], namespace)
+    said = {one.split(" = ")[0] for one in namespace["departures"]}
+    assert said - {"pooling"} == {"backbone" if name == "model" else name for name in changed}
+    assert ("nothing differs from the default" in capsys.readouterr().out) == (not changed)
+
+
+def test_a_run_differs_in_its_text_and_its_method() -> None:
+    given = {"profile": "light", "method": "simcse"}
+    said = departures(given, {"corpus": "stsb_train", "bucket": None}, "una")
+    assert (
+        "profile = light (default mini)" in said
+        and "corpus = stsb_train (default wikipedia)" in said
+    )
+    assert any(one.startswith("negative = ") for one in said)
 
 
 @pytest.mark.parametrize(("given", "fails"), [({"beta": 0.3}, False), ({"bata": 0.3}, True)])

@@ -36,6 +36,7 @@ TECHNIQUES: dict[str, dict[str, Any]] = {
 TECHNIQUES["together"] = (
     TECHNIQUES["muon_5e-3"] | TECHNIQUES["no_dropout"] | TECHNIQUES["mask_30_15"]
 )
+TECHNIQUES["together_late"] = TECHNIQUES["together"] | TECHNIQUES["late_decay"]
 
 
 def main(arguments: list[str] | None = None) -> None:

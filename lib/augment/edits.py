@@ -305,9 +305,7 @@ def load_synonyms(source: str) -> Synonyms:
 
 
 def _thesaurus(source: str) -> Synonyms:
-    path = Path(source) if Path(source).is_file() else paths.ROOT / source
-    if not path.is_file():
-        raise FileNotFoundError(f"no thesaurus {source!r}: name a tab-separated file, or 'wordnet'")
+    (path,) = synonym_files(source)
     entries: dict[str, list[str]] = {}
     for number, line in numbered(path):
         if not line.strip() or line.startswith("#"):
@@ -338,14 +336,20 @@ def wordnet_folder() -> Path:
     raise FileNotFoundError(f"WordNet is not here: take {remedy}")
 
 
-def wordnet_files() -> list[Path]:
-    """The files that are read of WordNet.
+def synonym_files(source: str) -> list[Path]:
+    """The files that `load_synonyms` reads.
 
     Raises:
-        FileNotFoundError: as `wordnet_folder`.
+        FileNotFoundError: they are not there.
     """
-    folder = wordnet_folder()
-    return sorted(file for file in folder.iterdir() if _OF_WORDNET.fullmatch(file.name))
+    if source == "wordnet":
+        return sorted(
+            file for file in wordnet_folder().iterdir() if _OF_WORDNET.fullmatch(file.name)
+        )
+    path = Path(source) if Path(source).is_file() else paths.ROOT / source
+    if not path.is_file():
+        raise FileNotFoundError(f"no thesaurus {source!r}: name a tab-separated file, or 'wordnet'")
+    return [path]
 
 
 @cache

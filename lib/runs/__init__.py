@@ -1,5 +1,6 @@
 """One run: from its job to its folder."""
 
+from lib.runs.asked import departures, parameters, resolve, split
 from lib.runs.experiment import run, run_job
 from lib.runs.folder import Run, collect
-from lib.runs.job import Job, model_path, parameters, portable, resolve
+from lib.runs.job import Job, model_path, portable

