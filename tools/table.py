@@ -46,6 +46,7 @@ PRETRAINING = {
     "random_start": "word embeddings start at random",
     "fp32": "fp32 instead of bf16",
     "together": "Muon at 5e-3, no dropout, 30 % masked falling to 15 %",
+    "together_late": "the same, decay in the last 35 %",
 }
 
 
