@@ -206,7 +206,14 @@ def test_compared_cells_have_outputs(path: Path) -> None:
     [
         (None, "no file .*mine.txt"),
         ([], "mine.txt holds 0 different sentences"),
-        (["The same sentence."] * 500, "mine.txt holds 1 different .* at least 200"),
+        (
+            ["Too short."] + [f"A line {i}" for i in range(500)],
+            "mine.txt holds 0 different .* of 8 to 60 words",
+        ),
+        (
+            ["The same sentence has eight words in it."] * 500,
+            "mine.txt holds 1 different .* at least 200",
+        ),
     ],
 )
 def test_a_text_that_is_missing_empty_or_too_short_stops_notebook_08(
@@ -221,8 +228,13 @@ def test_a_text_that_is_missing_empty_or_too_short_stops_notebook_08(
 
 def test_notebook_08_reads_each_sentence_of_a_text_once(tmp_path: Path) -> None:
     mine = tmp_path / "mine.txt"
-    mine.write_text("".join(f"Sentence {i % 250}.\n\n" for i in range(300)), encoding="utf-8")
-    assert own_text_of_08()(str(mine)) == [f"Sentence {i}." for i in range(250)]
+    mine.write_text(
+        "".join(f"This is sentence {i % 250} of my own file.\n\n" for i in range(300)),
+        encoding="utf-8",
+    )
+    assert own_text_of_08()(str(mine)) == [
+        f"This is sentence {i} of my own file." for i in range(250)
+    ]
 
 
 def own_text_of_08() -> Callable[[str], list[str]]:
