@@ -240,7 +240,7 @@ def test_notebook_08_reads_each_sentence_of_a_text_once(tmp_path: Path) -> None:
 def own_text_of_08() -> Callable[[str], list[str]]:
     """The function of notebook 08 that reads the text."""
     (cell,) = [c for c in code_cells(notebooks.find("08")) if c.id == "own-text"]
-    names: dict = {"Path": Path, "data": data, "runs": runs}
+    names: dict = {"Path": Path, "data": data, "runs": runs, "PLAYABLE": range(8, 61)}
     exec(cell.source, names)
     return names["own_text"]
 
