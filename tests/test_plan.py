@@ -32,6 +32,8 @@ def test_what_is_missing_is_named_one_sentence_each(tmp_path, monkeypatch, capsy
     printed = capsys.readouterr().out
     for name in ("'bert-base-uncased'", "'roberta-base'", "wiki1m_paraphrases.txt", "wiki1m_for"):
         assert name in printed
+    sentences = [line for line in printed.splitlines() if line.startswith("missing: ")]
+    assert len(sentences) == len(set(sentences)) and "bert-base" in "".join(sentences)
 
 
 def test_what_a_rule_needs_is_looked_for() -> None:

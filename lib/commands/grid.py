@@ -23,8 +23,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     grid, machine = _grid(options), {"data_dir": options.data_dir, "device": options.device}
     if options.plan:
         table = plan(grid, machine)
+        lacking = table.pop("missing")
         _show(table)
-        return int(bool(table["missing"].any()))
+        for sentence in dict.fromkeys(filter(None, "; ".join(lacking).split("; "))):
+            print("missing:", sentence)
+        return int(bool(lacking.any()))
     if options.table:
         return _write_table(grid, collect(grid), options.table)
     if options.against:
