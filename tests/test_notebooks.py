@@ -337,6 +337,7 @@ def test_a_cell_that_is_run_again_finds_every_name_as_it_was(path: Path) -> None
 # ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.timeout(3000)
 @pytest.mark.notebook
 @longest_first
 def test_nbval(path: Path, tmp_path: Path) -> None:
@@ -349,7 +350,7 @@ def test_nbval(path: Path, tmp_path: Path) -> None:
         "--nbval-lax",
         "--nbval-current-env",
     ]
-    command = ["pytest", *options, "--nbval-cell-timeout=600", str(path)]
+    command = ["pytest", *options, "--nbval-cell-timeout=1200", str(path)]
     done = run(command, paths.ROOT, tmp_path)
     if "Kernel died before replying to kernel_info" in done.stdout:
         # before any cell ran: kernels that start in one moment may draw the same port
@@ -366,7 +367,7 @@ def executed(path: Path, cells: list[nbformat.NotebookNode], given: dict, output
     node = parameterize_notebook(whole, given)
     place = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(
-        node, timeout=600, allow_errors=True, coalesce_streams=True, resources=place
+        node, timeout=1200, allow_errors=True, coalesce_streams=True, resources=place
     )
     client.execute(env=environment(outputs))
     errors = [
