@@ -7,7 +7,7 @@ markers or labels say the same again.
 """
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from PIL import Image
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -91,36 +90,6 @@ def legend_below(figure: Figure, axis: Axes) -> None:
     """The legend of `axis` under the figure, so that the panel has its whole width."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
-
-
-@mpl.rc_context(STYLE)
-def training(history: Sequence[Mapping], chance: float, title="", score="dev score") -> Figure:
-    """Loss beside chance, in-batch accuracy and dev score over the steps of one training, raw
-    points.
-
-    Args:
-        history: rows with `step` and any of `loss` (nats), `in_batch_accuracy` in [0, 1] and
-            `dev_score`, as `lib.training.state.Result.history`; missing values are left out.
-        chance: loss at chance, in nats.
-        score: label of the dev score, with its unit.
-    """
-    figure, axes = new_figure(3, 8.4, 2.6, sharex=True)
-    keys = {"loss": "loss (nats)", "in_batch_accuracy": "in-batch accuracy", "dev_score": score}
-    for i, (axis, key) in enumerate(zip(axes, keys, strict=True)):
-        rows = pd.DataFrame(history, columns=["step", key]).dropna()
-        axis.plot(rows["step"], rows[key], marker=marker(i), ms=4, lw=1, color=colour(i))
-        axis.set(xlabel="step", ylabel=keys[key])
-    axes[0].axhline(chance, color="0.4", ls="--", lw=1)
-    where = axes[0].get_yaxis_transform()
-    axes[0].text(0.98, chance, "chance", color="0.3", ha="right", va="bottom", transform=where)
-    axes[0].set_ylim(bottom=0)
-    axes[1].set_ylim(-0.03, 1.05)
-    low, high = axes[2].get_ylim()
-    missing = max(0, 5 - (high - low)) / 2  # a small change looks small
-    axes[2].set_ylim(low - missing, high + missing)
-    axes[0].xaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.suptitle(title, fontsize=11)
-    return figure
 
 
 @mpl.rc_context(STYLE)

@@ -22,12 +22,6 @@ from lib.runs import notebooks
 
 mpl.use("Agg")
 NAN = float("nan")
-HISTORY = [
-    {"step": 1, "loss": 3.0, "in_batch_accuracy": 0.1},
-    {"step": 2, "loss": 2.5, "in_batch_accuracy": 0.4, "dev_score": 61.0},
-    {"step": 3, "loss": 2.0, "in_batch_accuracy": 0.7, "dev_score": NAN},
-    {"step": 4, "loss": 1.0, "in_batch_accuracy": 0.9, "dev_score": 64.0},
-]
 
 
 def data(drawn: Line2D) -> tuple[list[float], list[float]]:
@@ -59,10 +53,9 @@ def ticks(axis: Axes, which: str) -> dict[float, str]:
 
 
 EACH: dict[str, Callable[[str], Figure]] = {
-    "training": lambda t: plots.training(HISTORY, 3.2, t),
     "forest": lambda t: plots.forest(
         pd.DataFrame({"mean": [1.0], "95 % ±": [0.5]}, index=["a"]), "x", t
-    ),
+    )
 }
 
 
@@ -137,17 +130,6 @@ def test_groups_are_told_apart_without_colour_and_beyond_seven():
         and len({m for _, m in looks[:7]}) == len({c for c, _ in looks[:7]}) == 7
     )
     assert len({(plots.colour(i), plots.line(i)) for i in range(20)}) == 20
-
-
-def test_a_training_in_three_panels():
-    loss, accuracy, dev = plots.training(HISTORY, 3.2, "run", "Spearman × 100").axes
-    assert data(loss.lines[0]) == ([1, 2, 3, 4], [3.0, 2.5, 2.0, 1.0])
-    assert data(accuracy.lines[0]) == ([1, 2, 3, 4], [0.1, 0.4, 0.7, 0.9])
-    assert data(dev.lines[0]) == ([2, 4], [61.0, 64.0])  # where there is a score
-    assert data(loss.lines[1])[1] == [3.2, 3.2] and loss.get_ylim()[0] == 0
-    assert loss.get_ylabel() == "loss (nats)" and dev.get_ylabel() == "Spearman × 100"
-    empty = plots.training([], 3.2).axes
-    assert [len(axis.lines[0].get_xdata()) for axis in empty] == [0, 0, 0]
 
 
 def test_a_forest_has_a_dot_and_its_interval_a_row_and_the_papers_diamonds():
