@@ -8,6 +8,7 @@ on one GPU or on several. Machines share a grid by `--seeds` and `--rows`, or pr
 import argparse
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         table = plan(grid, machine)
         lacking = table.pop("missing")
         _show(table)
-        for sentence in dict.fromkeys(filter(None, "; ".join(lacking).split("; "))):
+        sentences = dict.fromkeys(chain.from_iterable(lacking))
+        for sentence in sentences:
             print("missing:", sentence)
-        return int(bool(lacking.any()))
+        return int(bool(sentences))
     if options.table:
         return _write_table(grid, collect(grid), options.table)
     if options.against:

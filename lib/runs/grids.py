@@ -213,7 +213,7 @@ def job_of(grid: Grid, cell: Cell, seed: int, machine: Mapping[str, Any]) -> Job
 
 def plan(grid: Grid, machine: Mapping[str, Any]) -> pd.DataFrame:
     """One line a run: row, column, seed, its other parameters, the minutes it takes here, and what
-    it lacks, sentences joined by "; ", empty if the run can start.
+    it lacks, a list of sentences, empty if the run can start.
 
     For the minutes, NaN where something is lacking, five steps of each recipe are trained and some
     sentences scored. Parses and counts before the first step and transfer tasks are not timed.
@@ -222,7 +222,7 @@ def plan(grid: Grid, machine: Mapping[str, Any]) -> pd.DataFrame:
     lines = []
     for cell, seed in grid.runs():
         job = job_of(grid, cell, seed, machine)
-        missing = "; ".join(filter(None, (one.missing() for one in job.inputs)))
+        missing = [said for one in job.inputs if (said := one.missing())]
         place = {"row": cell.row.format(seed=seed), "column": cell.column, "seed": seed}
         minutes = math.nan
         if isinstance(job, Job) and not missing:
