@@ -18,6 +18,23 @@ def test_minutes_are_those_of_steps_and_scores(monkeypatch) -> None:
         assert not table["missing"].any()
 
 
+def test_a_recipe_is_timed_once_for_all_its_rates(monkeypatch) -> None:
+    grid = grids.read("simcse_light").at("mini", max_steps=3)
+    cells = [
+        Cell(row=row, set={"method": "simcse", "lr": lr, "batch_size": size})
+        for row, lr, size in (("a", 1e-4, 8), ("b", 3e-4, 8), ("c", 1e-4, 16))
+    ]
+    timed: list[int] = []
+
+    def pace(job: Job) -> tuple[float, float]:
+        timed.append(job.recipe.batch_size)
+        return 1.0, 0.0
+
+    monkeypatch.setattr(grids, "_pace", pace)
+    grids.plan(grid.changed(cells=cells, seeds=[1, 2]), {})
+    assert timed == [8, 16]
+
+
 @pytest.mark.parametrize("method", ["simcse", "sda"])
 def test_five_steps_are_timed_here_and_now(method) -> None:
     step, score = grids._pace(Job.of("nb", method, "mini", batch_size=8, device="cpu"))

@@ -2,8 +2,8 @@
 
     CSE_DATA=… python -m tools.pretrain_ablation ROWS OUT plain muon zero_init --tokens 8000000
 
-Each run is pre-trained in bf16, then trained by SimCSE as the profile `light` does, in 60 steps, at
-a learning rate that an encoder of so few tokens survives (`results/LOG.md`).
+Each run is pre-trained in bf16 (`--precision`), then trained by SimCSE as the profile `light` does,
+in 60 steps, at a learning rate that an encoder of so few tokens survives (`results/LOG.md`).
 """
 
 import argparse
@@ -46,12 +46,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("techniques", nargs="+", choices=TECHNIQUES)
     parser.add_argument("--size", default="4x256")
+    parser.add_argument("--precision", default="bf16", choices=["bf16", "fp32"])
     parser.add_argument("--tokens", type=int, required=True, help="of each run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     options = parser.parse_args(arguments)
     lines = []
     for seed, name in product(options.seeds, options.techniques):
-        out, plain = options.out / f"{name}-{seed}", {"precision": "bf16", "seed": seed}
+        out, plain = options.out / f"{name}-{seed}", {"precision": options.precision, "seed": seed}
         plan = Plan(options.size, options.tokens, **(plain | TECHNIQUES[name]))
         done = train(plan, options.rows, out)
         row: dict[str, Any] = {"technique": name, "seed": seed, "seconds": done.state["seconds"]}

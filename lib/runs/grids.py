@@ -215,8 +215,9 @@ def plan(grid: Grid, machine: Mapping[str, Any]) -> pd.DataFrame:
     """One line a run: row, column, seed, its other parameters, the minutes it takes here, and what
     it lacks, a list of sentences, empty if the run can start.
 
-    For the minutes, NaN where something is lacking, five steps of each recipe are trained and some
-    sentences scored. Parses and counts before the first step and transfer tasks are not timed.
+    For the minutes, NaN where something is lacking, five steps of each recipe are trained, once for
+    all its learning rates, and some sentences scored. Parses and counts before the first step and
+    transfer tasks are not timed.
     """
     paces: dict[str, tuple[float, float]] = {}
     lines = []
@@ -227,7 +228,7 @@ def plan(grid: Grid, machine: Mapping[str, Any]) -> pd.DataFrame:
         minutes = math.nan
         if isinstance(job, Job) and not missing:
             job = job.with_text_at_hand()
-            key = repr((job.recipe, job.profile))
+            key = repr((job.recipe.changed(lr=0.0), job.profile))  # a rate costs no time
             paces[key] = paces.get(key) or _pace(job)
             minutes = _minutes(job, *paces[key])
         lines.append({**place, "set": cell.set, "minutes": minutes, "missing": missing})
