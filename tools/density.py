@@ -1,4 +1,4 @@
-"""How long the notebooks are: cells, words, and the longest cell of code.
+"""How long the notebooks are: cells, words that are read, and the longest cell of code.
 
 Command line: `python -m tools.density` prints a line for each notebook, and a warning for each
 number above its limit; `python -m tools.density 04` does so for one notebook.
@@ -45,14 +45,24 @@ def words(text: str) -> int:
     return sum(any(map(str.isalnum, word)) for word in NOT_PROSE.sub(" ", text).split())
 
 
+def told(cell: nbformat.NotebookNode) -> list[str]:
+    """The prose of a cell: its own, or what its code prints as Markdown."""
+    if cell.cell_type == "markdown":
+        return [cell.source]
+    return [
+        one.data["text/markdown"] for one in cell.outputs if "text/markdown" in one.get("data", {})
+    ]
+
+
 def count(notebook: nbformat.NotebookNode) -> dict[str, int]:
-    """Cells that are not empty, words, and the lines of the longest cell that shows its code."""
+    """Cells that are not empty, words of prose, told by code or not, and the lines of the longest
+    cell that shows its code."""
     cells = [cell for cell in notebook.cells if cell.source.strip()]
-    code = [cell for cell in cells if cell.cell_type == "code" and not is_folded(cell)]
+    code = [cell for cell in cells if cell.cell_type == "code"]
     return {
         "cells": len(cells),
-        "words": sum(words(cell.source) for cell in cells if cell.cell_type == "markdown"),
-        "longest cell": max((lines(cell.source) for cell in code), default=0),
+        "words": sum(words(text) for cell in cells for text in told(cell)),
+        "longest cell": max((lines(one.source) for one in code if not is_folded(one)), default=0),
     }
 
 
