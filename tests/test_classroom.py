@@ -43,27 +43,14 @@ def test_the_form_of_an_assignment(name) -> None:
     cells = classroom.source(name).cells
     code = [c for c in cells if c.cell_type == "code"]
     solutions = [c for c in code if meta(c)["solution"]]
-    assert len(solutions) == 3 == sum(c.source.count("<details>") for c in cells)
+    assert len(solutions) == 3
     for cell in solutions:
-        assert re.search(r"->.*:\n    \"\"\"", cell.source), meta(cell)["grade_id"]
         assert "### BEGIN SOLUTION" in cell.source and "### END SOLUTION" in cell.source
     hidden = "\n### BEGIN HIDDEN TESTS\ndef _hidden():\n"  # its variables are nobody's but its own
     assert all(hidden in cell.source for cell in code if meta(cell)["grade"])
-    points = sum(meta(c).get("points", 0) for c in cells)
-    by_hand = sum(meta(c).get("points", 0) for c in cells if c.cell_type == "markdown")
-    assert f"*Points* {points} " in cells[0].source
-    page = (classroom.FOLDER / "README.md").read_text(encoding="utf-8")
-    row = next(line for line in page.splitlines() if line.startswith(f"| [{name}]"))
-    assert row.split("|")[3].strip() == f"{points}, {by_hand}"
     for question, answer in pairwise(cells):  # an answer's cell is emptied, its question stays
         if answer.cell_type == "markdown" and meta(answer)["solution"]:
             assert meta(question)["locked"] and not meta(question)["solution"]
-            assert f"*({meta(answer)['points']} point" in question.source
-    assert [meta(cell)["grade_id"] for cell in cells[-5:]] == (
-        ["text-prediction", "prediction", "experiment", "text-explanation", "explanation"]
-    )
-    own = cells[-1].source.split("**For the teacher.**")
-    assert len(own) == 2 and len(own[0].split()) <= 150  # what students are held to
 
 
 @each

@@ -28,7 +28,7 @@ def test_help_names_the_verb_and_ends_well(verb: str, capsys) -> None:
     assert end.value.code == 0 and f"python -m lib {verb}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["run", "evaluate", "export", "search"])
+@pytest.mark.parametrize("verb", ["run", "augment", "evaluate", "export", "search"])
 def test_help_does_not_wait_for_torch(verb: str) -> None:
     code = f"import sys; from lib.__main__ import main; main(['{verb}', '--help'])"
     code = f"import atexit, sys; atexit.register(lambda: print('torch' in sys.modules)); {code}"

@@ -105,21 +105,6 @@ def test_pages_need_no_network_and_their_links_hold(executed: Path) -> None:
     assert re.findall(r'src="(.{30})', index) == ["data:image/svg+xml;base64,PHN2"]
 
 
-def test_a_card_shows_the_question_the_time_and_the_first_figure_that_is_not_hidden(
-    tmp_path,
-) -> None:
-    cells = [code("hidden"), code("shown")]
-    cells[0].metadata.jupyter = {"outputs_hidden": True}
-    for cell, content in zip(cells, ("aGk=", "aG8="), strict=True):
-        cell.outputs = [nbformat.v4.new_output("display_data", {"image/png": content})]
-    opening = markdown("# 07 · *Results*\n\nFour say so. Do they [agree](a.md)? We ask.")
-    time = markdown("**Time and hardware.** Half an hour of reading. It runs in a minute.")
-    card = pages.summary(write(tmp_path / "07.ipynb", opening, time, *cells))
-    assert card.title == "07 · Results" and card.question == "Four say so. Do they agree?"
-    assert card.time == "Half an hour of reading."
-    assert card.picture == "data:image/png;base64,aG8="
-
-
 def test_folded_cells_are_folded_on_the_page() -> None:
     cell = code("secret = 1")
     cell.metadata.jupyter = {"source_hidden": True, "outputs_hidden": True}
@@ -203,21 +188,15 @@ def test_notebooks_are_found_by_name_number_or_path() -> None:
         (["good.ipynb", "-p", "seed", "1", "-p", "seed", "2"], "twice"),
         (["04_unna"], "'04_una'"),
         (["nowhere.ipynb"], "nowhere"),
-        (["."], "no notebook"),
-        (["good.ipynb", "--out", "."], "must be another file"),
         (["good.ipynb", "--out", "x.txt"], "must be another file"),
         (["good.ipynb", "--out", "good.ipynb"], "must be another file"),
-        (["good.ipynb", "--out", "text.ipynb/a.ipynb"], "text.ipynb"),
         (["text.ipynb"], "is no notebook"),
-        (["list.ipynb"], "is no notebook"),
-        (["bytes.ipynb"], "is no notebook"),
     ],
 )
 def test_a_wrong_request_is_one_sentence(outputs, tmp_path, monkeypatch, capsys, arguments, word):
     monkeypatch.chdir(tmp_path)
     write(Path("good.ipynb"), code("seed: int = 1\ntemperature: float = 0.1", "parameters"))
-    for name, content in {"text": b"not JSON", "list": b"[]", "bytes": b"\xff\xfe\x00"}.items():
-        Path(f"{name}.ipynb").write_bytes(content)
+    Path("text.ipynb").write_text("not JSON")
     assert cli(["run", *arguments]) == 2
     error = capsys.readouterr().err
     assert word in error and error.count("\n") == 1
@@ -297,9 +276,3 @@ def test_refresh_executes_in_place_and_leaves_out_what_differs(
     assert data.text == "None\n" and os.environ["CSE_DATA"] == str(tmp_path)
     assert refresh.main([str(path)]) == 0 and path.read_text() == text
     assert not list(outputs.rglob("*.ipynb"))
-
-
-def test_refresh_leaves_a_failing_notebook_as_it_was(tmp_path: Path, outputs: Path) -> None:
-    path = write(tmp_path / "01_a.ipynb", code("print('again')"), code("1 / 0"))
-    before = path.read_text()
-    assert refresh.main([str(path)]) == 1 and path.read_text() == before

@@ -7,7 +7,6 @@ import torch
 from tiny import begin, same, tiny_bert, tiny_recipe, tiny_sentences, weights
 from transformers import LlamaConfig, LlamaModel
 
-from lib.augment.vectors import _along_axes, _along_sentences
 from lib.encoder import Encoder
 from lib.training import loop as train
 from lib.training.forward import Forward, Group
@@ -115,12 +114,6 @@ def test_types_under_bf16(tmp_path):
     assert all(p.dtype == torch.float32 for p in encoder.parameters())
 
 
-def test_another_gpus_random_numbers_are_left_alone(tmp_path):
-    state = torch.cuda.get_rng_state()
-    Encoder.load(tiny_bert(tmp_path / "bert"), head="tanh", lora_rank=2)
-    assert torch.equal(torch.cuda.get_rng_state(), state)
-
-
 def test_encode_keeps_no_states_of_a_decoder(tmp_path):
     """The memory of one layer's activations, not of all layers' keys and values."""
     folder = tiny_bert(tmp_path / "bert")
@@ -137,13 +130,3 @@ def test_encode_keeps_no_states_of_a_decoder(tmp_path):
         encoder.encode(tiny_sentences(512), pooling="mean")
         peaks.append(torch.cuda.max_memory_allocated() - before)
     assert peaks[1] < 1.2 * peaks[0]
-
-
-def test_noise_on_the_gpu_has_the_batchs_covariance():
-    x = torch.randn(64, 8, device=GPU) @ torch.diag(torch.arange(1.0, 9.0, device=GPU))
-    centred = x - x.mean(0)
-    covariance = centred.T @ centred / len(x)
-    for along in (_along_axes, _along_sentences):
-        noise = torch.cat([along(centred, None) for _ in range(500)])
-        found = noise.T @ noise / len(noise)
-        assert torch.allclose(found, covariance, atol=0.05 * float(covariance.abs().max()))

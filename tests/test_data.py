@@ -3,8 +3,6 @@ import io
 import lzma
 import os
 import shutil
-import subprocess
-import sys
 import tarfile
 import warnings
 from pathlib import Path
@@ -119,11 +117,7 @@ def test_read_lines_skips_blank_lines_and_keeps_unicode_separators(tmp_path):
         ("a.txt", b"fine\nalso\nbad \xff byte\n", r"a\.txt, line 3: not valid UTF-8"),
         ("a.txt.xz", lzma.compress(b"x\n" * 999)[:-20], "damaged archive"),
         ("a.txt.gz", gzip.compress(b"x y\n" * 999, mtime=0)[:20] + b"\xff" * 40, "damaged archive"),
-        ("a.txt.gz", b"no gzip", "damaged archive"),
         ("a.txt", "a b\n".encode("utf-16"), "line 1: NUL"),
-        ("a.txt", "a b\n".encode("utf-16-le"), "line 1: NUL"),
-        ("a.txt", b"fine\nnot \0 fine\n", "line 2: NUL"),
-        ("a.txt", b"one\rtwo\rthree\r", "line 1: .*carriage return"),
         ("a.txt", b"one\r\ntwo\rthree\r\n", r"a\.txt, line 2: .*carriage return"),
         ("a.txt", b"one\n" + b"x" * 1_000_001, "line 2: .*1,000,000 bytes"),
     ],
@@ -135,7 +129,7 @@ def test_a_damaged_text_file_is_named_with_its_line(tmp_path, name, content, mes
             read(path)
 
 
-@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.csv.gz", "a.parquet", "a"])
+@pytest.mark.parametrize("name", ["a.csv.gz", "a.parquet"])
 def test_a_table_is_no_text_file(tmp_path, name):
     """For training, for positives, to augment and to search: one rule, one sentence."""
     path = write(tmp_path / name, "id,text\n1,A sentence.\n")
@@ -143,13 +137,6 @@ def test_a_table_is_no_text_file(tmp_path, name):
     for read in (data.read_lines, data.corpus, lambda p: data.aligned_corpus(text, p)):
         with pytest.raises(ValueError, match=r"one sentence a line in a \.txt file"):
             read(path)
-
-
-@pytest.mark.parametrize("command", ["augment swap {} out.txt", "search data/mini-bert {} query"])
-def test_commands_refuse_a_table(tmp_path, capsys, command):
-    path = write(tmp_path / "a.csv", "id,text\n1,A sentence.\n")
-    assert cli(command.format(path).split()) == 2
-    assert "one sentence a line in a .txt file" in capsys.readouterr().err
 
 
 def test_repeated_training_lines_are_counted_once_in_a_warning(tmp_path):
@@ -240,23 +227,15 @@ def test_cnsd(tmp_path):
 MALFORMED = {
     "STS/STSBenchmark/sts-dev.csv": [
         ("g\tf\ty\ti\t3\ta\tb\ng\tf\ty\ti\t3\ta\n", "line 2: 6 fields where 7 or 9"),
-        ("g\tf\ty\ti\t3\ta\tin two\tb\n", "line 1: 8 fields where 7 or 9"),
-        ("g\tf\ty\ti\tfour\ta\tb\n", "line 1: 'four' is no similarity"),
         ("g\tf\ty\ti\tnan\ta\tb\n", "line 1: 'nan' is no similarity"),
         ("g\tf\ty\ti\t5.1\ta\tb\n", "line 1: '5.1' is no similarity"),
-        ("g\tf\ty\ti\t0_3\ta\tb\n", "line 1: '0_3' is no similarity"),
         ("g\tf\ty\ti\t3\ta\tb\ng\tf\ty\ti\t3\ta\t \n", "line 2: a sentence is empty"),
-        (b"g\tf\ty\ti\t5\t\xff\tb\n", "line 1: not valid UTF-8"),
     ],
     "SICK/SICK_trial.txt": [
         ("sentence_A\tsentence_B\n", "line 1: not one column 'relatedness_score'"),
         ("sentence_A\tsentence_B\trelatedness_score\na\tb\n", "line 2: 2 fields where 3"),
-        ("sentence_A\tsentence_B\trelatedness_score\na\tb\t-1\n", "line 2: '-1' is no similarity"),
     ],
-    "chinese/cnsd/cnsd-sts-dev.txt": [
-        ("1||a||b||3\n1||a||3\n", "line 2: 3 fields where 4"),
-        ("1||a||b||\n", "line 1: ''"),
-    ],
+    "chinese/cnsd/cnsd-sts-dev.txt": [("1||a||b||3\n1||a||3\n", "line 2: 3 fields where 4")],
 }
 
 
@@ -275,7 +254,6 @@ def test_malformed_pairs_name_file_and_line(tmp_path, relative, content, message
     ("sentences", "gold", "message"),
     [
         ("a\tb\na b\n", "1\n2\n", r"input\.FNWN\.txt, line 2: 1 fields where 2"),
-        ("a\tb\tc\n", "1\n", r"input\.FNWN\.txt, line 1: 3 fields where 2"),
         ("a\tb\na\tb\n", "1\n7\n", r"gs\.FNWN\.txt, line 2: '7' is no similarity"),
         ("a\tb\na\tb\n", "1\n", r"input\.FNWN\.txt: 2 lines, but STS\.gs\.FNWN\.txt has 1"),
     ],
@@ -304,8 +282,6 @@ def test_missing_gold_file(tmp_path):
 HEADER = "sentence_A\tsentence_B\trelatedness_score\n"
 CUT = {  # half of a published set, ended at a line boundary
     "STS-B dev": ("STS/STSBenchmark/sts-dev.csv", "g\tf\ty\ti\t3\ta\tb\n" * 750, 750, 1500),
-    "SICK-R dev": ("SICK/SICK_trial.txt", HEADER + "a\tb\t3\n" * 250, 250, 500),
-    "CNSD dev": ("chinese/cnsd/cnsd-sts-dev.txt", "1||a||b||3\n" * 729, 729, 1458),
     "TREC train": ("TREC/train_5500.label", "NUM:x a ?\n" * 2726, 2726, 5452),
     "wiki1m": (data.WIKI1M, "A sentence.\n" * 500, 500, 1000000),
 }
@@ -338,16 +314,12 @@ def test_a_part_of_a_published_set_is_refused(tmp_path, name, case):
     ("relative", "content", "read"),
     [
         ("STS/STSBenchmark/sts-dev.csv", "", lambda d: data.stsb("dev", d)),
-        ("SICK/SICK_trial.txt", HEADER, lambda d: sets.graded("SICK-R", "dev", d)),
-        ("chinese/cnsd/cnsd-sts-dev.txt", "", lambda d: sets.graded("CNSD", "dev", d)),
         ("MR/rt-polarity.pos", "", lambda d: data.transfer_task("MR", d)),
-        ("SST/binary/sentiment-train", "", lambda d: data.transfer_task("SST2", d)),
         (data.WIKI1M, "\n\n", lambda d: data.corpus("wiki1m", d)),
     ],
 )
 def test_an_empty_set_is_refused(tmp_path, relative, content, read):
-    for other in ("MR/rt-polarity.neg", "SST/binary/sentiment-dev", "SST/binary/sentiment-test"):
-        write(tmp_path / other, "a\t1\n")
+    write(tmp_path / "MR/rt-polarity.neg", "a\n")
     path = write(tmp_path / relative, content)
     with pytest.raises(ValueError, match=rf"{path.name}: 0 "):
         read(tmp_path)
@@ -406,10 +378,7 @@ MRPC = "Quality\t#1 String\t#2 String\n"
     ("relative", "content", "message"),
     [
         ("SST/binary/sentiment-train", "fine\t1\nso so\t2\n", "line 2: label '2' is neither"),
-        ("SST/binary/sentiment-train", "fine 1\n", "line 1: 1 fields where 2"),
         ("TREC/train_5500.label", "NUM:dist How ?\nWHAT:x Why ?\n", "line 2: no `CLASS:subclass"),
-        ("TREC/train_5500.label", "NUM:dist\n", "line 1: a sentence is empty"),
-        ("MRPC/msr_paraphrase_train.txt", MRPC + "1\ta\n", "line 2: 2 fields where 3"),
         ("MRPC/msr_paraphrase_train.txt", MRPC + "x\ta\tb\n", "line 2: label 'x'"),
     ],
 )
@@ -443,12 +412,9 @@ def test_environment_comes_before_the_project(tmp_path, monkeypatch):
     [
         data.sts_tasks,
         corpora.sts_unlabelled,
-        lambda d: data.stsb("dev", d),
         lambda d: sets.graded("SICK-R", "dev", d),
         lambda d: data.transfer_task("MR", d),
         lambda d: data.corpus("wiki1m", d),
-        lambda d: data.corpus("wikipedia", d),
-        lambda d: sets.graded("CNSD", "dev", d),
     ],
 )
 def test_missing_data_is_one_sentence_with_the_command(tmp_path, read):
@@ -520,7 +486,6 @@ def test_a_file_that_belongs_to_a_corpus_is_drawn_like_it(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("A\n\nC\n\n", r"b\.txt, line 4: there or in the corpus"),
         ("A\nB\n\nD\n", r"b\.txt, line 2: there or in the corpus"),
         ("A\n\n\nD\n", r"b\.txt, line 3: there or in the corpus"),
     ],
@@ -554,12 +519,11 @@ def tree(tmp_path_factory) -> Path:
         for subset, (pairs, scored) in subsets.items():
             write(folder / f"STS.input.{subset}.txt", "a\tb\n" * pairs)
             write(folder / f"STS.gs.{subset}.txt", "3\n" * scored + "\n" * (pairs - scored))
-    header = "sentence_A\tsentence_B\trelatedness_score\n"
     for split in sets.SPLITS:
         lines = "g\tf\ty\ti\t3\ta\tb\n" * n[f"STS-B {split}"]
         write(root / f"STS/STSBenchmark/sts-{split}.csv", lines)
         write(
-            root / sets.GRADED_FILES["SICK-R"][split], header + "a\tb\t3\n" * n[f"SICK-R {split}"]
+            root / sets.GRADED_FILES["SICK-R"][split], HEADER + "a\tb\t3\n" * n[f"SICK-R {split}"]
         )
         write(root / f"SST/binary/sentiment-{split}", "a\t1\n" * n[f"SST2 {split}"])
     for name in BINARY:
@@ -570,7 +534,7 @@ def tree(tmp_path_factory) -> Path:
     write(root / "TREC/TREC_10.label", "NUM:x a ?\n" * n["TREC test"])
     for split in ("train", "test"):
         rows = "1\ta\tb\n" * n[f"MRPC {split}"]
-        write(root / f"MRPC/msr_paraphrase_{split}.txt", f"Quality\t#1 String\t#2 String\n{rows}")
+        write(root / f"MRPC/msr_paraphrase_{split}.txt", MRPC + rows)
     return root
 
 
@@ -598,14 +562,6 @@ def left(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir())
 
 
-def test_check_finds_everything(tree):
-    rows = fetch.check(tree)
-    assert [name for name, _, _ in rows] == list(fetch.EXPECTED)
-    assert {name for name, _, found in rows if found == fetch.ABSENT} == set(fetch.OPTIONAL)
-    assert all(found in (expected, fetch.ABSENT) for _, expected, found in rows)
-    assert fetch.differences(rows) == []
-
-
 def test_check_names_each_difference(tree, tmp_path):
     copy = shutil.copytree(tree, tmp_path / "copy")
     (copy / "SICK/SICK_trial.txt").unlink()
@@ -623,7 +579,6 @@ def test_check_command(tree, tmp_path, capsys):
     out = capsys.readouterr().out
     assert "3108 expected, found 3108\n" in out and "1000000 expected, found absent" in out
     assert cli(["data", "check", str(tmp_path)]) == 1
-    assert "3108 expected, found absent" in capsys.readouterr().out
     assert cli(["data", "check", str(tmp_path / "nowhere")]) == 2
     assert "error: no folder" in capsys.readouterr().err
 
@@ -679,18 +634,6 @@ def test_fetch_refuses_malicious_members(tmp_path, member):
     with pytest.raises(ValueError, match=r"cannot be unpacked|no archive of SentEval's data"):
         fetch.fetch(target, tmp_path, names=(fetch.TAR,))
     assert left(target) == [] and not list(tmp_path.rglob("evil*"))
-
-
-def test_what_a_killed_fetch_left_goes_with_the_next(hub, tmp_path):
-    code = (
-        "import os, shutil, sys\nfrom lib.data import fetch\n"
-        "shutil.copy = lambda *_: os.kill(os.getpid(), 9)\n"
-        f"fetch.fetch(sys.argv[1], {str(hub)!r}, ('{data.WIKI1M}',))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=paths.ROOT, check=False)
-    assert done.returncode == -9 and left(tmp_path)
-    fetch.fetch(tmp_path, hub, names=(data.WIKI1M,))
-    assert left(tmp_path) == [data.WIKI1M]
 
 
 def test_fetch_asks_the_hub_for_the_right_file(hub, tmp_path, monkeypatch):

@@ -2,10 +2,10 @@
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -89,11 +89,7 @@ def test_end_to_end(tiny, trained, monkeypatch, best):
         "mini_dev_spearman_best"
     ] == max(scores)
     assert metrics["loss_last"] == pytest.approx(history["loss"].mean())
-    assert (
-        metrics["train_seconds"] > 0
-        and metrics["sentences_per_second"] > 0
-        and metrics["peak_rss_gib"] > 0
-    )
+    assert all(metrics[n] > 0 for n in ("train_seconds", "sentences_per_second", "peak_rss_gib"))
     same = metrics["dev_uniformity_best"] == metrics["dev_uniformity_last"]
     assert (
         same == (best == 6)
@@ -114,14 +110,7 @@ def test_end_to_end(tiny, trained, monkeypatch, best):
     assert table["mini_test_spearman_best"].tolist() == [metrics["mini_test_spearman_best"]]
     job = Job.of("nb", "simcse", "tiny")
     assert set(experiment.names_of_scores(job.profile, job.recipe)) <= set(metrics)
-    assert params["resolved"]["beta"] == 0.5, (
-        "the whole recipe is recorded, fields without effect, too"
-    )
-
-
-def scripted_scores(monkeypatch, *values):
-    left = iter(values)
-    monkeypatch.setattr(evaluate, "pairs_spearman", lambda known, pairs: next(left))
+    assert params["resolved"]["beta"] == 0.5, "fields without effect are recorded, too"
 
 
 def test_a_finished_run_is_not_done_again(tiny, trained):
@@ -163,44 +152,12 @@ def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch, tmp_path):
     }
 
 
-def test_ctrl_c_saves_the_step_that_was_taken(tiny, trained, monkeypatch, tmp_path):
-    """Whatever `checkpoint_minutes` says, and between two dev scores."""
-    options = {"device": "cpu", "precision": "fp32", "checkpoint_minutes": 5}
-    expected = run("nb", "simcse", "tiny", output_dir=str(tmp_path / "whole"), **options)
-    with monkeypatch.context() as patch:
-        forward = Forward.__call__
-
-        def interrupted(self, batch, step):
-            if step == 3:
-                signal.raise_signal(signal.SIGINT)
-            return forward(self, batch, step)
-
-        patch.setattr(Forward, "__call__", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run("nb", "simcse", "tiny", **options)
-    del trained[:]
-    record = run("nb", "simcse", "tiny", **options)
-    assert trained == [4, 5]
-    assert record.history()["loss"].tolist() == expected.history()["loss"].tolist()
-    assert record.metrics["mini_test_spearman_best"] == expected.metrics["mini_test_spearman_best"]
-
-
 @pytest.mark.parametrize("split", ["dev", "test"])
-@pytest.mark.parametrize(("grades", "message"), [([1.0] * 40, "40 pairs"), ([2.0], "1 pairs")])
-def test_a_set_that_ranks_nothing_is_told_before_the_first_step(
-    tiny, trained, monkeypatch, split, grades, message
-):
+def test_a_set_that_ranks_nothing_is_told_before_the_first_step(tiny, trained, monkeypatch, split):
     usual = data.mini_pairs
-
-    def odd(name):
-        found = usual(name)
-        if name != split:
-            return found
-        n = len(grades)
-        return Pairs(name, found.sentence1[:n], found.sentence2[:n], np.array(grades))
-
+    odd = lambda name: replace(usual(name), scores=np.ones(40)) if name == split else usual(name)  # noqa: E731
     monkeypatch.setattr(data, "mini_pairs", odd)
-    with pytest.raises(ValueError, match=f"{split}: .*{message}"):
+    with pytest.raises(ValueError, match=f"{split}: .*40 pairs"):
         run("nb", "simcse", "tiny", device="cpu")
     assert trained == []
 
@@ -215,20 +172,13 @@ def test_no_steps_is_an_evaluation(tiny, trained):
     assert not (record.folder / "last").exists()
 
 
-def test_whitened_scores_are_those_of_vectors_whitened_by_hand(tiny):
+def test_whitened_scores_are_those_of_whitened_vectors(tiny):
     pairs, whitened = data.mini_pairs("test"), recipe("mini_simcse", whiten=True)
     encoder = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean")
-    distinct = list(dict.fromkeys([*pairs.sentence1, *pairs.sentence2]))
-    x = encoder.encode(distinct, precision="fp32").astype(float)
-    x = x - x.mean(0)
-    inverse = np.linalg.pinv(np.cov(x.T, bias=True), rcond=1e-9, hermitian=True)
-    one, two = (x[[distinct.index(s) for s in side]] for side in (pairs.sentence1, pairs.sentence2))
-    products = [
-        np.einsum("ni,ij,nj->n", a, inverse, b) for a, b in ((one, two), (one, one), (two, two))
-    ]
-    cosines = products[0] / np.sqrt(products[1] * products[2])
+    by_hand = evaluate.whitened_encode(partial(encoder.encode, precision="fp32"))
     encode = experiment.encode_of(encoder, whitened, "fp32")
-    assert evaluate.similarities(encode, pairs) == pytest.approx(cosines, abs=1e-6)
+    expected = evaluate.similarities(by_hand, pairs)
+    assert evaluate.similarities(encode, pairs) == pytest.approx(expected, abs=1e-6)
     record = run(
         "06_backbones", "simcse", "tiny", max_steps=0, whiten=True, device="cpu", precision="fp32"
     )
@@ -251,11 +201,6 @@ def test_resolve_follows_the_profile_and_the_explicit_parameters():
     assert of("mini", "simcse", eval_every=9)[1].eval_every == 9
     assert of("mini", "simcse", model="some/model")[1].backbone == "some/model"
     assert of("mini", "simcse", lr=None)[1].lr == recipe("mini_simcse").lr
-    assert of("mini", "paper_simcse_bert")[1].temperature == 0.05
-    with pytest.raises(ValueError, match="did you mean 'temperature'"):
-        of("mini", "simcse", temprature=1.0)
-    with pytest.raises(ValueError, match="unknown profile 'large'"):
-        of("large", "simcse")
     with pytest.raises(ValueError, match="unknown recipe"):
         of("mini", "no_such")
 
@@ -266,7 +211,6 @@ def test_resolve_follows_the_profile_and_the_explicit_parameters():
         ("simcse", None, "paper_simcse_bert", "bert-base-uncased"),
         ("simcse", "roberta-base", "paper_simcse_roberta", "roberta-base"),
         ("simcse_roberta_una", None, "paper_simcse_roberta_una", "roberta-base"),
-        ("paper_simcse_roberta", None, "paper_simcse_roberta", "roberta-base"),
         ("mini_simcse", None, "mini_simcse", "data/mini-bert"),
     ],
 )
@@ -296,13 +240,13 @@ def test_the_training_text_is_a_parameter(tiny, tmp_path):
     assert part.data["corpus"] == text_hash(data.corpus("mini", n=32, seed=0))
 
 
-@pytest.mark.parametrize("same_size", [False, True])
-def test_a_text_that_was_edited_is_read_again(tiny, tmp_path, same_size):
+def test_a_text_that_was_edited_is_read_again(tiny, tmp_path):
+    """Although its size stays the same."""
     path = tmp_path / "text.txt"
     first = tiny_sentences(40)
     path.write_text("\n".join(first))
     before = run("nb", "simcse", "tiny", max_steps=1, corpus=str(path))
-    second = first[::-1] if same_size else first[:20]
+    second = first[::-1]
     path.write_text("\n".join(second))
     after = run("nb", "simcse", "tiny", max_steps=1, corpus=str(path))
     assert after.id != before.id and after.data["corpus"] == text_hash(second)
@@ -321,10 +265,6 @@ def test_the_text_that_takes_anothers_place_is_named(tiny, tmp_path, monkeypatch
         warnings.simplefilter("error")
         named = run("nb", "simcse", "tiny", max_steps=1, corpus="wiki1m", data_dir=str(tmp_path))
     assert named.id == record.id
-    with pytest.raises(FileNotFoundError, match="wikipedia_en_2015"):
-        run(
-            "nb", "simcse", "tiny", max_steps=1, corpus="wikipedia", data_dir=str(tmp_path / "bert")
-        )
 
 
 def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
@@ -473,7 +413,8 @@ def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
 
     def rewrite(sentences, rules, seed, shares, nouns, model, folder, workers):
         asked.append((sentences, rules, seed, shares, model, nouns))
-        return {rule: [f"{rule} {s}" for s in sentences] for rule in rules}
+        word = {"negation": "dog", "double_negation": "cat"}
+        return {rule: [f"{word[rule]} {s}" for s in sentences] for rule in rules}
 
     monkeypatch.setattr(parse, "rewrite", rewrite)
     monkeypatch.setattr(parse, "load", lambda name: name)
@@ -490,30 +431,10 @@ def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
     ((sentences, rules, seed, given_shares, model, nouns),) = asked
     assert sentences == tiny_sentences(64) and set(rules) == set(shares) and given_shares == shares
     assert (seed, nouns) == (3, True) and model.endswith("data/other")
-    tokenizer = new.encoder.tokenizer
-    positives = tokenizer(
-        [f"double_negation {s}" for s in sentences[:4]], truncation=True, max_length=64
-    )
-    negatives = tokenizer([f"negation {s}" for s in sentences[:4]], truncation=True, max_length=64)
-    for (ids, mask), expected in (
-        (new.views[1][np.arange(4)], positives),
-        (new.negatives(np.arange(4), 0), negatives),
-    ):
-        rows = [row[: int(m.sum())].tolist() for row, m in zip(ids, mask, strict=True)]
-        assert rows == [
-            row[: len(found)] for row, found in zip(expected["input_ids"], rows, strict=True)
-        ]
-
-
-def test_negatives_are_counted_with_the_paraphrases(given, tmp_path, monkeypatch):
-    (tmp_path / "corpus.txt").write_text("\n".join("red cat sees dog ." for _ in range(64)))
-    (tmp_path / "p.txt").write_text("\n".join("blue bird likes horse ." for _ in range(64)))
-    una = recipe("mini_una", batch_size=8, radius=50, beta=1.0, negative_replace="uniform")
-    monkeypatch.setitem(recipes(), "mini_una", una)
-    new = given("una", positive="file", positive_file=str(tmp_path / "p.txt"))
-    ids, _ = new.negatives(np.arange(32), 0)
-    words = set(" ".join(new.encoder.tokenizer.batch_decode(ids, skip_special_tokens=True)).split())
-    assert words & {"blue", "bird", "likes", "horse"}
+    assert new.text(1) == [f"cat {sentence}" for sentence in new.text(0)]
+    negatives, _ = new.negatives(np.arange(4), 0)
+    texts = new.encoder.tokenizer.batch_decode(negatives, skip_special_tokens=True)
+    assert texts == [f"dog {sentence}" for sentence in new.text(0)[:4]]
 
 
 def test_the_recipe_reaches_the_encoder_and_the_training(given, monkeypatch, auto_precision):
@@ -561,7 +482,7 @@ def numbered(path, n: int, name: str, blank=()) -> None:
     path.write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize("n_sentences", [None, 20, 56])
+@pytest.mark.parametrize("n_sentences", [None, 20])
 def test_each_sentence_has_its_own_positive(given, tmp_path, n_sentences):
     numbered(tmp_path / "corpus.txt", 60, "red", blank=(7, 11, 30, 41))
     numbered(tmp_path / "p.txt", 60, "blue", blank=(7, 11, 30, 41))
@@ -783,20 +704,16 @@ def test_a_collapsed_encoder_is_recorded_as_one(tiny, monkeypatch):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"max_steps": 1e300}, "max_steps must be a number, got 1e"),
         ({"max_steps": "abc"}, "max_steps must be .* got 'abc'"),
-        ({"n_sentences": 0}, "n_sentences must be greater than or equal to 1, got 0"),
         ({"n_sentences": 65}, "65 sentences asked for, .* 64"),
         ({"seed": -1}, "seed must be"),
         ({"profile_name": "large"}, "unknown profile 'large'"),
-        ({"model": 7}, "model must be"),
         ({"corpus": "nowhere.txt"}, "no corpus 'nowhere.txt'"),
         ({"model": "no/such-model"}, "cannot load the model 'no/such-model'"),
+        ({"temprature": 1.0}, "did you mean 'temperature'"),
         ({"backbone": "x"}, "backbone is no parameter: .* model"),
         ({"precision": "fp16"}, "precision .*fp16"),
-        ({"positive": "file"}, "no positive_file"),
         ({"positive": "file", "positive_file": "nowhere.txt"}, "no positive_file 'nowhere.txt'"),
-        ({"temprature": 1.0}, "did you mean 'temperature'"),
     ],
     ids=str,
 )
@@ -812,11 +729,9 @@ def test_a_wrong_parameter_is_one_sentence(tiny, parameters, message):
     ("model", "asked", "expected"),
     [
         ("data/mini-llama", {}, ("last_token", "mean")),
-        ("data/mini-llama", {"eval_pooling": "cls"}, ("last_token", "cls")),
         ("data/mini-llama", {"pooling": "cls"}, ("cls", "mean")),
         ("data/mini-roberta", {}, ("cls", "mean")),
         ("no/such-model", {}, ("cls", "mean")),
-        (None, {}, ("cls", "mean")),
     ],
 )
 def test_a_causal_model_is_pooled_at_its_last_token(model, asked, expected):

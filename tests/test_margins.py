@@ -49,12 +49,6 @@ def test_margins_of_known_angles():
     np.testing.assert_allclose(found.to_numpy(), expected, atol=1e-12)
 
 
-def test_each_distinct_sentence_is_encoded_once():
-    calls = []
-    evaluate.margins(lambda sentences: calls.append(sentences) or turned(sentences), TOY)
-    assert [sorted(call) for call in calls] == [sorted(DEGREES)]
-
-
 @given(
     st.lists(st.lists(st.sampled_from("uvwxyz"), min_size=3, max_size=3), min_size=1, max_size=5)
 )
@@ -115,8 +109,3 @@ def test_interval_of_a_mean_is_that_of_drawing_with_replacement():
 def test_no_interval_without_numbers(values):
     with pytest.raises(ValueError, match="no mean: values of shape"):
         mean_interval(values)
-
-
-def test_shipped_triplets():
-    found = data.mini_triplets()
-    assert len(found) == 232 * 6 and len(set(found.anchors)) == 232

@@ -23,23 +23,6 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.empty(N, T, D, device=GPU), torch.ones(N, T, dtype=torch.long, device=GPU)
 
 
-@pytest.mark.parametrize(
-    ("what", "seen"),
-    [
-        (lambda x: bool((x > 0).all()), "aten._local_scalar_dense"),
-        (lambda x: (x > 0).nonzero(), "aten.nonzero"),
-        (lambda x: x.cpu(), "aten._to_copy"),
-        (lambda x: torch.linalg.svd(x), "aten._linalg_svd"),
-        (lambda x: x + torch.tensor([1.0]).to(GPU), "aten._to_copy"),
-    ],
-)
-def test_what_waits_is_seen(what, seen):
-    # Such tensors have no answer to give.
-    with watched() as found, suppress(RuntimeError, NotImplementedError):
-        what(torch.empty(4, 4, device=GPU))
-    assert found.seen == [seen]
-
-
 def test_neither_views_nor_changes_of_vectors_wait():
     with watched() as found:
         x, mask = batch()

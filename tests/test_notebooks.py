@@ -421,7 +421,7 @@ REACHES = [
     ("03", "view1", ("token_cutoff", "dropout"), FEW | {"rate1": 0.6},
      "views-slider reading run-plot probe-figure payoff-figure"),
     ("04", "beta", (0.1, 0.9), FEW,
-     "derived hook-table hook-answer p-slider b2 hard run-plot reading-table kinds payoff"),
+     "derived hook-table hook-answer p-slider b2 hard run-plot reading-table payoff"),
     ("05", "delta", (0.0, 0.4), FEW | {"n_sentences": 400},
      "derived push-slider run-scores live-curve live-reading-say"),
     ("06", "pooling", ("cls", "mean"), FEW, "run-read"),

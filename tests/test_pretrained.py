@@ -16,7 +16,6 @@ from tiny import WORDS, tiny_bert, tiny_sentences, word_tokenizer
 from transformers import (
     AutoConfig,
     AutoModelForPreTraining,
-    AutoModelForSequenceClassification,
     BertConfig,
     BertModel,
     T5Config,
@@ -85,7 +84,6 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: weights(f, lambda s: {k: v for k, v in s.items() if k != LAST}),
         f"1 tensors missing, too many or of another shape, {LAST}",
     ),
-    "fewer layers": (lambda f: config(f, num_hidden_layers=1), "16 tensors missing, too many"),
     "mis-shaped": (lambda f: config(f, intermediate_size=64), "of another shape, encoder"),
     "not a number": (
         lambda f: weights(f, lambda s: s | {LAST: s[LAST] * torch.nan}),
@@ -94,15 +92,12 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "unknown model type": (lambda f: config(f, model_type="zzz"), "`zzz`"),
     "truncated weights": (lambda f: cut(f, "model.safetensors", 5000), "files are damaged"),
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "no file named model.safetensors"),
-    "Git LFS": (lambda f: (f / "model.safetensors").write_text(LFS), "files are damaged"),
     "tokenizer in Git LFS": (lambda f: (f / "tokenizer.json").write_text(LFS), "are damaged"),
     "damaged pickle": (as_pickle, "files are damaged"),
     "no tokenizer": (without_tokenizer, "has no tokenizer"),
-    "truncated tokenizer": (lambda f: cut(f, "tokenizer.json", 300), "files are damaged"),
     "tokenizer of another model": (fewer_rows, "tokenizer is of another model: 62"),
     "unknown setting": (lambda f: with_head(f, pool="cls"), "no field 'pool'"),
     "wrong type": (lambda f: with_head(f, eval_head="no"), "eval_head must be"),
-    "wrong pooling": (lambda f: with_head(f, pooling="max"), "pooling must be one of"),
     "wrong head": (lambda f: with_head(f, head="mlp"), "head must be one of none"),
     "settings are no JSON": (lambda f: (f / "sentence_encoder.json").write_text("{"), "is no JSON"),
     "no head": (lambda f: with_head(f, eval_head=True), "head.safetensors"),
@@ -114,7 +109,6 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: with_head(f, {"0.weight": torch.ones(32, 32) / 0, "0.bias": torch.ones(32)}),
         "0.weight holds numbers that are not finite",
     ),
-    "another head": (lambda f: with_head(f, {"0.weight": torch.ones(3, 3)}), "0.bias"),
 }
 
 
@@ -156,18 +150,11 @@ def test_program_code_beside_a_model_is_never_run(folder, tmp_path) -> None:
 
 SIZES = {"vocab_size": 80, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 WIDE = {**SIZES, "intermediate_size": 48, "max_position_embeddings": 40}
-FAMILIES = ("bert", "roberta", "albert", "electra", "distilbert", "gpt2")
 
 
-@pytest.mark.parametrize(
-    ("family", "kind"),
-    [
-        *((family, AutoModelForPreTraining) for family in FAMILIES),
-        ("bert", AutoModelForSequenceClassification),
-    ],
-)
-def test_heads_of_the_pre_training_are_left_out_in_silence(family, kind, tmp_path, capfd) -> None:
-    model = kind.from_config(AutoConfig.for_model(family, **SIZES)).eval()
+@pytest.mark.parametrize("family", ["bert", "roberta", "albert", "electra", "distilbert", "gpt2"])
+def test_heads_of_the_pre_training_are_left_out_in_silence(family, tmp_path, capfd) -> None:
+    model = AutoModelForPreTraining.from_config(AutoConfig.for_model(family, **SIZES)).eval()
     model.save_pretrained(tmp_path / "model")
     word_tokenizer("<s>", "</s>", "<pad>", 32).save_pretrained(tmp_path / "model")
     capfd.readouterr()
@@ -313,11 +300,9 @@ def test_a_prompt_and_cut_vectors_are_refused(folder, setting) -> None:
     ("name", "content", "message"),
     [
         ("modules.json", "{}", "must hold a list"),
-        ("modules.json", '[{"type": 3}]', "files are damaged"),
         ("modules.json", "[", "is no JSON"),
         ("modules.json", None, "modules.json, which says what 1_Pooling is, is missing"),
         ("1_Pooling/config.json", None, "1_Pooling/config.json"),
-        ("1_Pooling/config.json", "[]", "must hold a dict"),
         ("sentence_bert_config.json", '{"max_seq_length": "x"}', "invalid literal"),
     ],
 )

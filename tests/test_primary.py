@@ -22,15 +22,6 @@ def tried(arm, devs):
     return [trained(arm, rate, primary.RATE_SEEDS, dev, 0.0) for rate, dev in devs.items()]
 
 
-def test_each_arm_has_its_own_rate_and_the_third_is_asked_for_where_the_declaration_says():
-    runs_of = pd.concat(tried("a", {"3e-4": 75, "1e-4": 72}) + tried("b", {"3e-4": 70, "1e-4": 72}))
-    runs_of[["arm", "rate"]] = runs_of["row"].str.split(", ", expand=True).to_numpy()
-    assert primary.chosen_rate(runs_of, "a") == "3e-4"
-    assert primary.chosen_rate(runs_of, "b") is None, "3e-5 has not been run"
-    third = runs_of[runs_of["arm"] == "b"].assign(rate="3e-5", stsb_dev_spearman_best=71)
-    assert primary.chosen_rate(pd.concat([runs_of, third.iloc[:2]]), "b") == "1e-4"
-
-
 @pytest.mark.parametrize(("seeds", "verdict"), [(10, "smaller"), (4, "preliminary: smaller")])
 def test_a_claim_is_judged_on_the_new_seeds_at_the_chosen_rates(seeds, verdict):
     noise = np.linspace(-0.1, 0.1, seeds)
@@ -44,11 +35,6 @@ def test_a_claim_is_judged_on_the_new_seeds_at_the_chosen_rates(seeds, verdict):
     found = primary.judged(ONE, pd.concat(parts)).iloc[0]
     assert found["verdict"] == verdict and found["difference"] == pytest.approx(0.4)
     assert (found["rate"], found["seeds"], found["baseline_seeds"]) == ("3e-4", seeds, seeds)
-
-
-def test_without_runs_nothing_is_said():
-    found = primary.judged(ONE, trained("SimCSE", "3e-4", [101], 75, 60)).iloc[0]
-    assert found["verdict"] == "not run" and np.isnan(found["difference"])
 
 
 def test_the_committed_outcome_is_that_of_the_committed_runs():

@@ -14,7 +14,6 @@ from torch import nn
 
 from lib.augment import augment, edits
 from lib.augment.vectors import climb, gaussian_negatives
-from lib.encoder.heads import build_head
 from lib.encoder.layers import dropout_of
 from lib.training import state as checkpoint
 from lib.training.batches import Batch
@@ -154,23 +153,6 @@ def test_measures_are_of_the_vectors_that_the_loss_compares():
         found = Objective(recipe("mini_simcse", head=head, loss=loss)).compared(z)
         assert {role: rows.shape for role, rows in found.items()} == dict.fromkeys(z, (4, width))
         assert all(torch.equal(rows, z[role][:, :width]) for role, rows in found.items())
-
-
-def test_the_scd_head_is_the_vector_beside_a_projectors_output():
-    head = build_head("scd:24:16", 8, std=0.02).train()
-    x = draw(5, 8, dtype=torch.float32)
-    layers = [m for m in head.modules() if isinstance(m, nn.Linear)]
-    shapes = [(m.in_features, m.out_features, m.bias is not None) for m in layers]
-    assert shapes == [(8, 24, True), (24, 24, False), (24, 16, False)]
-    assert not layers[0].bias.any()
-    assert layers[1].weight.std().item() == pytest.approx(0.02, rel=0.2)
-    y = x
-    for m in layers[:2]:
-        y = m(y)
-        y = ((y - y.mean(0)) / (y.var(0, correction=0) + 1e-5).sqrt()).relu()
-    assert torch.equal(head(x)[:, :8], x)
-    assert torch.allclose(head(x)[:, 8:], layers[2](y), atol=1e-5)
-    assert build_head("scd", 8)(x).shape == (5, 16)
 
 
 def test_a_dropout_holds_while_it_is_open_and_whatever_happens(folder):

@@ -46,16 +46,7 @@ def test_numbers_are_taken_as_the_type_that_the_field_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "wrong"),
-    [
-        ("temperature", 0.0),
-        ("dropout", 1.0),
-        ("beta", 7.0),
-        ("radius", 0),
-        ("radius", 1.5),
-        ("batch_size", 1),
-        ("dev_max_length", 2),
-    ],
+    ("name", "wrong"), [("temperature", 0.0), ("dropout", 1.0), ("radius", 1.5), ("batch_size", 1)]
 )
 def test_a_value_outside_its_range_is_one_sentence(name: str, wrong: float) -> None:
     with pytest.raises(ValueError, match=name) as caught:
@@ -77,7 +68,7 @@ def test_an_unknown_field_and_an_unknown_recipe_are_told_the_nearest() -> None:
         recipe("mini_simcs")
 
 
-@pytest.mark.parametrize("head", ["simclr:3", "tanh:3:3", "simclr:0:4", "simclr:a:4", "mlp"])
+@pytest.mark.parametrize("head", ["tanh:3:3", "simclr:0:4", "simclr:a:4"])
 def test_a_head_that_there_is_not(head: str) -> None:
     with pytest.raises(ValueError, match="head"):
         recipe("mini_simcse", head=head)
@@ -157,20 +148,6 @@ def test_a_papers_table_trains_its_recipe_but_for_what_its_cells_say(name: str) 
 
 
 # --- the file of recipes
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"source": "s", "base": ["nothing"]}, "there is no base 'nothing'"),
-        ({"source": "s", "temprature": 1}, "recipe 'a': a recipe has no field 'temprature'"),
-        ({"source": "s", "lr": "high"}, "recipe 'a': lr must be a number"),
-    ],
-)
-def test_what_is_wrong_in_the_file_is_named(monkeypatch, row: dict, message: str) -> None:
-    monkeypatch.setattr(module.yaml, "safe_load", lambda text: {"bases": {}, "recipes": {"a": row}})
-    with pytest.raises(ValueError, match=message):
-        recipes.__wrapped__()
 
 
 def test_the_later_base_wins_and_the_recipe_over_all(monkeypatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from lib import data, paths, results
 from lib.runs import finished
-from lib.runs.folder import Run, collect
+from lib.runs.folder import Run
 from lib.training.recipe import recipe
 from tools import verify
 
@@ -99,12 +99,6 @@ def test_a_run_that_two_notebooks_trained_is_committed_once(tmp_path) -> None:
         finished.save(notebook, tmp_path / "runs", tmp_path)
         again = results.every_run(tmp_path)["seed"].tolist()
     assert again == [1, 2, 3]
-
-
-def test_a_run_that_two_notebooks_hold_is_counted_once(tmp_path) -> None:
-    for notebook in ("02_simcse", "04_una"):
-        trained(tmp_path, 1, notebook=notebook)
-    assert len(collect(tmp_path)) == 1
 
 
 def test_a_row_that_is_saved_carries_its_whole_recipe_and_gives_its_id(tmp_path) -> None:

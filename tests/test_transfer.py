@@ -1,16 +1,14 @@
-"""Transfer tasks, overlap of pairs, changes of ranks, attention to words."""
+"""Transfer tasks, overlap of pairs, changes of ranks."""
 
 import importlib
 import json
 import math
 import os
-from collections import Counter
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
-import tiny
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +17,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold
 from test_evaluate import pairs_of
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoTokenizer
 
 from lib import data, evaluate, paths
 from lib.augment.una import terms_of
@@ -29,7 +27,6 @@ from lib.runs import job as identity
 from tools import inspection
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
-WORDS = ["gut", "schlecht", "a", "b", "c", "d"]
 
 
 # --- transfer tasks
@@ -118,7 +115,7 @@ def test_seven_separable_tasks(tmp_path):
     assert all(score == pytest.approx(100) for score in found.values())
 
 
-@pytest.mark.parametrize("name", data.TRANSFER_TASKS)
+@pytest.mark.parametrize("name", ["MR", "MRPC"])
 def test_each_distinct_sentence_is_encoded_once(tmp_path, name):
     calls = []
 
@@ -148,20 +145,6 @@ def test_folds_are_stratified_and_disjoint():
         assert 3 <= (y[dev] == 0).sum() <= 4 and len(dev) == 9
     other = transfer._splits(task, y, 10, 7)
     assert any(set(a) != set(b) for (_, a, _), (_, b, _) in zip(parts, other, strict=True))
-
-
-def test_given_splits_are_used():
-    task, _ = gaussian({"train": 40, "dev": 10, "test": 20})
-    ((train, test, inner),) = transfer._splits(task, np.array([i % 2 for i in range(70)]), 10, 1111)
-    assert (train.tolist(), test.tolist()) == (list(range(40)), list(range(50, 70)))
-    assert [(fit.tolist(), dev.tolist()) for fit, dev in inner] == [
-        (list(range(40)), list(range(40, 50)))
-    ]
-    task, _ = gaussian({"train": 40, "test": 20})
-    ((train, test, inner),) = transfer._splits(task, np.array([i % 2 for i in range(60)]), 4, 1111)
-    assert (train.tolist(), test.tolist()) == (list(range(40)), list(range(40, 60)))
-    assert sorted(np.concatenate([dev for _, dev in inner])) == list(range(40))
-    assert all(len(fit) == 30 and not set(fit) & set(dev) for fit, dev in inner)
 
 
 class Recorder(LogisticRegression):
@@ -244,30 +227,24 @@ def test_against_a_grid_search_on_a_given_dev_part():
     final = LogisticRegression(C=search.best_params_["C"], tol=1e-10).fit(x["train"], y["train"])
     found = transfer.score_task(encode, task)
     assert found["C"] == [search.best_params_["C"]]
+    assert found["dev"] == pytest.approx(100 * search.best_score_)
     assert found["accuracy"] == pytest.approx(100 * final.score(x["test"], y["test"]))
 
 
-def test_pairs_become_difference_and_product():
-    task, encode = gaussian({"train": 60, "test": 30}, pairs=True)
-    x = transfer._features(encode, task)
-    u, v = encode(["test 4"])[0].tolist(), encode(["test 4 b"])[0].tolist()
-    expected = [abs(a - b) for a, b in zip(u, v, strict=True)] + [
-        a * b for a, b in zip(u, v, strict=True)
-    ]
-    assert x.shape == (90, 10) and x[64].tolist() == pytest.approx(expected, rel=1e-6)
-    dense = transfer._features(lambda s: sparse.csr_matrix(encode(s)), task)
-    assert np.allclose(dense.toarray(), x)
-
-
-def test_f1_of_pairs():
+def test_pairs_become_difference_and_product_and_have_an_f1():
     task, encode = gaussian({"train": 60, "test": 30}, pairs=True)
     found = transfer.score_task(encode, task, folds=5)
-    x, y = transfer._features(encode, task), np.arange(60) % 2
+    u, v = (
+        np.vstack([encode(of[split]) for split in ("train", "test")]).astype(float)
+        for of in ({split: s for split, (s, _) in task.splits.items()}, task.second)
+    )
+    x, y = np.hstack([abs(u - v), u * v]), np.arange(60) % 2
     predicted = LogisticRegression(C=found["C"][0], tol=1e-10).fit(x[:60], y).predict(x[60:])
     true = y[:30]
     hits = int((predicted & true).sum())
     assert found["accuracy"] == pytest.approx(100 * (predicted == true).mean())
     assert found["f1"] == pytest.approx(100 * 2 * hits / (predicted.sum() + true.sum()))
+    assert transfer.score_task(lambda s: sparse.csr_matrix(encode(s)), task, folds=5) == found
 
 
 def test_a_common_shift_and_sparse_rows_change_nothing():
@@ -288,23 +265,6 @@ def test_jaccard_closed_forms():
     assert inspection.jaccard("", "a") == 0
     assert inspection.jaccard("", "") == 100
     assert inspection.jaccard("abc", "abd", tokens=list) == 50
-
-
-@given(st.text("abc ", max_size=12), st.text("abc ", max_size=12))
-def test_jaccard_against_a_slow_version(first, second):
-    a, b = Counter(first.split()), Counter(second.split())
-    both, either = [t for t in a if t in b], list(a) + [t for t in b if t not in a]
-    found = inspection.jaccard(first, second, str.split)
-    assert found == pytest.approx(100 * len(both) / len(either) if either else 100)
-    assert found == inspection.jaccard(second, first, str.split)
-
-
-def test_mean_jaccard():
-    pairs = pairs_of(("a b c", "b c d", 1), ("a", "b", 2), ("a", "A", 2))
-    assert inspection.mean_jaccard(pairs) == 50
-    assert inspection.mean_jaccard(pairs, str.split) == pytest.approx(50 / 3)
-    with pytest.raises(ValueError, match="toy has no pairs"):
-        inspection.mean_jaccard(pairs_of())
 
 
 # --- ranks
@@ -343,101 +303,6 @@ def test_rank_changes_against_a_slow_version(rows):
         assert row["similarity_a"] == pytest.approx(math.cos(math.radians(90 - 15 * a[i])))
 
 
-# --- attention
-# ---------------------------------------------------------------------------------------------
-
-SENTENCE = "The dogs sees no birds."
-SPLIT = ["The", "dogs", "sees", "no", "birds", "."]
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    """A tiny BERT that cuts `dogs` into two word pieces."""
-    monkeypatch.setattr(tiny, "WORDS", [*tiny.WORDS, "##s"])
-    return tiny.tiny_bert(tmp_path / "bert")
-
-
-def slow_attention(folder: Path, sentence: str) -> torch.Tensor:
-    """(t, t) of the last layer, heads averaged, by transformers alone."""
-    model = AutoModel.from_pretrained(
-        folder, attn_implementation="eager", add_pooling_layer=False
-    ).eval()
-    with torch.no_grad():
-        output = model(
-            **AutoTokenizer.from_pretrained(folder)(sentence, return_tensors="pt"),
-            output_attentions=True,
-        )
-    last = output.attentions[-1]
-    return sum(last[0, head] for head in range(last.shape[1])) / last.shape[1]
-
-
-@pytest.mark.parametrize(
-    ("pooling", "rows"), [("cls", [0]), ("last_token", [9]), ("mean", range(10))]
-)
-def test_attention_against_transformers(folder, pooling, rows):
-    encoder = tiny.tiny_encoder(folder, pooling=pooling)
-    assert encoder.tokenizer.tokenize(SENTENCE) == [
-        "the",
-        "dog",
-        "##s",
-        "sees",
-        "no",
-        "bird",
-        "##s",
-        ".",
-    ]
-    attention = slow_attention(folder, SENTENCE)
-    row = sum(attention[i] for i in rows) / len(rows)
-    pieces = [[1], [2, 3], [4], [5], [6, 7], [8]]
-    expected = [float(sum(row[i] for i in word) / row[1:9].sum()) for word in pieces]
-    found = inspection.attention_to_words(encoder, SENTENCE)
-    assert [word for word, _ in found] == SPLIT
-    assert [weight for _, weight in found] == pytest.approx(expected, rel=1e-4)
-    assert sum(weight for _, weight in found) == pytest.approx(1)
-    assert inspection.attention_to_words(encoder, SENTENCE, position=pooling) == found
-
-
-def test_attention_leaves_the_encoder_as_it_was(folder, monkeypatch):
-    encoder = tiny.tiny_encoder(folder, dropout=0.5)
-    before, implementation = (
-        encoder.encode([SENTENCE]),
-        encoder.backbone.config._attn_implementation,
-    )
-    encoder.train()
-    first = inspection.attention_to_words(encoder, SENTENCE)
-    assert first == inspection.attention_to_words(encoder, SENTENCE), "no dropout"
-    assert (
-        encoder.training
-        and encoder.backbone.config._attn_implementation == implementation != "eager"
-    )
-    assert np.array_equal(encoder.encode([SENTENCE]), before)
-
-    def fail(**_):
-        raise RuntimeError("no memory")
-
-    monkeypatch.setattr(encoder.backbone, "forward", fail)
-    with pytest.raises(RuntimeError, match="no memory"):
-        inspection.attention_to_words(encoder, SENTENCE)
-    assert encoder.training and encoder.backbone.config._attn_implementation == implementation
-
-
-def test_attention_of_long_and_empty_sentences(folder):
-    encoder = tiny.tiny_encoder(folder)
-    assert inspection.attention_to_words(encoder, "") == []
-    found = inspection.attention_to_words(encoder, "dog " * 100)
-    assert len(found) == 30 and sum(weight for _, weight in found) == pytest.approx(1)
-
-
-def test_attention_refuses(folder, monkeypatch):
-    encoder = tiny.tiny_encoder(folder)
-    with pytest.raises(ValueError, match=r"position must be one of cls, mean, .*, got 'first'"):
-        inspection.attention_to_words(encoder, SENTENCE, position="first")
-    hidden = type("Output", (), {"attentions": None})
-    monkeypatch.setattr(encoder.backbone, "forward", lambda **_: hidden)
-    with pytest.raises(ValueError, match="BertModel does not show its attention"):
-        inspection.attention_to_words(encoder, SENTENCE)
-
-
 # --- Chinese
 # -----------------------------------------------------------------------------------------------
 
@@ -445,17 +310,6 @@ def test_attention_refuses(folder, monkeypatch):
 def characters(sentences: list[str]) -> sparse.csr_matrix:
     """Counts of characters."""
     return CountVectorizer(analyzer="char").fit_transform(sentences)
-
-
-def test_chinese_pairs_are_scored(tmp_path):
-    rows = (
-        "0||一个男人。||一个女人。||3\n1||一只狗。||天气很好！||0\n2||他在跑步。||他在跑步。||5\n"
-    )
-    (tmp_path / sets.OWN_SETS).touch()
-    (tmp_path / "cnsd-sts-dev.txt").write_text(rows, encoding="utf-8")
-    pairs = sets.graded("CNSD", "dev", tmp_path)
-    assert evaluate.pairs_spearman(characters, pairs) == pytest.approx(100)
-    assert inspection.mean_jaccard(pairs, list) == pytest.approx(100 * (4 / 6 + 0 + 1) / 3)
 
 
 # --- the reference
@@ -469,12 +323,11 @@ def test_the_reference_agrees_on_made_up_tasks(tmp_path, monkeypatch):
     script = importlib.import_module("benchmarks.transfer_reference")
     assert script.main(["--smoke", "--threads", "1", "--results", str(tmp_path)]) == 0
     torch.set_num_threads(threads)
-    (page,), (table,) = tmp_path.glob("*.md"), tmp_path.glob("*.json")
+    (table,) = tmp_path.glob("*.json")
     rows = json.loads(table.read_text())["rows"]
     assert [row["task"] for row in rows] == [*data.TRANSFER_TASKS, "avg", "MRPC f1"]
     for row in rows:
         assert row["lib"] == pytest.approx(row["reference"], abs=1)
-        assert f"| {row['task']} | {row['lib']:.2f} | {row['reference']:.2f} |" in page.read_text()
 
 
 # --- real data
@@ -517,10 +370,6 @@ def test_words_of_customer_reviews():
 @pytest.mark.real_data
 def test_chinese_sts_b():
     pairs = {split: sets.graded("CNSD", split, REAL) for split in sets.SPLITS}
-    assert {split: len(p) for split, p in pairs.items()} == {
-        "train": 5231,
-        "dev": 1458,
-        "test": 1361,
-    }
+    assert [len(p) for p in pairs.values()] == [5231, 1458, 1361]
     scores = {split: evaluate.pairs_spearman(characters, p) for split, p in pairs.items()}
     assert scores == pytest.approx({"train": 58.09, "dev": 64.35, "test": 56.88}, abs=0.01)

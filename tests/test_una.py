@@ -302,18 +302,6 @@ def test_paraphrases_are_counted_and_their_words_drawn(tmp_path):
     assert both.model.n_sentences == 4 and len(both.strings(rows, 0)) == 2
 
 
-@pytest.mark.real_data
-def test_real_sentences_are_replaced_as_often_as_expected():
-    sentences = data.corpus("wiki_slice")
-    assert len(sentences) == 11_548
-    model = TfidfModel.fit(sentences)
-    terms = model.encode(sentences)
-    for beta in (0.3, 0.5, 0.8):
-        una = UNA(model, beta, 500)
-        share = (una(terms).ids != terms.ids).mean()
-        assert share == pytest.approx(una.probabilities(terms).mean(), abs=0.01)
-
-
 def test_the_command_line_draws_as_its_options_say(tmp_path):
     lines = [*tiny_sentences(50), "", "a cat ."]
     (tmp_path / "in.txt").write_text("\n".join(lines) + "\n")

@@ -52,14 +52,8 @@ def test_jobs_are_the_runs_of_a_grid_each_once(outputs) -> None:
 
 
 def test_a_command_gives_back_its_parameters(outputs) -> None:
-    parameters = {
-        "profile": "mini",
-        "seed": 42,
-        "method": "una",
-        "beta": 0.3,
-        "corpus": "a b",
-        "eval_head": True,
-    }
+    parameters = {"profile": "mini", "seed": 42, "method": "una", "beta": 0.3}
+    parameters |= {"corpus": "a b", "eval_head": True}
     one = jobs.job("04_una", parameters)
     words = shlex.split(one.command())
     given = {
@@ -99,10 +93,8 @@ def test_only_seeds_are_cut_at_a_comma() -> None:
     ("config", "message"),
     [
         ({"seeds": "42;0"}, "--config seeds=42;0: whole numbers"),
-        ({"max_steps": -1}, "--config max_steps=-1: whole numbers"),
         ({"profile": "tiny"}, "unknown profile 'tiny'"),
         ({"sedes": 1}, "--config sedes: no such key: did you mean 'seeds'?"),
-        ({"bata": 1}, "--config bata: no such key, there are profile, seeds"),
     ],
 )
 def test_a_wrong_configuration_names_its_key(config, message) -> None:
@@ -110,35 +102,16 @@ def test_a_wrong_configuration_names_its_key(config, message) -> None:
         jobs.settings(config)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["all", "--config", "seeds=x"], "--config seeds=x: whole numbers are expected"),
-        (["una_tabel_2"], "no table una_tabel_2: did you mean 'una_table_2'?"),
-        (
-            ["sda_table_7", "--config", "profile=mini"],
-            "sda_table_7 is a table of the papers' own size",
-        ),
-    ],
-)
-def test_snakemake_says_what_is_wrong_with_a_request(tmp_path, words, message) -> None:
-    process = snakemake(*words, "--dry-run", outputs=tmp_path / "outputs")
+def test_snakemake_says_what_is_wrong_with_a_request(tmp_path) -> None:
+    process = snakemake("una_tabel_2", "--dry-run", outputs=tmp_path / "outputs")
     text = process.communicate(timeout=300)[0]
-    assert process.returncode != 0 and message in text and "Traceback" not in text
+    assert process.returncode != 0 and "did you mean 'una_table_2'?" in text
+    assert "Traceback" not in text
 
 
 def test_every_table_is_a_target(tmp_path) -> None:
-    text = finished(
-        snakemake(
-            "all",
-            "--dry-run",
-            "--quiet",
-            "rules",
-            "--config",
-            "profile=mini",
-            outputs=tmp_path / "outputs",
-        )
-    )
+    words = ("all", "--dry-run", "--quiet", "rules", "--config", "profile=mini")
+    text = finished(snakemake(*words, outputs=tmp_path / "outputs"))
     for name in jobs.tables(jobs.settings({"profile": "mini"})):
         assert re.search(rf"\b{name}\b", text), name
     assert not (tmp_path / "outputs").exists()

@@ -58,31 +58,6 @@ def mean_jaccard(pairs: Pairs, tokens: Callable[[str], Iterable] = terms_of) -> 
     return float(np.mean([jaccard(first, second, tokens) for first, second in each]))
 
 
-def shared_words(found: pd.DataFrame, tokens: Callable[[str], Iterable] = terms_of) -> float:
-    """Mean of `jaccard` between the queries and their nearest neighbours, in [0, 100].
-
-    An encoder that compares words finds sentences that share many with the query; one that compares
-    meanings also finds those that say it in other words. Set it beside that of word counts, on the
-    same queries and collection.
-
-    Args:
-        found: of `evaluate.nearest`; all its ranks count alike.
-        tokens: as `jaccard`.
-
-    Raises:
-        ValueError: no neighbours.
-
-    Example:
-        >>> found = pd.DataFrame({"query": ["A dog.", "A dog."], "sentence": ["A dog.", "Cats"]})
-        >>> shared_words(found)
-        50.0
-    """
-    if found.empty:
-        raise ValueError("no neighbours to compare with their queries")
-    each = zip(found["query"], found["sentence"], strict=True)
-    return float(np.mean([jaccard(query, sentence, tokens) for query, sentence in each]))
-
-
 def rank_changes(encode_a: Encode, encode_b: Encode, pairs: Pairs) -> pd.DataFrame:
     """Which pairs model b ranks nearer to the gold ranking than model a does.
 
