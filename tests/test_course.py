@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 import nbformat
 import pytest
+from tiny import hear_interrupts
 
 from lib import paths
 from lib.__main__ import main as cli
@@ -206,7 +207,9 @@ def lib(*arguments: str, cwd: Path = paths.ROOT) -> subprocess.Popen:
     command = [sys.executable, "-m", "lib", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(paths.ROOT)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=cwd, env=environment, text=True, **pipes)
+    return subprocess.Popen(
+        command, cwd=cwd, env=environment, text=True, preexec_fn=hear_interrupts, **pipes
+    )
 
 
 def test_a_run_from_another_folder_prints_nothing_on_stderr(

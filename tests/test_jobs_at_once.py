@@ -51,12 +51,11 @@ def results(outputs: Path) -> dict[str, dict]:
 @pytest.mark.slow
 def test_two_at_once_give_what_one_after_another_gives(grid, tmp_path):
     lines = []
-    for name, options in (("one", ()), ("two", ("--jobs", "2"))):
+    for name, at_once in (("one", ()), ("two", ("--jobs", "2"))):
         environment = {**os.environ, "CSE_OUTPUTS": str(tmp_path / name), "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "lib", "grid", str(grid), "--device", "cpu", *options]
-        done = subprocess.run(
-            command, cwd=paths.ROOT, env=environment, capture_output=True, text=True, check=False
-        )
+        command = [sys.executable, "-m", "lib", "grid", str(grid), "--device", "cpu", *at_once]
+        options = {"capture_output": True, "text": True, "check": False, "timeout": 300}
+        done = subprocess.run(command, cwd=paths.ROOT, env=environment, **options)
         assert done.returncode == 1 and "1 of 4 runs failed" in done.stderr
         lines.append(sorted(done.stdout.splitlines()))
     assert lines[0] == lines[1] and sum(line.startswith("FAILED broken") for line in lines[1]) == 1
