@@ -187,7 +187,7 @@ def test_is_light_and_clean(path: Path) -> None:
     assert [match.group() for match in MACHINE_PATH.finditer(text)] == []
 
 
-@each
+@pytest.mark.parametrize("path", [*NOTEBOOKS, *SOLUTIONS], ids=lambda path: path.stem)
 def test_was_executed_in_order_without_errors(path: Path) -> None:
     cells = [cell for cell in code_cells(path) if cell.source.strip()]
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
