@@ -423,7 +423,7 @@ REACHES = [
     ("04", "beta", (0.1, 0.9), FEW,
      "derived hook-table hook-answer p-slider b2 hard run-plot reading-table payoff"),
     ("05", "delta", (0.0, 0.4), FEW | {"n_sentences": 400},
-     "derived push-slider run-scores live-curve"),
+     "derived push-slider run-scores live-curve live-reading-say"),
     ("06", "pooling", ("cls", "mean"), FEW, "run-read"),
     ("07", "method", ("simcse", "consert"), FEW, "derived run-read"),
 ]  # fmt: skip
