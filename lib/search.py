@@ -43,7 +43,7 @@ as_text = TextTable
 
 
 def search_box(
-    encoders: Mapping[str, Encode], sentences: Sequence[str], k: int = 5
+    encoders: Mapping[str, Encode], sentences: Sequence[str], k: int = 5, show_cosines: bool = True
 ) -> widgets.VBox:
     """A text field, and under it the k sentences that each encoder holds nearest to what is typed.
 
@@ -55,6 +55,7 @@ def search_box(
             alone as among others: a vectorizer that is not yet fitted does not, nor SIF.
         sentences: the collection; one that stands twice counts once.
         k: sentences in a column.
+        show_cosines: put its cosine before each sentence; their level may tell which encoder it is.
 
     Returns:
         A box with two children, the field and the table.
@@ -77,7 +78,7 @@ def search_box(
     def search(change: object) -> None:
         query = field.value.strip()
         found = {
-            name: found_by(as_matrix(encode([query]), 1), rows[name], collection, k)
+            name: found_by(as_matrix(encode([query]), 1), rows[name], collection, k, show_cosines)
             for name, encode in encoders.items()
             if query
         }
@@ -87,9 +88,14 @@ def search_box(
     return widgets.VBox([field, table])
 
 
-def found_by(query: Any, rows: Any, collection: list[str], k: int) -> list[str]:
-    """The k sentences nearest to a query with their cosines; for a zero vector what that means."""
+def found_by(
+    query: Any, rows: Any, collection: list[str], k: int, show_cosines: bool = True
+) -> list[str]:
+    """The k sentences nearest to a query, with their cosines if these are wanted; for a zero vector
+    what that means."""
     if not abs(query).sum():
         return [NO_VECTOR, *[""] * (k - 1)]
     places, cosines = top_k(query, rows, k)
+    if not show_cosines:
+        return [collection[i] for i in places[0]]
     return [f"{c:.2f} {collection[i]}" for i, c in zip(places[0], cosines[0], strict=True)]

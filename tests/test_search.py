@@ -1,10 +1,15 @@
 """The search box: what is found, what is escaped, and which encoders cannot be searched with."""
 
+import re
+from types import SimpleNamespace
+
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from lib import evaluate, paths, search
 from lib.__main__ import main as cli
+from lib.commands import verbs
+from lib.runs import job
 from tests.tiny import tiny_encoder, tiny_sentences
 
 SENTENCES = ["The cat sleeps.", "A dog barks.", "It rains & <b>pours</b>.", "A dog barks."]
@@ -22,6 +27,14 @@ def test_the_nearest_come_first_with_their_cosines():
     table = ask(search.search_box({"counts": COUNTS}, SENTENCES, k=2), "the dog barks")
     assert table.index("0.82 A dog barks.") < table.index("0.33 The cat sleeps.")
     assert "rains" not in table and table.count("A dog barks.") == 1
+
+
+def test_a_blind_search_shows_no_cosine():
+    box = search.search_box({"A": COUNTS}, SENTENCES, k=2, show_cosines=False)
+    table = ask(box, "the dog barks")
+    assert table.index(">A dog barks.</td>") < table.index(">The cat sleeps.</td>")
+    assert not re.search(r"\d\.\d", table)
+    assert search.NO_VECTOR in ask(box, "Zugzwang")
 
 
 def test_an_encoder_a_column(tmp_path):
@@ -76,3 +89,20 @@ def test_the_command_takes_a_pooling_and_knows_a_causal_model(tmp_path, capsys):
     usual, last, mean, first = (p.out for p in printed)
     assert usual == last != mean and first.count("1.000") == 2
     assert [bool(p.err) for p in printed] == [False, False, False, True]
+
+
+def test_the_command_finds_a_packaged_encoder_without_the_hub(tmp_path, monkeypatch, capsys):
+    (tmp_path / "lines.txt").write_text("A dog barks.\nIt rains.\n")
+    lines, asked = str(tmp_path / "lines.txt"), []
+    folder = str(paths.SIBLINGS["Llama"])  # in place of the package's
+    monkeypatch.setitem(job.PACKAGED, "somebody/small", "tests.packaged")
+    monkeypatch.setattr(job, "find_spec", lambda name: name == "tests.packaged")
+    package = SimpleNamespace(get_model_path=lambda: asked.append(folder) or folder)
+    monkeypatch.setattr(job, "import_module", lambda name: package)
+    assert cli(["search", "somebody/small", lines, "A hound barks."]) == 0
+    packaged = capsys.readouterr().out
+    assert cli(["search", folder, lines, "A hound barks."]) == 0
+    assert asked == [folder] and packaged == capsys.readouterr().out
+    monkeypatch.setattr(verbs, "_scores", lambda encoder, *others: {"a set": 70.0})  # takes seconds
+    assert cli(["evaluate", "somebody/small"]) == 0
+    assert asked == [folder, folder] and "70.00" in capsys.readouterr().out

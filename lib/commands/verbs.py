@@ -169,9 +169,11 @@ def evaluate(words: Sequence[str] | None = None) -> int:
         raise ValueError(f"--json {options.json} is a folder: name a file")
     from lib.encoder import Encoder
     from lib.encoder.device import resolve_device, resolve_precision
+    from lib.runs import model_path
 
     device = resolve_device(options.device)
-    encoder = Encoder.load(options.model, pooling=options.pooling, device=str(device))
+    model = model_path(options.model)
+    encoder = Encoder.load(model, pooling=options.pooling, device=str(device))
     precision = resolve_precision(options.precision, device)
     pooling, head = encoder.settings["eval_pooling"], encoder.settings["eval_head"]
     scores = _scores(encoder, precision, options)
@@ -244,13 +246,14 @@ def search(words: Sequence[str] | None = None) -> int:
     options = parser.parse_args(words)
     from lib.encoder import Encoder
     from lib.evaluate.neighbours import top_k
+    from lib.runs import model_path
 
     sentences = list(dict.fromkeys(read_lines(options.file)))
     if not sentences:
         raise ValueError(f"{options.file} holds no sentence")
     if options.n < 1:
         raise ValueError(f"-n must be at least 1, got {options.n}")
-    encode = Encoder.load(options.model, pooling=options.pooling).encode
+    encode = Encoder.load(model_path(options.model), pooling=options.pooling).encode
     places, cosines = top_k(encode(options.query), encode(sentences), options.n)
     for query, found, near in zip(options.query, places, cosines, strict=True):
         print(query)
