@@ -88,9 +88,7 @@ def search_box(
     return widgets.VBox([field, table])
 
 
-def found_by(
-    query: Any, rows: Any, collection: list[str], k: int, show_cosines: bool = True
-) -> list[str]:
+def found_by(query: Any, rows: Any, collection: list[str], k: int, show_cosines: bool) -> list[str]:
     """The k sentences nearest to a query, with their cosines if these are wanted; for a zero vector
     what that means."""
     if not abs(query).sum():

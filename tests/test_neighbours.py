@@ -137,7 +137,10 @@ def test_one_string_is_no_list(texts):
 
 def test_places_are_those_of_a_sorted_list():
     planted = pd.DataFrame({"query": ["up", "near"], "a": ["mid", "right"], "b": ["left", "left"]})
-    found = evaluate.place_table({"turned": turned}, planted, ["near", "right", "up", "mid"])
+    by_query = evaluate.place_table({"turned": turned}, planted, ["near", "right", "up", "mid"])
+    assert by_query.index.tolist() == [(0, "a"), (0, "b"), (1, "a"), (1, "b")]
+    assert by_query["turned"].tolist() == [1, 3, 1, 3]
+    found = by_query.groupby("kind").median()
     assert found.index.tolist() == ["a", "b"] and found.columns.tolist() == ["turned"]
     # up, at 90°: mid 60°, then right 0° and left 180° as near; near, at 10°: right, mid, left
     assert found["turned"].tolist() == [1.0, 3.0]

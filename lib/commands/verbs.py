@@ -172,8 +172,7 @@ def evaluate(words: Sequence[str] | None = None) -> int:
     from lib.runs import model_path
 
     device = resolve_device(options.device)
-    model = model_path(options.model)
-    encoder = Encoder.load(model, pooling=options.pooling, device=str(device))
+    encoder = Encoder.load(model_path(options.model), pooling=options.pooling, device=str(device))
     precision = resolve_precision(options.precision, device)
     pooling, head = encoder.settings["eval_pooling"], encoder.settings["eval_head"]
     scores = _scores(encoder, precision, options)

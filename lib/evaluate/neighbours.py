@@ -93,7 +93,7 @@ def neighbour_table(
 def place_table(
     encoders: Mapping[str, Encode], planted: pd.DataFrame, sentences: Sequence[str]
 ) -> pd.DataFrame:
-    """Where each of some encoders puts sentences that were written for a query: their median place.
+    """Where each of some encoders puts the sentences that were written for each query.
 
     The place of a sentence is 1 + the number of sentences of the collection that are nearer to the
     query, by cosine; an equal one that stands earlier counts as nearer.
@@ -104,7 +104,8 @@ def place_table(
         sentences: the collection; planted sentences that are not in it join it, queries leave it.
 
     Returns:
-        A row a kind, under each encoder's name the median place over the queries, from 1.
+        A row for each query (its number in `planted`) and kind, under each encoder's name the
+        place, from 1. `.groupby("kind").median()` gives one row a kind.
 
     Raises:
         TypeError, ValueError: as `nearest`.
@@ -112,23 +113,24 @@ def place_table(
     Example:
         >>> planted = pd.DataFrame({"query": ["Oh!"], "short": ["No."], "long": ["Well, well!"]})
         >>> by_length = lambda texts: [[len(t), 1.0] for t in texts]
-        >>> place_table({"by length": by_length}, planted, ["No.", "Well, well!"])
-               by length
-        short        1.0
-        long         2.0
+        >>> place_table({"by length": by_length}, planted, ["No.", "Well, well!"]).loc[0, "short"]
+        by length    1
+        Name: (0, short), dtype: int64
     """
     queries, kinds = planted["query"].tolist(), planted.columns.drop("query")
     added = [text for kind in kinds for text in planted[kind]]
     collection = [s for s in dict.fromkeys([*sentences, *added]) if s not in set(queries)]
     n, row_of = len(collection), {text: i for i, text in enumerate(collection)}
-    medians = {}
+    places = {}
     for name, encode in encoders.items():
         rows = as_matrix(encode([*collection, *queries]), n + len(queries))
         found, _ = top_k(rows[n:], rows[:n], n)
         place = found.argsort(axis=1) + 1  # (queries, n)
-        numbers = [[row_of[text] for text in planted[kind]] for kind in kinds]
-        medians[name] = [np.median(place[np.arange(len(queries)), at]) for at in numbers]
-    return pd.DataFrame(medians, index=list(kinds))
+        own = [[row_of[text] for text in texts] for texts in planted[kinds].to_numpy()]
+        places[name] = np.take_along_axis(place, np.array(own), axis=1).ravel()
+    return pd.DataFrame(
+        places, pd.MultiIndex.from_product([planted.index, kinds], names=["query", "kind"])
+    )
 
 
 def top_k(queries: Any, rows: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
