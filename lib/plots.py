@@ -7,10 +7,11 @@ markers or labels say the same again.
 """
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import ipywidgets as widgets
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -46,10 +47,46 @@ class NotebookFigure(Figure):
     def _ipython_display_(self) -> None:
         from IPython.display import display
 
-        width, height = (round(inches * self.dpi) for inches in self.get_size_inches())
-        alt = self.get_suptitle() or self.axes[0].get_title() or self.axes[0].get_ylabel()
-        size = {"image/png": {"width": width, "height": height, "alt": alt}}
-        display({"image/png": png(self), "text/plain": repr(self)}, metadata=size, raw=True)
+        bundle = {"image/png": png(self), "text/plain": repr(self)}
+        display(bundle, metadata={"image/png": shown(self)}, raw=True)
+
+
+def shown(figure: Figure) -> dict[str, Any]:
+    """The size in pixels at which a notebook shows a figure, and its title as alternative text."""
+    width, height = (round(inches * figure.dpi) for inches in figure.get_size_inches())
+    alt = figure.get_suptitle() or figure.axes[0].get_title() or figure.axes[0].get_ylabel()
+    return {"width": width, "height": height, "alt": alt}
+
+
+def interact(draw: Callable[..., Figure], **controls: Any) -> None:
+    """Show a figure under sliders, and draw it again whenever one of them is moved.
+
+    As `ipywidgets.interact`, but the notebook also keeps the first picture, for pages and viewers
+    where no kernel runs.
+
+    Args:
+        draw: the figure for the controls' values, which it takes by name.
+        controls: name → widget with a `value`, in the order in which they are shown.
+
+    Example:
+        `plots.interact(circle, tau=widgets.FloatSlider(value=0.5, description="τ"))`
+    """
+    from IPython.display import display
+
+    def drawn() -> Figure:
+        return draw(**{name: control.value for name, control in controls.items()})
+
+    def redraw(_change: object) -> None:
+        picture.value = png(drawn())
+
+    first = drawn()
+    size = shown(first)
+    picture = widgets.Image(value=png(first), width=size["width"])
+    for control in controls.values():
+        control.observe(redraw, "value")
+    box = widgets.VBox([*controls.values(), picture], layout={"align_items": "flex-start"})
+    bundle = box._repr_mimebundle_() | {"image/png": bytes(picture.value)}
+    display(bundle, metadata={"image/png": size}, raw=True)
 
 
 def png(figure: Figure, colours: int = 160) -> bytes:

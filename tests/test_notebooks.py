@@ -163,18 +163,23 @@ def test_prose_between_cells_of_the_lesson_is_of_the_lesson(path: Path) -> None:
     assert lost == set()
 
 
+def names_read(cell) -> set[str]:
+    """The names whose value a cell uses."""
+    names = [node for node in ast.walk(python(cell)) if isinstance(node, ast.Name)]
+    return {node.id for node in names if isinstance(node.ctx, ast.Load)}
+
+
 @each
-def test_a_folded_cell_is_a_function_that_the_next_cell_is_the_first_to_call(path: Path) -> None:
+def test_a_folded_cell_is_a_function_that_the_next_cell_is_the_first_to_use(path: Path) -> None:
     cells = code_cells(path)
     for i, cell in enumerate(cells):
         set_up = cell.id == "imports" or "parameters" in tags(cell)
         if is_folded(cell) and not set_up and "say(" not in cell.source:
             (function,) = python(cell).body
             assert isinstance(function, ast.FunctionDef) and ast.get_docstring(function)
-            call = re.compile(rf"(?<![\w.]){function.name}\(")
-            callers = [n for n, other in enumerate(cells) if call.search(other.source)]
-            assert callers[:2] == [i, i + 1]
-            used_by_run = any("lesson" not in tags(cells[n]) for n in callers[1:])
+            users = [other for other in cells[i + 1 :] if function.name in names_read(other)]
+            assert users[0] is cells[i + 1]
+            used_by_run = any("lesson" not in tags(user) for user in users)
             assert ("lesson" in tags(cell)) != used_by_run
 
 

@@ -3,6 +3,7 @@ pixels."""
 
 import io
 
+import ipywidgets as widgets
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -94,3 +95,28 @@ def test_a_forest_has_a_dot_and_its_interval_a_row_and_the_papers_diamonds():
     assert list(ticks(axis, "y").values()) == ["a", "b"] and axis.yaxis_inverted()
     assert axis.get_ylim() == (1.6, -0.6) and legend(axis) == ["paper", "ours"]
     assert not plots.forest(table, "points").legends
+
+
+def test_a_moved_slider_draws_the_figure_again_and_the_first_picture_is_kept(monkeypatch):
+    shown, values = [], []
+
+    def draw(rate, kind):
+        values.append((rate, kind))
+        figure, (axis,) = plots.new_figure(width=4.0)
+        axis.set_title(f"{kind} {rate}")
+        axis.plot([0, rate])
+        return figure
+
+    monkeypatch.setattr(
+        "IPython.display.display", lambda data, metadata, raw: shown.append((data, metadata))
+    )
+    rate = widgets.FloatSlider(value=0.5, min=0, max=1)
+    plots.interact(draw, rate=rate, kind=widgets.Dropdown(options=["rows", "columns"]))
+    ((bundle, metadata),) = shown
+    assert metadata["image/png"] == {"width": 384, "height": 269, "alt": "rows 0.5"}
+    *_, picture = (w for w in widgets.Widget.widgets.values() if isinstance(w, widgets.Image))
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    assert bytes(picture.value) == bundle["image/png"]
+    rate.value = 0.75
+    assert values == [(0.5, "rows"), (0.75, "rows")]
+    assert bytes(picture.value) != bundle["image/png"]
