@@ -164,9 +164,12 @@ def test_prose_between_cells_of_the_lesson_is_of_the_lesson(path: Path) -> None:
 
 
 def names_read(cell) -> set[str]:
-    """The names whose value a cell uses."""
-    names = [node for node in ast.walk(python(cell)) if isinstance(node, ast.Name)]
-    return {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    """The names whose value a cell uses, the arguments of its own functions left out."""
+    nodes = list(ast.walk(python(cell)))
+    names = {
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
+    }
+    return names - {node.arg for node in nodes if isinstance(node, ast.arg)}
 
 
 @each
@@ -177,9 +180,10 @@ def test_a_folded_cell_is_a_function_that_the_next_cell_is_the_first_to_use(path
         if is_folded(cell) and not set_up and "say(" not in cell.source:
             (function,) = python(cell).body
             assert isinstance(function, ast.FunctionDef) and ast.get_docstring(function)
-            users = [other for other in cells[i + 1 :] if function.name in names_read(other)]
-            assert users[0] is cells[i + 1]
-            used_by_run = any("lesson" not in tags(user) for user in users)
+            used = [function.name in names_read(other) for other in cells]
+            users = [n for n, uses in enumerate(used) if uses and n != i]
+            assert users[:1] == [i + 1]
+            used_by_run = any("lesson" not in tags(cells[n]) for n in users)
             assert ("lesson" in tags(cell)) != used_by_run
 
 
