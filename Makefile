@@ -18,7 +18,7 @@ endif
 PYTEST := HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check course lab assignments book report test test-fast test-notebooks test-slow test-browser test-real test-all verify-results table bench bench-gpu bench-robustness lint format notebooks strip clean
+.PHONY: help setup check course lab assignments book report test test-fast test-notebooks test-slow test-browser test-real test-all verify-results table bench bench-gpu lint format notebooks strip clean
 
 help:  ## list the verbs
 	@awk -F ':.*## ' '/^##@ / {print "\n" substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -82,9 +82,6 @@ test-all: test test-slow test-browser assignments book  ## every check there is
 
 verify-results: setup  ## train two committed rows again, drawn by date (CSE_DATA=folder)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tools.verify
-
-bench-robustness: setup  ## kills, damaged input, races: half an hour or more
-	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks.robustness
 
 lint: setup  ## ruff, mypy and the direction of imports
 	$(BIN)/ruff check .

@@ -24,7 +24,6 @@ include_patterns = [
     "LICENSES.md",
     "assignments/README.md",
     "benchmarks/README.md",
-    "benchmarks/results/robustness.md",
     "data/README.md",
     "data/midi-bert/README.md",
     "data/mini*/README.md",

@@ -1,1 +1,0 @@
-"""Kills, damaged input and races, counted: `python -m benchmarks.robustness`."""
