@@ -8,7 +8,9 @@ import pytest
 
 from lib import paths
 
-MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]")
+MACHINE_PATH = re.compile(
+    r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|tmp/\w+)/[\w.-]|[A-Z]:\\+Users"
+)
 TEXT = {"", ".py", ".md", ".toml", ".txt", ".yml", ".yaml", ".cff", ".ipynb", ".json", ".tsv"}
 TEXT |= {".csv", ".cfg"}
 

@@ -46,13 +46,6 @@ def test_a_misspelt_name_is_told_the_nearest() -> None:
         parameters({"beta": 0.3})
 
 
-@pytest.mark.parametrize("path", sorted(paths.NOTEBOOKS.glob("0*.ipynb")), ids=lambda p: p.stem)
-def test_every_notebook_checks_its_parameters_in_the_cell_after_them(path) -> None:
-    cells = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
-    (place,) = [i for i, c in enumerate(cells) if "parameters" in c.metadata.get("tags", [])]
-    assert "runs.parameters(globals())" in cells[place + 1].source
-
-
 @pytest.mark.parametrize(
     "path", sorted(paths.NOTEBOOKS.glob("0[2-7]_*.ipynb")), ids=lambda p: p.stem
 )

@@ -32,7 +32,6 @@ from lib.runs.experiment import Baseline
 from lib.runs.folder import Run
 from lib.runs.grids import Cell, Grid
 from lib.runs.job import Input
-from tools import archives
 
 CODE = ("lib", "notebooks/*.ipynb", "workflow/grids", "data/papers")
 ABOUT = ("pyproject.toml", "constraints.txt", "LICENSE", "LICENSES.md")
@@ -242,14 +241,20 @@ def take(archive: Path, chosen: list[Grid], data_dir: str | None = None) -> int:
 
     Raises:
         FileNotFoundError: no such archive.
-        ValueError: it is unsafe or damaged; nothing is taken.
+        ValueError: it is damaged or would write elsewhere; nothing is taken.
     """
     if not archive.is_file():
         raise FileNotFoundError(f"no file {archive}: run.sh leaves a runs.tar.gz")
     known: dict = {}
     counts = {"taken": 0, "here already": 0, "refused": 0}
     with files.scratch_folder(paths.outputs() / "taken") as folder:
-        archives.extract(archive, folder)
+        try:
+            with tarfile.open(archive) as tar:
+                tar.extractall(folder, filter="data")
+        except Exception as error:  # every compression has errors of its own
+            raise ValueError(
+                f"{archive.name} cannot be unpacked, nothing taken: {error}"
+            ) from error
         found = sorted(folder.glob("*/*/"))
         if not found:
             raise ValueError(f"{archive} holds no run")
