@@ -2,12 +2,12 @@
 
 A figure that one notebook needs is drawn there, in a folded cell before its first use. A function
 draws a figure and returns it, not shown: a cell that ends with the call displays it once. Colours
-are Okabe and Ito's, which readers with a colour vision deficiency can tell apart; line styles,
-markers or labels say the same again.
+are Okabe and Ito's, which readers with a colour vision deficiency can tell apart; markers or
+labels say the same again.
 """
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,6 @@ from PIL import Image
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
-LINES = ("-", "--", "-.", ":")
-WIDTH = 8.4  # inches of a figure with one panel, 806 pixels in a notebook
 STYLE: Any = dict(mpl.rc_params_from_file(Path(__file__).with_name("plots.mplstyle"), True, False))
 STYLE["axes.prop_cycle"] = plt.cycler(color=COLOURS)
 
@@ -103,8 +101,7 @@ def png(figure: Figure, colours: int = 160) -> bytes:
 
 
 def colour(i: int) -> str:
-    """Colour of the i-th group; from the eighth on they come again, with other markers and
-    lines."""
+    """Colour of the i-th group; from the eighth on they come again, with other markers."""
     return COLOURS[i % len(COLOURS)]
 
 
@@ -118,39 +115,21 @@ def marker(i: int) -> str:
     return MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]
 
 
-def line(i: int) -> str:
-    """Line style of the i-th group: 28 groups differ in colour or line."""
-    return LINES[i % len(LINES)]
-
-
-def legend_below(figure: Figure, axis: Axes) -> None:
-    """The legend of `axis` under the figure, so that the panel has its whole width."""
-    handles, labels = axis.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)))
-
-
 @mpl.rc_context(STYLE)
-def forest(
-    differences: pd.DataFrame, xlabel: str, title="", papers: Mapping | None = None
-) -> Figure:
-    """Differences from a baseline: a dot and its interval a row, the zero line where row and
-    baseline are equal, and open diamonds for what a paper printed.
+def forest(differences: pd.DataFrame, xlabel: str) -> Figure:
+    """Differences from a baseline: a dot and its interval a row, and the zero line where row and
+    baseline are equal.
 
     Args:
         differences: row → `mean` and `95 % ±`, as `statistics.paired_differences`; a row without an
             interval has the dot alone.
-        papers: row → the paper's difference; rows that it lacks have no diamond.
     """
-    figure, (axis,) = new_figure(1, 6.4, 1.0 + 0.26 * len(differences) + 0.3 * bool(papers))
+    figure, (axis,) = new_figure(1, 6.4, 1.0 + 0.26 * len(differences))
     axis.axvline(0, color="0.4", lw=1)
     place = np.arange(len(differences))
-    style: Any = {"fmt": "o", "color": colour(0), "ms": 5, "lw": 1.8, "label": "ours"}
+    style: Any = {"fmt": "o", "color": colour(0), "ms": 5, "lw": 1.8}
     axis.errorbar(differences["mean"], place, xerr=differences["95 % ±"], **style)
-    if papers:
-        theirs = [papers.get(str(row), np.nan) for row in differences.index]
-        axis.plot(theirs, place, "D", color=colour(1), mfc="none", ms=6, mew=1.5, label="paper")
-        legend_below(figure, axis)
     axis.set_yticks(place, list(differences.index))
-    axis.set(xlabel=xlabel, title=title, ylim=(-0.6, len(differences) - 0.4))
+    axis.set(xlabel=xlabel, ylim=(-0.6, len(differences) - 0.4))
     axis.invert_yaxis()
     return figure

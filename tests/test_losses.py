@@ -17,7 +17,6 @@ from lib.training.losses import (
     margin_info_nce,
     nt_xent,
     simsiam,
-    triplet,
 )
 
 TEMPERATURES = (0.03, 0.05, 0.1, 1.0)
@@ -130,7 +129,6 @@ def test_equals_multiple_negatives_ranking_loss():
         lambda a, b, c: nt_xent(a, b, 0.2),
         lambda a, b, c: nt_xent(a, b, 0.2, c, "sum"),
         lambda a, b, c: margin_info_nce(a, b, c, 0.2, 0.3),
-        lambda a, b, c: triplet(a, b, c, margin=2.0),
     ],
 )
 def test_gradients_agree_with_finite_differences(loss):
@@ -150,13 +148,6 @@ def test_margin_is_the_double_loop(n, tau, delta):
     z1, z2, negation = draw(n, 4, seed=n), draw(n, 4, seed=n + 1), draw(n, 4, seed=n + 2)
     slow = slow_info_nce(z1, z2, tau, lambda i: [(1.0, cosine(z1[i], negation[i]) - delta)])
     assert margin_info_nce(z1, z2, negation, tau, delta).item() == close(slow)
-
-
-@pytest.mark.parametrize("margin", [0.01, 0.5, 1.0, 4.0])
-def test_triplet_is_torchs(margin):
-    a, p, n = draw(6, 5), draw(6, 5, seed=1), draw(6, 5, seed=2)
-    theirs = torch.nn.TripletMarginLoss(margin=margin, eps=0.0)(a, p, n)
-    assert torch.allclose(triplet(a, p, n, margin), theirs)
 
 
 def test_simsiam_stops_the_gradient():
@@ -207,7 +198,6 @@ z = torch.ones(3, 4)
         ("of one shape", lambda: info_nce(z[0], z[0])),
         ("not empty", lambda: nt_xent(z[:0], z[:0])),
         ("of one shape", lambda: margin_info_nce(z, z, z[:2])),
-        ("of one shape", lambda: triplet(z, z, z[:2])),
         ("negatives", lambda: info_nce(z, z, negatives=z[:, :2])),
         ("negatives", lambda: nt_xent(z, z, negatives=z[:0])),
     ],

@@ -46,16 +46,6 @@ def slow(queries, rows, k):
     return found
 
 
-def test_neighbours_of_known_angles():
-    found = evaluate.nearest(turned, ["up", "near"], list(DEGREES), k=2)
-    assert list(found.columns) == ["query", "rank", "sentence", "cosine"]
-    assert found["query"].tolist() == ["up", "up", "near", "near"]
-    assert found["rank"].tolist() == [1, 2, 1, 2]
-    assert found["sentence"].tolist() == ["mid", "near", "right", "mid"]
-    expected = np.cos(np.radians([30, 80, 10, 50]))
-    np.testing.assert_allclose(found["cosine"], expected, atol=1e-12)
-
-
 @given(queries=vectors(0), rows=vectors(2), block=st.integers(1, 30), data=st.data())
 def test_as_one_by_one_in_blocks_of_any_size(queries, rows, block, data):
     k = data.draw(st.integers(1, len(rows)))
@@ -78,61 +68,40 @@ def test_equal_vectors_stand_in_their_order_in_every_block():
     assert found.tolist() == [[0, 1, 2, 3]] * 3 and (cosines == 1).all()
 
 
-def test_a_zero_vector_is_as_near_to_all():
-    zero = {"nothing": [0.0, 0.0], "right": [1.0, 0.0], "left": [-1.0, 0.0], "void": [0.0, 0.0]}
-    encode = lambda texts: [zero[text] for text in texts]  # noqa: E731
-    found = evaluate.nearest(encode, ["nothing", "left"], list(zero), k=3)
-    assert found["sentence"].tolist() == ["right", "left", "void", "nothing", "void", "right"]
-    assert found["cosine"].tolist() == [0, 0, 0, 0, 0, -1]
-    assert not np.signbit(found["cosine"][:5]).any()
-
-
-def test_one_call_for_all_texts_and_none_twice():
+def test_the_nearest_of_known_angles_in_one_call_for_all_texts():
     calls = []
     encode = lambda texts: calls.append(texts) or turned(texts)  # noqa: E731
-    found = evaluate.nearest(encode, ["up", "up"], ["mid", "near", "mid"], k=2)
-    assert calls == [["mid", "near", "up"]]
-    assert found["sentence"].tolist() == ["mid", "near"] * 2
+    queries, sentences = ["up", "near", "up"], ["mid", "left", "up", "mid", "right"]
+    table = evaluate.neighbour_table({"one": encode, "other": hashed}, queries, sentences)
+    assert table.columns.tolist() == ["query", "one", "other"]
+    assert table["query"].tolist() == queries
+    assert table["one"].tolist() == ["mid", "right", "mid"]
+    assert calls == [["mid", "left", "up", "right", "near"]]
+    (first,) = neighbours.top_k(hashed(["near"]), hashed(sentences), 1)[0]
+    assert table["other"][1] == sentences[first[0]]
 
 
 def test_sparse_rows_and_single_precision_give_the_same():
     counts = CountVectorizer()
     sentences, queries = data.handwritten(), data.queries()
-    thin = evaluate.nearest(evaluate.bag_of_words_encode(counts), queries, sentences)
-    counts.fit([*sentences, *queries])
-    thick = evaluate.nearest(
-        lambda texts: counts.transform(texts).toarray().astype("float32"), queries, sentences
-    )
-    pd.testing.assert_frame_equal(thin, thick)
+    thin = evaluate.bag_of_words_encode(counts)
+    thick = lambda texts: thin(texts).toarray().astype("float32")  # noqa: E731
+    table = evaluate.neighbour_table({"thin": thin, "thick": thick}, queries, sentences)
+    assert table["thin"].tolist() == table["thick"].tolist()
 
 
-def test_table_has_the_nearest_of_each_encoder():
-    reverse = lambda texts: 1 / turned(texts)  # noqa: E731
-    table = evaluate.neighbour_table({"before": turned, "after": hashed}, ["up"], list(DEGREES))
-    assert table.columns.tolist() == ["query", "before", "after"]
-    first = evaluate.nearest(hashed, ["up"], list(DEGREES), k=1)["sentence"][0]
-    assert table.loc[0].tolist() == ["up", "mid", first]
-    assert len(evaluate.neighbour_table({"a": turned, "b": reverse}, ["up", "up"], ["mid"])) == 2
-
-
-@pytest.mark.parametrize(
-    ("queries", "sentences", "k", "message"),
-    [
-        (["up"], ["mid", "near"], 3, "k=3 neighbours .* are 2$"),
-        (["up"], ["mid", "up"], 2, "k=2 neighbours .* are 1$"),
-        (["up"], [], 1, "are 0$"),
-        (["up"], ["mid"], 0, "k=0 neighbours"),
-    ],
-)
-def test_more_neighbours_than_there_are(queries, sentences, k, message):
-    with pytest.raises(ValueError, match=message):
-        evaluate.nearest(turned, queries, sentences, k)
+@pytest.mark.parametrize("sentences", [[], ["up", "up"]])
+def test_beside_a_query_there_must_be_a_sentence(sentences):
+    with pytest.raises(ValueError, match="no sentence in which to look for 'up'"):
+        evaluate.neighbour_table(
+            {"turned": turned}, ["mid", "up"] if sentences else ["up"], sentences
+        )
 
 
 @pytest.mark.parametrize("texts", [("up", ["mid"]), (["up"], "mid")])
 def test_one_string_is_no_list(texts):
     with pytest.raises(TypeError, match="not one string"):
-        evaluate.nearest(turned, *texts)
+        evaluate.neighbour_table({"turned": turned}, *texts)
 
 
 def test_places_are_those_of_a_sorted_list():

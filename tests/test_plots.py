@@ -25,21 +25,6 @@ def data(drawn: Line2D) -> tuple[list[float], list[float]]:
     return np.asarray(x, float).tolist(), np.asarray(y, float).tolist()
 
 
-def named(axis: Axes) -> dict[str, Line2D]:
-    """The lines of an axis that have a label, in order."""
-    return {
-        str(drawn.get_label()): drawn
-        for drawn in axis.lines
-        if not str(drawn.get_label()).startswith("_")
-    }
-
-
-def legend(axis: Axes) -> list[str]:
-    """The entries of the legend, in the panel or under the figure."""
-    (found,) = [axis.get_legend()] if axis.get_legend() else axis.figure.legends
-    return [text.get_text() for text in found.get_texts()]
-
-
 def ticks(axis: Axes, which: str) -> dict[float, str]:
     """Place → label of the ticks of the axis `which`, x or y."""
     along = getattr(axis, f"{which}axis")
@@ -58,7 +43,7 @@ def test_a_new_figure_has_so_many_axes_of_its_size():
 
 
 def test_a_stored_picture_is_twice_as_large_and_keeps_its_colours(monkeypatch):
-    figure, (axis,) = plots.new_figure(width=plots.WIDTH)
+    figure, (axis,) = plots.new_figure()
     for i in range(len(plots.COLOURS)):
         axis.plot([1, 2], [i, i + 1], color=plots.colour(i), lw=1.8)
     axis.set_title("seven lines")
@@ -82,19 +67,14 @@ def test_a_stored_picture_is_twice_as_large_and_keeps_its_colours(monkeypatch):
     assert few.size == stored.size and len(few.getcolors()) <= 4
 
 
-def test_a_forest_has_a_dot_and_its_interval_a_row_and_the_papers_diamonds():
+def test_a_forest_has_a_dot_and_its_interval_a_row():
     table = pd.DataFrame({"mean": [1.0, -2.0], "95 % ±": [0.5, NAN]}, index=["a", "b"])
-    figure = plots.forest(table, "points", "two methods", papers={"b": -1.5})
-    (axis,) = figure.axes
-    assert "two methods" in (figure.get_suptitle(), axis.get_title())
+    (axis,) = plots.forest(table, "points").axes
     (bars,) = axis.containers
     assert data(bars.lines[0]) == ([1.0, -2.0], [0.0, 1.0])
     assert next(seg.tolist() for seg in bars.lines[2][0].get_segments()) == [[0.5, 0], [1.5, 0]]
-    x, y = data(named(axis)["paper"])
-    assert np.isnan(x[0]) and x[1] == -1.5 and y == [0.0, 1.0]
     assert list(ticks(axis, "y").values()) == ["a", "b"] and axis.yaxis_inverted()
-    assert axis.get_ylim() == (1.6, -0.6) and legend(axis) == ["paper", "ours"]
-    assert not plots.forest(table, "points").legends
+    assert axis.get_ylim() == (1.6, -0.6) and axis.get_xlabel() == "points"
 
 
 def test_a_moved_slider_draws_the_figure_again_and_the_first_picture_is_kept(monkeypatch):

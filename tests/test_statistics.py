@@ -8,10 +8,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.evaluate.sts import spearman
 from lib.results.statistics import (
     best_of,
-    bootstrap_interval,
     called,
     critical_value,
     mean_sd,
@@ -190,75 +188,3 @@ def test_an_interval_has_a_word(
 def test_without_an_interval_there_is_no_word() -> None:
     with pytest.raises(ValueError, match=r"no verdict on 0\.4 ± nan"):
         called(0.4, math.nan, 0.8)
-
-
-def slow_bootstrap(gold: dict, cosines: dict, minus: dict | None, resamples: int) -> list[float]:
-    """The interval's ends, each resample spelt out and ranked by scipy."""
-    rng, drawn = np.random.default_rng(0), np.zeros(resamples)
-    for task, grades in gold.items():
-        m = len(grades)
-        for r, counts in enumerate(rng.multinomial(m, np.full(m, 1 / m), size=resamples)):
-            who = np.repeat(np.arange(m), counts)
-            score = spearman(cosines[task][who], grades[who])
-            score -= spearman(minus[task][who], grades[who]) if minus else 0
-            drawn[r] += score / len(gold)
-    return np.quantile(drawn, [0.025, 0.975]).tolist()
-
-
-def pairs(n: int, noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Grades with many ties, the cosines of an encoder with a few, and of another like it."""
-    rng = np.random.default_rng(seed)
-    truth = rng.standard_normal(n)
-    first = truth + noise * rng.standard_normal(n)
-    return np.round(truth), np.round(first, 1), first + 0.2 * rng.standard_normal(n)
-
-
-@pytest.mark.parametrize("second", [False, True])
-def test_a_bootstrap_is_that_of_a_slow_version(second: bool) -> None:
-    tasks = {"one": pairs(40, 1.0), "two": pairs(25, 0.3, seed=1)}
-    gold, first, other = ({t: x[i] for t, x in tasks.items()} for i in range(3))
-    minus = other if second else None
-    found = bootstrap_interval(gold, first, minus, resamples=200)
-    assert [found.low, found.high] == pytest.approx(slow_bootstrap(gold, first, minus, 200))
-    scores = [
-        spearman(first[t], gold[t]) - (spearman(other[t], gold[t]) if second else 0) for t in tasks
-    ]
-    assert found.value == pytest.approx(np.mean(scores))
-
-
-def test_a_bootstrap_in_parts_is_that_of_one_part() -> None:
-    gold, first, _ = pairs(2_001, 1.0)
-    found = bootstrap_interval({"a": gold}, {"a": first}, resamples=1_000)
-    assert [found.low, found.high] == pytest.approx(
-        slow_bootstrap({"a": gold}, {"a": first}, None, 1_000)
-    )
-
-
-def test_a_bootstrap_has_the_width_of_its_closed_form() -> None:
-    """Of two normal variables, by Bonett and Wright, Psychometrika 65 (2000): Fisher's z of
-    Spearman's ρ has the variance (1 + ρ² / 2) / (n − 3)."""
-    rng, n = np.random.default_rng(0), 3_000
-    x = rng.standard_normal(n)
-    found = bootstrap_interval({"a": x}, {"a": 0.7 * x + rng.standard_normal(n)})
-    rho = found.value / 100
-    expected = 1.96 * math.sqrt((1 + rho**2 / 2) / (n - 3))
-    halves = np.arctanh([found.high / 100, rho]) - np.arctanh([rho, found.low / 100])
-    assert halves == pytest.approx([expected] * 2, rel=0.1)
-
-
-def test_two_encoders_are_drawn_on_the_same_pairs() -> None:
-    gold, first, other = ({"a": x} for x in pairs(300, 1.0))
-    assert bootstrap_interval(gold, first, first) == (0, 0, 0)
-    apart = bootstrap_interval(gold, first, other)
-    alone = [bootstrap_interval(gold, one) for one in (first, other)]
-    assert apart.value == pytest.approx(alone[0].value - alone[1].value)
-    assert apart.high - apart.low < 0.5 * math.hypot(*(one.high - one.low for one in alone))
-
-
-@pytest.mark.parametrize(
-    ("cosines", "minus"),
-    [({"b": [1, 2]}, None), ({"a": [1, 2, 3]}, None), ({"a": [1, math.nan]}, None)],
-)
-def test_a_bootstrap_needs_pairs(cosines: dict, minus: dict | None) -> None:
-    with pytest.raises(ValueError, match="a: not a finite number"):
-        bootstrap_interval({"a": [1, 2]}, cosines, minus)

@@ -5,7 +5,7 @@ the statistics of seeds.
 """
 
 from lib.evaluate.baselines import bag_of_words_encode, whitened_encode, word_vectors_encode
-from lib.evaluate.neighbours import margin_table, margins, nearest, neighbour_table, place_table
+from lib.evaluate.neighbours import margin_table, margins, neighbour_table, place_table
 from lib.evaluate.sts import (
     Encode,
     alignment,

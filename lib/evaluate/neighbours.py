@@ -16,65 +16,25 @@ BLOCK = 2**22  # cosines that are held at once, 32 MiB
 DECIMALS = 12  # equal vectors differ by less in a matrix product
 
 
-def nearest(
-    encode: Encode, queries: Sequence[str], sentences: Sequence[str], k: int = 3
-) -> pd.DataFrame:
-    """The k sentences nearest to each query by cosine, nearest first.
-
-    cos(q, s) = qᵀs / (‖q‖ ‖s‖). Sentences of equal cosine stand in the order of `sentences`, of
-    which one that stands twice counts once. All texts go through `encode` in one call. A zero
-    vector has cosine 0 with every other. A query that is in the collection does not find itself.
-
-    Args:
-        encode: sentences → one row a sentence, dense or sparse.
-        sentences: the collection.
-        k: sentences a query, at most as many as the collection has beside the query.
-
-    Returns:
-        k rows a query, queries in their order: `query`, `rank` from 1, `sentence`, `cosine` in
-        [−1, 1].
-
-    Raises:
-        TypeError: one string in place of a list.
-        ValueError: `k` below 1 or larger than the collection; `encode` returned another shape than
-            (n, d), NaN or infinity.
-
-    Example:
-        >>> vectors = {"a": [1.0, 0.0], "b": [0.6, 0.8], "c": [0.8, 0.6]}
-        >>> nearest(lambda texts: [vectors[t] for t in texts], ["a"], ["a", "b", "c"], k=2)
-          query  rank sentence  cosine
-        0     a     1        c     0.8
-        1     a     2        b     0.6
-    """
-    if isinstance(queries, str) or isinstance(sentences, str):
-        raise TypeError("queries and sentences must be lists of strings, not one string")
-    row_of = {text: i for i, text in enumerate(dict.fromkeys([*sentences, *queries]))}
-    texts, n = list(row_of), len(set(sentences))
-    rows = as_matrix(encode(texts), len(texts))
-    places = [row_of[query] for query in queries]
-    lines: list[tuple] = []
-    for query, numbers, cosines in zip(queries, *top_k(rows[places], rows[:n], k + 1), strict=True):
-        found = [(texts[i], c) for i, c in zip(numbers, cosines, strict=True) if texts[i] != query]
-        if not 1 <= k <= len(found):
-            raise ValueError(f"k={k} neighbours asked for, beside the query are {len(found)}")
-        lines += [(query, rank, *one) for rank, one in enumerate(found[:k], 1)]
-    return pd.DataFrame(lines, columns=["query", "rank", "sentence", "cosine"])
-
-
 def neighbour_table(
     encoders: Mapping[str, Encode], queries: Sequence[str], sentences: Sequence[str]
 ) -> pd.DataFrame:
-    """What each of some encoders holds nearest to each query, side by side.
+    """What each of some encoders holds nearest to each query by cosine, side by side.
+
+    All texts go through an encoder in one call. Of sentences of equal cosine the first is found; a
+    zero vector has cosine 0 with every other. A query in the collection does not find itself.
 
     Args:
         encoders: name → encoder, e.g. one as it was before and after training.
-        queries, sentences: as `nearest`; a query that is in the collection is not found.
+        queries, sentences: what is looked for, and where.
 
     Returns:
         A row a query: `query`, and under each name the nearest sentence.
 
     Raises:
-        TypeError, ValueError: as `nearest`.
+        TypeError: one string in place of a list.
+        ValueError: nothing is there to be found beside a query; an encoder returned another shape
+            than (n, d), NaN or infinity.
 
     Example:
         >>> by_length = lambda texts: [[len(t), 1.0] for t in texts]
@@ -83,10 +43,19 @@ def neighbour_table(
         >>> neighbour_table(encoders, ["Oh!"], ["No.", "Well, well!"]).to_dict("list")
         {'query': ['Oh!'], 'before': ['No.'], 'after': ['Well, well!']}
     """
-    found = {
-        name: nearest(encode, queries, sentences, k=1)["sentence"].tolist()
-        for name, encode in encoders.items()
-    }
+    if isinstance(queries, str) or isinstance(sentences, str):
+        raise TypeError("queries and sentences must be lists of strings, not one string")
+    if empty := [query for query in queries if not set(sentences) - {query}]:
+        raise ValueError(f"no sentence in which to look for {empty[0]!r}")
+    row_of = {text: i for i, text in enumerate(dict.fromkeys([*sentences, *queries]))}
+    texts, n = list(row_of), len(set(sentences))
+    places = [row_of[query] for query in queries]
+    found = {}
+    for name, encode in encoders.items():
+        rows = as_matrix(encode(texts), len(texts))
+        two, _ = top_k(rows[places], rows[:n], 2)  # a query may be its own nearest
+        both = zip(places, two, strict=True)
+        found[name] = [next(texts[i] for i in numbers if i != own) for own, numbers in both]
     return pd.DataFrame({"query": list(queries), **found})
 
 
@@ -108,7 +77,7 @@ def place_table(
         place, from 1. `.groupby("kind").median()` gives one row a kind.
 
     Raises:
-        TypeError, ValueError: as `nearest`.
+        ValueError: as `neighbour_table`.
 
     Example:
         >>> planted = pd.DataFrame({"query": ["Oh!"], "short": ["No."], "long": ["Well, well!"]})

@@ -129,26 +129,18 @@ def check_rankable(pairs: Pairs) -> None:
         raise ValueError(f"{pairs.name}: {len(pairs)} pairs without two different scores to rank")
 
 
-def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> dict[str, float]:
-    """Spearman × 100 of one STS task under the three aggregations, and of each sub-set.
+def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> float:
+    """Spearman × 100 of one STS task: one ranking over the pairs of all its sub-sets.
 
-    Returns:
-        `all`: one ranking over the concatenated pairs; `mean`: mean of the sub-sets' values;
-        `wmean`: their mean weighted by pairs; then every sub-set by its name.
-
-    Relations: SimCSE and what followed report `all`; SentEval prints `mean` and `wmean` (Gao et al.
-        2021, Appendix B).
+    SimCSE and what followed report this; SentEval prints the mean of the sub-sets' own values,
+    which differs (Gao et al. 2021, Appendix B).
     """
     for pairs in subsets.values():
         check_rankable(pairs)
     known = remember(encode, sentences_of(subsets.values()))
     cosines = [cosines_of(known, p.sentence1, p.sentence2) for p in subsets.values()]
     gold = [pairs.scores for pairs in subsets.values()]
-    values = list(map(spearman, cosines, gold))
-    found = {"all": spearman(np.concatenate(cosines), np.concatenate(gold))}
-    found["mean"] = float(np.mean(values))
-    found["wmean"] = float(np.average(values, weights=list(map(len, gold))))
-    return found | dict(zip(subsets, values, strict=True))
+    return spearman(np.concatenate(cosines), np.concatenate(gold))
 
 
 def sentences_of(sets: Iterable[Pairs]) -> list[str]:
@@ -159,8 +151,8 @@ def sentences_of(sets: Iterable[Pairs]) -> list[str]:
 def sts7(encode: Encode, data_dir: str | Path | None = None) -> dict[str, float]:
     """Spearman × 100 on the seven STS test sets and their mean, `avg`.
 
-    All distinct sentences of all tasks go through `encode` in one call; each task is the `all` of
-    `sts_task`.
+    All distinct sentences of all tasks go through `encode` in one call; each task is one
+    ranking, as `sts_task` says.
 
     Raises:
         FileNotFoundError: the data is not there; the message names the command that brings it.
@@ -168,7 +160,7 @@ def sts7(encode: Encode, data_dir: str | Path | None = None) -> dict[str, float]
     tasks = data.sts_tasks(data_dir)
     every = [pairs for subsets in tasks.values() for pairs in subsets.values()]
     known = remember(encode, sentences_of(every))
-    scores = {task: sts_task(known, subsets)["all"] for task, subsets in tasks.items()}
+    scores = {task: sts_task(known, subsets) for task, subsets in tasks.items()}
     return {**scores, "avg": float(np.mean(list(scores.values())))}
 
 

@@ -1,8 +1,8 @@
 """Means, intervals and power: every ± and every verdict of the course comes from here.
 
 Two kinds of chance, two intervals. `paired_differences` asks what other *seeds* would have given,
-`bootstrap_interval` and `mean_interval` what other *test sentences* would have given the very same
-weights. None speaks of another corpus, encoder or budget.
+`mean_interval` what other *test sentences* would have given the very same weights. Neither speaks
+of another corpus, encoder or budget.
 """
 
 import math
@@ -13,8 +13,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import integrate, optimize, stats
-
-ByTask = Mapping[str, ArrayLike]
 
 
 def mean_sd(values: pd.Series) -> str:
@@ -296,81 +294,3 @@ def mean_interval(
     if len(x) == 1:
         low = high = math.nan
     return Interval(float(x.mean()), float(low), float(high))
-
-
-def bootstrap_interval(
-    gold: ByTask, cosines: ByTask, minus: ByTask | None = None, resamples: int = 2000, seed: int = 0
-) -> Interval:
-    """Spearman × 100 of one encoder, or of one minus another, with a percentile interval over test
-    pairs.
-
-    Of each task's m pairs m are drawn with replacement, both encoders on the same ones, ranked
-    anew with mean ranks for ties, and the tasks' figures are averaged. The ends of the interval are
-    the 2.5 % and 97.5 % quantiles of that average. It says what other pairs of the same kind would
-    have given the same weights; pairs that share a sentence count as independent.
-
-    Args:
-        gold: task → grades of its pairs. A task aggregated as "all" is one array, its sub-sets one
-            after the other; as "mean", each sub-set is a task.
-        cosines: task → the encoder's cosines of the same pairs.
-        minus: of a second encoder, to be subtracted.
-        resamples: how many are drawn.
-        seed: of the draws.
-
-    Returns:
-        The figure on the pairs as they are, and the interval; NaN where a ranking has all values
-        equal, in one resample for the ends.
-
-    Raises:
-        ValueError: other tasks or other numbers of pairs, NaN or infinity.
-
-    Example:
-        >>> grades, near = np.arange(200) % 6, np.arange(200) % 5 + 2 * (np.arange(200) % 6)
-        >>> [round(end, 1) for end in bootstrap_interval({"made up": grades}, {"made up": near})]
-        [92.9, 91.4, 94.0]
-
-    Source: B. Efron, R. Tibshirani, *An Introduction to the Bootstrap* (1993), section 13.3; pairs
-        for two systems: P. Koehn, *Statistical Significance Tests for Machine Translation
-        Evaluation*, EMNLP 2004.
-    """
-    rng, sides = np.random.default_rng(seed), [gold, cosines, *([] if minus is None else [minus])]
-    values, drawn = [], np.zeros(resamples)
-    for task in gold:
-        grades, *encoders = (np.asarray(side.get(task, ()), float) for side in sides)
-        m = len(grades)
-        if any(x.shape != (m,) for x in encoders) or not np.isfinite([grades, *encoders]).all():
-            raise ValueError(f"{task}: not a finite number for each of its {m} pairs")
-        values.append(_spearman_minus(np.ones((1, m)), grades, encoders)[0])
-        for rows in np.array_split(np.arange(resamples), math.ceil(resamples * m / 1e6)):
-            counts = rng.multinomial(m, np.full(m, 1 / m), size=len(rows))
-            drawn[rows] += _spearman_minus(counts, grades, encoders) / len(gold)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return Interval(float(np.mean(values)), float(low), float(high))
-
-
-def _spearman_minus(
-    counts: np.ndarray, grades: np.ndarray, encoders: list[np.ndarray]
-) -> np.ndarray:
-    """Spearman × 100 of an encoder, less that of a second, in each resample: (resamples,)."""
-    gold = _centred_ranks(grades, counts)
-    norm = (counts * gold**2).sum(1)
-    scores = []
-    for cosines in encoders:
-        ranks = _centred_ranks(cosines, counts)
-        with np.errstate(invalid="ignore"):
-            length = np.sqrt(norm * (counts * ranks**2).sum(1))
-            scores.append((counts * gold * ranks).sum(1) / length)
-    return 100 * (scores[0] - sum(scores[1:]))
-
-
-def _centred_ranks(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Mean ranks, less their mean, in resamples that hold value i `counts[:, i]` times: (resamples,
-    values).
-
-    Equal values whose copies end at place S and are C in number have the mean rank S − (C − 1) / 2.
-    """
-    _, group = np.unique(values, return_inverse=True)
-    order = np.argsort(group, kind="stable")
-    first = np.flatnonzero(np.diff(group[order], prepend=-1))
-    copies = np.add.reduceat(counts[:, order], first, axis=1)
-    return (copies.cumsum(1) - (copies - 1) / 2 - (counts.shape[1] + 1) / 2)[:, group]

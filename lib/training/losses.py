@@ -213,29 +213,6 @@ def margin_info_nce(
     return F.cross_entropy(logits, torch.arange(len(z1), device=z1.device))
 
 
-def triplet(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0) -> Tensor:
-    """Triplet loss on Euclidean distances: mean of max(0, ‖a − p‖ − ‖a − n‖ + margin).
-
-    The ancestor of InfoNCE: one negative for each anchor, and no gradient once it is `margin`
-    further away than the positive. Embeddings (n, d) are used as they are.
-
-    Raises:
-        ValueError: shapes differ or the batch is empty.
-
-    Example:
-        >>> a = torch.zeros(1, 2)
-        >>> triplet(a, a + 1.0, a + 3.0, margin=4.0).item().__round__(4)
-        1.1716
-
-    Source: Schroff et al. 2015 (FaceNet); Reimers & Gurevych 2019 (Sentence-BERT), §3.
-    """
-    _check(anchor, positive)
-    _check(anchor, negative)
-    near = torch.linalg.vector_norm(anchor - positive, dim=-1)
-    far = torch.linalg.vector_norm(anchor - negative, dim=-1)
-    return (near - far + margin).clamp_min(0).mean()
-
-
 @LOSSES.register("simsiam")
 def simsiam(z1: Tensor, z2: Tensor, temperature: float = 0.0) -> Tensor:
     """Negative cosine of a prediction and the other view's projection, which gets no gradient.
