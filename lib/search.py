@@ -92,7 +92,7 @@ def found_by(query: Any, rows: Any, collection: list[str], k: int, show_cosines:
     """The k sentences nearest to a query, with their cosines if these are wanted; for a zero vector
     what that means."""
     if not abs(query).sum():
-        return [NO_VECTOR, *[""] * (k - 1)]
+        return [NO_VECTOR, *[""] * (min(k, len(collection)) - 1)]
     places, cosines = top_k(query, rows, k)
     if not show_cosines:
         return [collection[i] for i in places[0]]

@@ -580,6 +580,12 @@ def test_weights_that_are_no_safetensors_count(tmp_path):
     assert len(hashes | {model_hash(str(folder))}) == 2
 
 
+def test_a_model_folder_may_be_named_from_where_one_stands(tmp_path, monkeypatch):
+    tiny_bert(tmp_path / "my-bert")
+    monkeypatch.chdir(tmp_path)
+    assert model_hash("my-bert") == model_hash(str(tmp_path / "my-bert"))
+
+
 def test_the_commit_of_a_hub_model_counts(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr(

@@ -169,6 +169,24 @@ def test_every_failure_is_one_line_and_the_others_go_on(tmp_path, little, jobs: 
     assert len(lines) == 2 and sum(line.startswith("FAILED bad, seed 3") for line in lines) == 1
 
 
+def test_among_processes_that_train_together_a_failure_ends_all(tmp_path, monkeypatch) -> None:
+    grid = read(tiny_grid(tmp_path))
+    monkeypatch.setattr(grids, "job_of", lambda *_: 1 / 0)
+    work = (grid, grid.cells[0], 3, {})
+    assert grids._outcome(work)[0] is None
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ZeroDivisionError):
+        grids._outcome(work)
+
+
+def test_other_steps_are_for_cells_that_train() -> None:
+    grid = read("simcse_light").at("", max_steps=3)
+    grids.check(grid)
+    steps = {cell.row: cell.set.get("max_steps") for cell in grid.cells}
+    assert steps["as pre-trained"] == 0
+    assert steps["TF-IDF"] is None and steps["SimCSE"] == 3
+
+
 def test_beside_paper_is_the_mean_over_seeds_and_the_printed_figure() -> None:
     grid = read("una_table_c5")
     row = grid.cells[0].row

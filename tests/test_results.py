@@ -91,6 +91,10 @@ def test_histories_are_kept_once_each(tmp_path) -> None:
     assert (again[first.id] == [4.75, 3.1235]).all() and (again[second.id] == 1.0).all()
 
 
+def test_without_runs_nothing_is_saved(tmp_path) -> None:
+    assert not finished.save("04_una", tmp_path / "outputs", tmp_path).exists()
+
+
 def test_a_run_that_two_notebooks_trained_is_committed_once(tmp_path) -> None:
     for notebook, seeds in (("02_simcse", (1, 2)), ("04_una", (2, 3))):
         for seed in seeds:

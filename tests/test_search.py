@@ -9,6 +9,8 @@ from sklearn.feature_extraction.text import CountVectorizer
 from lib import evaluate, paths, search
 from lib.__main__ import main as cli
 from lib.commands import verbs
+from lib.evaluate.neighbours import top_k
+from lib.evaluate.sts import as_matrix
 from lib.runs import job
 from tests.tiny import tiny_encoder, tiny_sentences
 
@@ -45,9 +47,10 @@ def test_an_encoder_a_column(tmp_path):
     assert table.index(">before</th>") < table.index(">after</th>")
     assert table.count("<tr>") == 4 and table.count("<td") == 6
     for encode in encoders.values():
-        expected = evaluate.nearest(encode, [words[4] + " cat"], words, k=3)
-        for row in expected.itertuples():
-            assert f"{row.cosine:.2f} {row.sentence}" in table
+        rows = as_matrix(encode([words[4] + " cat", *words]))
+        (places,), (cosines,) = top_k(rows[:1], rows[1:], 3)
+        for place, cosine in zip(places, cosines, strict=True):
+            assert f"{cosine:.2f} {words[place]}" in table
 
 
 def test_sentences_are_encoded_once_when_the_box_is_made():
@@ -77,6 +80,7 @@ def test_a_query_of_unknown_words_says_so(tmp_path):
     table = ask(search.search_box(encoders, SENTENCES, k=2), "Zugzwang")
     assert search.NO_VECTOR in table and table.count("<td") == 4
     assert "1.00 A dog barks." in table
+    assert ask(search.search_box(encoders, SENTENCES, k=9), "Zugzwang").count("<td") == 6
 
 
 def test_the_command_takes_a_pooling_and_knows_a_causal_model(tmp_path, capsys):

@@ -24,12 +24,13 @@ def share(number: int) -> tuple[int, str, list[int]]:
     return os.getpid(), os.environ["OMP_NUM_THREADS"], cores
 
 
-def gpu(folder):
-    """The GPU of this process, told when another process has said its own, at most after a minute."""
-    seen = os.environ.get("CUDA_VISIBLE_DEVICES")
-    (folder / str(seen)).touch()
+def gpu(task):
+    """The GPU of this process, told when `n` have been said, at most after a minute."""
+    folder, n = task
+    seen = os.environ["CUDA_VISIBLE_DEVICES"]
+    (folder / f"seen {seen}").touch()
     for _ in range(600):
-        if seen is None or len(list(folder.iterdir())) > 1:
+        if len(list(folder.iterdir())) >= n:
             break
         time.sleep(0.1)
     return seen
@@ -70,11 +71,16 @@ def test_cores_are_dealt_out(monkeypatch, available, jobs, shares):
     assert [workers._cores(number, jobs) for number in range(jobs)] == shares
 
 
-def test_each_process_has_one_of_several_gpus(monkeypatch, tmp_path):
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    tasks = [tmp_path] * 4
-    assert {seen for _, seen in workers.at_once(gpu, tasks, 2, gpus=2)} == {"0", "1"}
-    assert {seen for _, seen in workers.at_once(gpu, tasks, 2, gpus=1)} == {None}
+@pytest.mark.parametrize(
+    ("left_by_a_scheduler", "gpus", "shares"),
+    [("", 2, {"0", "1"}), ("", 1, {""}), ("2,GPU-5f", 2, {"2", "GPU-5f"}), ("7", 1, {"7"})],
+)
+def test_each_process_has_one_of_the_gpus_left_to_it(
+    monkeypatch, tmp_path, left_by_a_scheduler, gpus, shares
+):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", left_by_a_scheduler)
+    tasks = [(tmp_path, len(shares))] * 4
+    assert {seen for _, seen in workers.at_once(gpu, tasks, 2, gpus)} == shares
 
 
 def test_a_killed_process_is_told_and_none_is_waited_for():

@@ -35,7 +35,10 @@ def save(notebook: str, outputs=None, results: Path = paths.RESULTS, only=None) 
         ValueError: as `folder.collect`.
     """
     path, every = results / f"{notebook}.csv", committed.every_run(results)
-    table = folder.collect(outputs, notebook).query("profile != 'mini'")
+    table = folder.collect(outputs, notebook)
+    if not len(table):
+        return path
+    table = table.query("profile != 'mini'")
     table = table if only is None else table[table["run_id"].isin(only)]
     table = table[~table["run_id"].isin(every.loc[every["notebook"] != notebook, "run_id"])]
     if not len(table):

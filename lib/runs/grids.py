@@ -25,7 +25,7 @@ from lib.runs.finished import Member, add_members
 from lib.runs.job import Job, bring, graded, profile
 from lib.runs.workers import at_once
 from lib.training.batches import Feed
-from lib.training.forward import is_main_process
+from lib.training.forward import Group, is_main_process
 from lib.training.loop import fit
 
 TRIED = 5  # steps that are timed
@@ -119,7 +119,7 @@ class Grid(Checked):
                     yield cell, seed
 
     def at(self, profile_name: str, **parameters: object) -> "Grid":
-        """This grid at another profile, with more parameters in all cells.
+        """This grid at another profile, with more parameters in all cells that train.
 
         What a cell names is used; a grid of the paper's own recipes has its size from there and is
         refused at another profile: those of other profiles name the method alone.
@@ -127,7 +127,10 @@ class Grid(Checked):
         Raises:
             ValueError: there is no such profile, or a cell has one of its own.
         """
-        cells = [c.model_copy(update={"set": {**c.set, **parameters}}) for c in self.cells]
+        cells = [
+            c if c.has_no_seed else c.model_copy(update={"set": {**c.set, **parameters}})
+            for c in self.cells
+        ]
         used = profile(profile_name or self.profile)
         if used.name == self.profile:
             return self.changed(cells=cells)
@@ -297,7 +300,11 @@ def train(
 
 
 def _outcome(work: tuple[Grid, Cell, int, Mapping[str, Any]]) -> tuple[str | None, str]:
-    """The id of a finished run, or None if it failed, and what there is to say of it."""
+    """The id of a finished run, or None if it failed, and what there is to say of it.
+
+    Among processes that train together a failure is raised and ends them all: they may not go on
+    with different runs.
+    """
     grid, cell, seed, machine = work
     name = f"{cell.row}, seed {seed}"
     try:
@@ -306,6 +313,8 @@ def _outcome(work: tuple[Grid, Cell, int, Mapping[str, Any]]) -> tuple[str | Non
         record = job.run() if isinstance(job, Baseline) else experiment.run_job(job)
         score = (record.metrics or {}).get(grid.metric)
     except Exception as error:
+        if Group.processes() > 1:
+            raise
         return None, f"FAILED {name}: {type(error).__name__}: {' '.join(str(error).split())}"
     return record.id, f"{name}: {grid.metric} {'–' if score is None else f'{score:.2f}'}"
 

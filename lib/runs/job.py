@@ -298,9 +298,6 @@ def _recipe_name(method: str, used: Profile, model: str) -> str:
     return f"{name}_roberta" if "roberta" in model else f"{name}_bert"
 
 
-# --- a notebook's parameters
-
-
 # --- what a run reads
 
 
@@ -408,7 +405,7 @@ def folder_of(name: str) -> Path:
 def _model_files(name: str) -> list[Path]:
     """The files of an encoder, and of one in the Hub's cache the name of its commit."""
     folder = folder_of(name)
-    branch = folder.parents[1] / "refs" / "main"
+    branch = folder.absolute().parent.parent / "refs" / "main"
     return [*_folder_files(folder), *([branch] if branch.is_file() else [])]
 
 

@@ -72,7 +72,8 @@ def _settle(numbers: Any, jobs: int, gpus: int) -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, _cores(own, jobs))
     if gpus > 1:
-        os.environ["CUDA_VISIBLE_DEVICES"] = str(own % gpus)
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(gpus)))
+        os.environ["CUDA_VISIBLE_DEVICES"] = seen.split(",")[own % gpus]
 
 
 def _end_with_parent() -> None:
