@@ -22,14 +22,14 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from itertools import count, islice
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AutoModel, AutoTokenizer
-from transformers.utils import logging
+from transformers import AutoModel, AutoTokenizer, logging
 
 HERE = Path(__file__).resolve().parent
 STSB = {"sentence1": 5, "sentence2": 6, "score": 4}  # the columns of the STS Benchmark's files
@@ -178,7 +178,8 @@ def train(
     o = encoder.options
     total = o.steps or len(sentences) // o.batch_size
     optimizer = torch.optim.AdamW(encoder.parameters(), weight_decay=0.0, fused=True)
-    best, weights, losses, start = evaluate(encoder, pairs), None, [], time.perf_counter()
+    best, weights = evaluate(encoder, pairs), deepcopy(encoder.state_dict())
+    losses, start = [], time.perf_counter()
     print(f"step {0:5}/{total}   dev Spearman {best:5.2f}", flush=True)
     torch.manual_seed(o.seed)  # of the dropout masks
     for step, batch in enumerate(islice(batches(sentences, o.batch_size, o.seed), total), 1):
@@ -192,14 +193,13 @@ def train(
         losses.append(loss.detach())
         if step % o.eval_every == 0 or step == total:
             if not loss.isfinite():
-                cure = "lower --lr or raise --temperature"
-                raise ValueError(f"the loss is {loss:.1f} at step {step}: {cure}")
+                raise ValueError(f"loss {loss:.1f} at step {step}: lower --lr, raise --temperature")
             seconds, score = time.perf_counter() - start, evaluate(encoder, pairs)
             print(f"step {step:5}/{total}   dev Spearman {score:5.2f}   loss {loss:.3f}", end="")
             print(f"   {seconds:.0f} s", flush=True)
             if score > best:
-                best, weights = score, {k: v.clone() for k, v in encoder.state_dict().items()}
-    encoder.load_state_dict(weights or encoder.state_dict())
+                best, weights = score, deepcopy(encoder.state_dict())
+    encoder.load_state_dict(weights)
     return [loss.item() for loss in losses]
 
 

@@ -83,6 +83,14 @@ def test_what_it_saves_is_the_encoder_that_it_trained(tmp_path):
     torch.testing.assert_close(simcse.embed(saved, ["A dog barks."]), torch.tensor(other))
 
 
+def test_where_no_step_scores_better_the_first_weights_stay(tmp_path):
+    chosen = options(tmp_path, "--steps", "2", "--eval-every", "1", "--lr", "0.05")
+    encoder, pairs = simcse.Encoder(chosen), simcse.read_pairs(chosen.dev)[:60]
+    before = simcse.evaluate(encoder, pairs)
+    simcse.train(encoder, simcse.read_lines(chosen.data)[:400], pairs)
+    assert simcse.evaluate(encoder, pairs) == before
+
+
 def test_spearman_gives_equal_values_equal_ranks():
     torch.manual_seed(0)
     x, y = torch.randint(5, (50,)), torch.rand(50)
