@@ -137,6 +137,8 @@ def test_schedules_end_with_the_budget_that_is_used_up_first():
     assert replace(plan, tokens=0).share({"tokens": 9_999, "seconds": 30}) == 0.5
     factors = [plan.lr_factor(share) for share in (0, 0.05, 0.1, 0.5, 0.75, 1, 1.1)]
     assert factors == pytest.approx([0, 0.5, 1, 1, 0.5, 0, 0])
+    flat = replace(plan, warmup=0.0, decay=0.0)
+    assert [flat.lr_factor(share) for share in (0, 0.5, 0.99, 1)] == [1, 1, 1, 0]
     plan = replace(plan, mask=0.3, mask_end=0.15, ramp_from=256, step_tokens=2560)
     assert [plan.mask_rate(share) for share in (0, 0.5, 1)] == pytest.approx([0.3, 0.225, 0.15])
     assert [plan.passes(share) for share in (0, 0.3, 0.6, 1)] == [1, 6, 10, 10]

@@ -37,6 +37,18 @@ def test_a_claim_is_judged_on_the_new_seeds_at_the_chosen_rates(seeds, verdict):
     assert (found["rate"], found["seeds"], found["baseline_seeds"]) == ("3e-4", seeds, seeds)
 
 
+def test_a_collapsed_run_loses_its_rate_and_never_hides():
+    runs_of = pd.concat([*tried("UNA", {"3e-4": [77, np.nan], "1e-4": 72, "3e-5": 70})])
+    runs_of[["arm", "rate"]] = runs_of["row"].str.rsplit(", ", n=1, expand=True).to_numpy()
+    assert primary.chosen_rate(runs_of, "UNA") == "1e-4"
+    assert primary.chosen_rate(runs_of[runs_of["rate"] != "3e-5"], "UNA") is None
+    parts = [*tried("UNA", {"3e-4": 75, "1e-4": 72})]
+    parts += [*tried("SimCSE, UNA's loss", {"3e-4": 75, "1e-4": 74})]
+    parts += [trained("UNA", "3e-4", primary.SEEDS, 75, [np.nan] + [66.0] * 9)]
+    parts += [trained("SimCSE, UNA's loss", "3e-4", primary.SEEDS, 75, np.linspace(65, 66, 10))]
+    assert primary.judged(ONE, pd.concat(parts)).iloc[0]["verdict"] == "collapsed"
+
+
 def test_the_committed_outcome_is_that_of_the_committed_runs():
     again = primary.outcome().to_csv(index=False)
     assert primary.OUTCOME.read_text(encoding="utf-8") == again

@@ -480,6 +480,18 @@ def test_ctrl_c_ends_the_step_and_saves_it(trained, monkeypatch, tmp_path):
     assert result.history == expected.history and same(weights(again), weights(whole))
 
 
+def test_ctrl_c_in_the_last_score_is_heard_and_nothing_is_lost(trained, tmp_path):
+    def pressed(_: Encoder) -> float:
+        signal.raise_signal(signal.SIGINT)
+        return 1.0
+
+    whole, expected = trained(steps=2, eval_every=9, dev=lambda _: 1.0)
+    with pytest.raises(KeyboardInterrupt):
+        trained(steps=2, eval_every=9, dev=pressed, out=tmp_path)
+    again, result = trained(steps=2, eval_every=9, dev=pressed, out=tmp_path)
+    assert result.history == expected.history and same(weights(again), weights(whole))
+
+
 def test_checkpoints_come_by_the_minute_and_at_the_end(trained, tmp_path, monkeypatch):
     clock, written, write = [0.0], [], state.write
 

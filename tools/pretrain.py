@@ -105,7 +105,9 @@ class Plan:
 
     def lr_factor(self, share: float) -> float:
         """Learning rate as a part of its peak: up to 1, and down to 0."""
-        return max(0.0, min(1.0, share / (self.warmup or 1e-9), (1 - share) / self.decay))
+        rise = share / self.warmup if self.warmup else 1.0
+        fall = (1 - share) / self.decay if self.decay else float(share < 1)
+        return max(0.0, min(1.0, rise, fall))
 
     def mask_rate(self, share: float) -> float:
         """Share of the tokens that is guessed."""
@@ -281,7 +283,8 @@ class Training:
         """Add the gradients of the next batch to those there are; its loss."""
         plan, state, device = self.plan, self.state, self.device
         rows = torch.from_numpy(self.batches(state["batch"]))
-        torch.manual_seed(plan.seed * 2**32 + state["batch"])  # of masks and dropout
+        # of masks and dropout; a CPU's generator reads 32 bits
+        torch.manual_seed((plan.seed * 0x9E3779B1 + state["batch"]) % 2**32)
         batch = masked(rows.to(device), plan.mask_rate(share), plan, self.text["vocabulary"])
         if plan.compile and device.type == "cuda":
             torch.compiler.cudagraph_mark_step_begin()

@@ -46,7 +46,11 @@ def chosen_rate(runs_of: pd.DataFrame, arm: str) -> str | None:
         ('3e-4', None)
     """
     tried = runs_of[(runs_of["arm"] == arm) & runs_of["seed"].isin(RATE_SEEDS)]
-    means = {rate: part[DEV].mean() for rate, part in tried.groupby("rate") if len(part) == 2}
+    means = {
+        rate: part[DEV].fillna(-math.inf).mean()  # a rate at which a run collapsed is not chosen
+        for rate, part in tried.groupby("rate")
+        if len(part) == 2
+    }
     if not {"3e-4", "1e-4"} <= means.keys():
         return None
     if means["1e-4"] > means["3e-4"] and "3e-5" not in means:
@@ -87,7 +91,8 @@ def _line(claim: Any, runs_of: pd.DataFrame, comparisons: int) -> dict[str, obje
     line |= {"hours": round(float(spent.sum()) / 3600, 1), "verdict": "not run"}
     if min(map(len, scores)) >= 2:
         one = welch(scores[0], scores[1], comparisons)
-        word = called(one["mean"], one["half"], claim.printed)
+        collapsed = math.isnan(one["half"])
+        word = "collapsed" if collapsed else called(one["mean"], one["half"], claim.printed)
         line |= {"difference": round(one["mean"], 4), "half_width": round(one["half"], 4)}
         whole = min(map(len, scores)) == len(SEEDS)
         line["verdict"] = word if whole else f"preliminary: {word}"

@@ -83,7 +83,7 @@ def whitened_encode(encode: Encode, sentences: Sequence[str] | None = None) -> E
 
     Args:
         sentences: what μ and covariance are estimated on; None: the sentences of each call, as the
-            paper's "target".
+            paper's "target"; `sts7` encodes its seven test sets in one call, so together.
 
     Source: Su et al. 2021, "Whitening Sentence Representations", Algorithm 1; the row of UNA's
         Table D8.

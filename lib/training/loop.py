@@ -55,9 +55,10 @@ def fit(
     """Train `encoder` on `feed` as its recipe says; on return it holds the **last** weights.
 
     With `out` a training can be stopped at any time, by Ctrl-C too, and goes on from the checkpoint
-    there; the result equals an uninterrupted run's bit for bit on a CPU. Whatever decides the
-    numbers must be the same: text, hard negatives, initial weights, recipe, seed, precision. A
-    finished training is not done again: its result comes back, until `state.discard(out)`.
+    there; in one process on a CPU the result equals an uninterrupted run's bit for bit. Whatever
+    decides the numbers must be the same: text, hard negatives, initial weights, recipe, seed,
+    precision. A finished training is not done again: its result comes back, until
+    `state.discard(out)`.
 
     Args:
         feed: text, recipe and seed of the training.
@@ -119,6 +120,8 @@ def fit(
     encoder.eval()
     state.write_models()
     group.wait()
+    if interrupted:  # in the last score: all is written, and the caller's next training waits
+        raise KeyboardInterrupt
     return state.result
 
 

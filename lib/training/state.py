@@ -35,8 +35,8 @@ class Result:
         history: one dict a step: `step`, `loss` (nats, times the recipe's `loss_weight`),
             `losses.batch_measures`, `lr`, and on evaluated steps `dev_score`.
         best_step, best_score: where the dev score was highest; None without `dev`.
-        best_state: what the training had changed by that step (`Encoder.trained_state`), on the
-            training's device; the encoder itself is left at the last step.
+        best_state: what the training had changed by that step (`Encoder.trained_state`); the
+            encoder itself is left at the last step.
         steps, seconds, sentences_per_second: totals; the seconds are those of the steps, with
             their batches and, where it is asked for, compilation.
         dev_seconds: dev scores and checkpoints.

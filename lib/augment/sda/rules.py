@@ -256,6 +256,9 @@ def modal_verbs(tree: Tree, rng: Rng) -> list[Edit]:
     | will, would, may, might | have to, need to, behind them |
     | another modal, no finite verb, an imperative | unchanged |
 
+    As in Algorithm 2 and the authors' code: "must travel", where the paper's Table 1 prints "must
+    have travelled".
+
     Example:
         >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
         ...     "root", "punct"],
