@@ -1,5 +1,9 @@
-"""Sentences whose numbers are computed by the cell that shows them."""
+"""What a notebook says to its reader: sentences whose numbers the cell computes, and whether an
+answer is right."""
 
+from typing import Any
+
+import numpy as np
 from IPython.display import display
 
 
@@ -26,3 +30,26 @@ def say(text: str) -> None:
     """
     paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
     display(Said("\n\n".join(part for part in paragraphs if part)))
+
+
+def judge(yours: Any, wanted: Any, hint: str = "") -> str:
+    """What there is to say of a reader's answer: `not written yet` for None, `right`, or `not yet`
+    and the hint.
+
+    A number or array is right if it has the wanted shape and lies within 0.01 % of the wanted
+    values, or 1e-5 of zero, whatever its type; what is no number is not yet right.
+
+    Example:
+        >>> judge(None, 0.5), judge(0.50001, 0.5), judge([0.5], 0.5), judge(0.4, 0.5, "what of τ?")
+        ('not written yet', 'right', 'not yet', 'not yet, what of τ?')
+    """
+    if yours is None:
+        return "not written yet"
+    try:
+        found, right = (
+            np.asarray(x.detach() if hasattr(x, "detach") else x, float) for x in (yours, wanted)
+        )
+    except (TypeError, ValueError, RuntimeError):
+        return f"not yet, {hint}" if hint else "not yet"
+    same = found.shape == right.shape and np.allclose(found, right, rtol=1e-4, atol=1e-5)
+    return "right" if same else f"not yet, {hint}" if hint else "not yet"

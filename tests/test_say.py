@@ -1,0 +1,30 @@
+"""What a check says of a reader's answer, whatever the reader returns."""
+
+import numpy as np
+import pytest
+import torch
+
+from lib.say import judge
+
+ROW = torch.tensor([0.25, 0.75])
+
+
+@pytest.mark.parametrize(
+    "yours",
+    [ROW.tolist(), ROW.double(), ROW.clone().requires_grad_(), tuple(ROW), ROW.numpy() + 1e-6],
+)
+def test_a_right_answer_is_right_in_any_type(yours) -> None:
+    assert judge(yours, ROW) == judge(yours, ROW.numpy()) == "right"
+
+
+@pytest.mark.parametrize(
+    "yours",
+    [0.25, [0.25], ROW[None], [[0.25], [0.75, 0.0]], {"a": 1}, "a half", [ROW, 1.0], ROW * np.nan],
+)
+def test_a_wrong_answer_of_any_kind_is_not_yet_right(yours) -> None:
+    assert judge(yours, ROW) == "not yet"
+    assert judge(yours, ROW, "two numbers are wanted") == "not yet, two numbers are wanted"
+
+
+def test_no_answer_is_no_mistake() -> None:
+    assert judge(None, ROW, "think again") == "not written yet"
