@@ -10,7 +10,7 @@ VERBS = {  # verb → its function, and what it does
     "grid": ("grid:main", "train every run behind a paper's table, resumable: grid una_small"),
     "data": ("verbs:data", "fetch the real data from the Hugging Face Hub, or count what is there"),
     "augment": ("verbs:augment", "rewrite a text file line by line: augment una IN.txt OUT.txt"),
-    "evaluate": ("verbs:evaluate", "score any model on the STS tasks: evaluate data/mini-bert"),
+    "evaluate": ("verbs:evaluate", "score a model: evaluate data/mini-bert --pooling mean"),
     "recipes": ("verbs:recipes", "the papers' hyper-parameters: recipes show paper_una_bert"),
     "export": ("verbs:export", "a run as a sentence-transformers folder: export RUN my-model"),
     "search": ("verbs:search", "the lines of a file nearest to a query: search my-model FILE 'it'"),

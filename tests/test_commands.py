@@ -63,6 +63,24 @@ def test_what_a_user_can_cause_is_one_sentence(error, status, text, capsys) -> N
     assert reporting(fails)([]) == status and capsys.readouterr().err == text
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["recipes", "list", "xyz"], "no recipe has 'xyz' in its name"),
+        (["evaluate", str(paths.MINI_BERT), "--pooling", "avg"], "unknown pooling 'avg'"),
+        (["evaluate", str(paths.MINI_BERT), "--data-dir", "."], "fetch --target ."),
+    ],
+)
+def test_a_wrong_word_is_named(words, message, capsys) -> None:
+    assert main(words) == 2 and message in capsys.readouterr().err
+
+
+def test_a_method_takes_no_option_without_effect(tmp_path, capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["augment", "crop", "in.txt", "out.txt", "--synonyms", "x.tsv"])
+    assert "--synonyms" in capsys.readouterr().err
+
+
 def test_a_fault_of_ours_keeps_its_traceback() -> None:
     with pytest.raises(KeyError):
         reporting(lambda arguments: {}["x"])([])

@@ -79,6 +79,24 @@ def test_a_bad_file_is_one_clear_sentence(tmp_path, changes: dict, message: str)
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no.yaml", "^no file no.yaml$"),
+        ("una_lite", "did you mean 'una_light'"),
+        ("zzz", "there are .*una_light"),
+    ],
+)
+def test_a_grid_that_is_not_there_is_told_as_it_was_asked_for(name: str, message: str) -> None:
+    with pytest.raises(FileNotFoundError, match=message):
+        read(name)
+
+
+def test_a_file_without_a_grid_is_told(tmp_path) -> None:
+    with pytest.raises(ValueError, match="it holds no grid"):
+        read(write_text(tmp_path / "empty.yaml", "") or tmp_path / "empty.yaml")
+
+
 def test_what_a_cell_names_is_used_or_refused(tmp_path) -> None:
     own = tmp_path / "mine.txt"
     write_text(own, "\n".join(data.corpus("mini")[:200]))
@@ -135,7 +153,14 @@ def test_a_grid_of_ones_own_is_compared_and_drawn(tmp_path, outputs, capsys) -> 
 
 
 @pytest.mark.parametrize(
-    "options", [["--jobs", "0"], ["--table", "x.md"], ["--rows", "SimCSEE"], ["--seeds", "1", "1"]]
+    "options",
+    [
+        ["--jobs", "0"],
+        ["--table", "x.md"],
+        ["--plot", "x.png"],
+        ["--rows", "SimCSEE"],
+        ["--seeds", "1", "1"],
+    ],
 )
 def test_a_wrong_request_is_one_line(options, capsys) -> None:
     assert cli(["grid", "una_light", *options]) == 2

@@ -47,8 +47,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--max-steps", type=int, help="of every run")
     add("--rows", nargs="+", default=[], help="only these")
     add("--jobs", type=int, default=1, help="runs at once, dealt out over the GPUs there are")
-    add("--data-dir")
-    add("--device", default="auto")
+    add("--data-dir", help="folder of the real data (default: CSE_DATA, then data/)")
+    add("--device", default="auto", help="cpu, cuda or mps (default: the best there is)")
     add("--plan", action="store_true", help="the runs, minutes and what is missing; train nothing")
     add("--table", type=Path, help="a CSV file: the finished runs beside the paper's figures")
     add("--against", metavar="ROW", help="differences of all rows from this one, with intervals")
@@ -65,12 +65,15 @@ def _grid(options: argparse.Namespace) -> Any:
         raise ValueError(f"--jobs must be at least 1, got {options.jobs}")
     if options.table and options.table.suffix != ".csv":
         raise ValueError(f"--table {options.table}: a table is a .csv file")
+    if options.plot and not options.against:
+        raise ValueError("--plot draws what --against compares: name its row, too")
     steps = {} if options.max_steps is None else {"max_steps": options.max_steps}
     grid = read(options.grid).at(options.profile, **steps)
     rows = [cell.row for cell in grid.cells]
     for row in [*options.rows, *filter(None, [options.against])]:
         if row not in rows:
-            raise ValueError(f"{options.grid} has no row {row!r}{closest(row, rows)}")
+            known = closest(row, rows) or f": it has {', '.join(dict.fromkeys(rows))}"
+            raise ValueError(f"{options.grid} has no row {row!r}{known}")
     chosen = [cell for cell in grid.cells if cell.row in (options.rows or rows)]
     grid = grid.changed(cells=chosen, seeds=options.seeds or grid.seeds)
     check(grid)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lib.augment import AUGMENTATIONS
+from lib.augment import AUGMENTATIONS, NEED_SYNONYMS
 from lib.augment import augment as operation
 from lib.augment.sda import RULES
 from lib.commands import reporting
@@ -127,7 +127,8 @@ def _augment_options(words: Sequence[str] | None) -> argparse.Namespace:
             add("--workers", type=int, default=1, help="processes that parse")
         else:
             add("--rate", type=float, default=0.1, help="share of the words concerned")
-            add("--synonyms", default="wordnet", help="of EDA: wordnet, or a tab-separated file")
+            if name in {"eda", *NEED_SYNONYMS}:
+                add("--synonyms", default="wordnet", help="wordnet, or a tab-separated file")
     return parser.parse_args(words)
 
 
@@ -147,7 +148,7 @@ def _augmented(lines: list[str], options: argparse.Namespace) -> list[str]:
         texts = parse.rewrite(lines, options.rule, options.seed, options.share, **settings)
         return texts[options.rule]
     names = EDA if options.method == "eda" else (options.method,)
-    settings = {"seed": options.seed, "synonyms": options.synonyms}
+    settings = {"seed": options.seed, "synonyms": getattr(options, "synonyms", "wordnet")}
     versions = [operation(name, lines, options.rate, **settings) for name in names]
     return [versions[i % len(names)][i] for i in range(len(lines))]
 
@@ -161,7 +162,7 @@ def evaluate(words: Sequence[str] | None = None) -> int:
     add("--suite", choices=("sts", "mini"), default="sts", help="seven STS sets, or shipped pairs")
     add("--pooling", help="cls, mean, pooler, … (default: as it was saved, else what fits it)")
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
-    add("--device", default="auto")
+    add("--device", default="auto", help="cpu, cuda or mps (default: the best there is)")
     add("--data-dir", type=Path, help="default: CSE_DATA, then data/")
     add("--json", type=Path, help="also write the scores to this file")
     options = parser.parse_args(words)
@@ -211,6 +212,8 @@ def recipes(words: Sequence[str] | None = None) -> int:
 
     if options.verb == "list":
         found = {n: one.source for n, one in known.recipes().items() if options.part in n}
+        if not found:
+            raise ValueError(f"no recipe has {options.part!r} in its name")
         print(*(f"{name:29}{source}" for name, source in found.items()), sep="\n")
         return 0
     chosen = known.recipe(options.name)

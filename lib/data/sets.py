@@ -38,8 +38,10 @@ def find(relative: str, data_dir: Folder, fetched: bool = True) -> Path:
             if (base / root / relative).is_file():
                 return base / root / relative
     where = f"{relative} is missing (looked for in {', '.join(map(str, bases))})"
-    remedy = f"`{FETCH}` brings it, or" if fetched else f"it is not part of `{FETCH}`, so"
-    raise FileNotFoundError(f"{where}: {remedy} set CSE_DATA to a folder that has it")
+    to = f" --target {data_dir}" if data_dir else ""
+    remedy = f"`{FETCH}{to}` brings it, or" if fetched else f"it is not part of `{FETCH}`, so"
+    elsewhere = "name another folder" if data_dir else "set CSE_DATA to a folder"
+    raise FileNotFoundError(f"{where}: {remedy} {elsewhere} that has it")
 
 
 def check_size(name: str, expected: int, size: int, path: Path) -> None:

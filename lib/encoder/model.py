@@ -17,7 +17,7 @@ from lib.checked import made
 from lib.data.files import write_json, write_text, written
 from lib.encoder import layers, load
 from lib.encoder.device import copied_to, resolve_device, resolve_precision
-from lib.encoder.heads import Settings, build_head, pool
+from lib.encoder.heads import POOLINGS, Settings, build_head, pool
 from lib.encoder.load import first_line, fitting_pooling
 from lib.encoder.tokens import TokenRows, tokenise
 
@@ -102,6 +102,9 @@ class Encoder(nn.Module):
         """
         name, where = str(name_or_folder), resolve_device(device)
         options = {key: value for key, value in options.items() if value is not None}
+        if options.get("pooling") not in (None, "pooler", *POOLINGS):
+            known = ", ".join((*POOLINGS, "pooler"))
+            raise ValueError(f"unknown pooling {options['pooling']!r}: choose one of {known}")
         with load.explained(name):
             folder = load.small_files(name)
             path = folder / load.SETTINGS_FILE

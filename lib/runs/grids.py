@@ -154,14 +154,17 @@ def read(name: str | Path) -> Grid:
         ('beta_0_8', {'method': 'paper_una_bert', 'beta': 0.8})
     """
     path = Path(name) if str(name).endswith(".yaml") else paths.GRIDS / f"{name}.yaml"
+    if not path.is_file() and str(name).endswith(".yaml"):
+        raise FileNotFoundError(f"no file {name}")
     if not path.is_file():
         known = [p.stem for p in sorted(paths.GRIDS.glob("*.yaml"))]
         hint = closest(name, known) or f": there are {', '.join(known)}"
         raise FileNotFoundError(f"no grid {str(name)!r}{hint}")
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if isinstance(content, dict):
-            content |= {"name": path.stem, "path": str(path.absolute())}
+        if not isinstance(content, dict):
+            raise ValueError("it holds no grid: book/use.md shows one")
+        content |= {"name": path.stem, "path": str(path.absolute())}
         grid = made(Grid, content, "a grid")
         check(grid)
     except (yaml.YAMLError, ValueError) as error:

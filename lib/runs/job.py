@@ -103,7 +103,8 @@ def profile(name: str) -> Profile:
         ValueError: no such profile.
     """
     if name not in PROFILES:
-        raise ValueError(f"unknown profile {name!r}{closest(name, PROFILES) or [*PROFILES]}")
+        known = closest(name, PROFILES) or f": there are {', '.join(PROFILES)}"
+        raise ValueError(f"unknown profile {name!r}{known}")
     return PROFILES[name]
 
 

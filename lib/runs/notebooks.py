@@ -58,7 +58,8 @@ def find(name: str) -> Path:
         return Path(name).resolve()
     known = {key: path for path in find_all() for key in (path.stem, path.name, path.stem[:2])}
     if name not in known:
-        raise ValueError(f"no notebook {name!r}{closest(name, known)}")
+        hint = closest(name, known) or f": there are {', '.join(p.stem for p in find_all())}"
+        raise ValueError(f"no notebook {name!r}{hint}")
     return known[name]
 
 
