@@ -193,7 +193,7 @@ def train(
         losses.append(loss.detach())
         if step % o.eval_every == 0 or step == total:
             if not loss.isfinite():
-                raise ValueError(f"loss {loss:.1f} at step {step}: lower --lr, raise --temperature")
+                raise ValueError(f"loss {loss} at step {step}: lower --lr or raise --temperature")
             seconds, score = time.perf_counter() - start, evaluate(encoder, pairs)
             print(f"step {step:5}/{total}   dev Spearman {score:5.2f}   loss {loss:.3f}", end="")
             print(f"   {seconds:.0f} s", flush=True)

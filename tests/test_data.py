@@ -267,7 +267,7 @@ def test_malformed_sts_names_file_and_line(tmp_path, sentences, gold, message):
         sets.sts_subset("STS13", "FNWN", tmp_path)
 
 
-LINES = "A dog runs.\nThe café is closed.\nIt snows.\n"
+THREE = "A dog runs.\nThe café is closed.\nIt snows.\n"
 DAMAGED = {
     "sts-dev.csv": (
         "g\tf\ty\ti\t3\tA café\tb\n" * 3,
@@ -278,9 +278,9 @@ DAMAGED = {
         partial(readers.graded_file, name="a set", form="SICK-R"),
     ),
     "sentiment-dev": ("A café\t1\n" * 3, partial(readers.labelled_file, task="SST2")),
-    "text.txt": (LINES, data.corpus),
-    "text.txt.gz": (gzip.compress(LINES.encode(), mtime=0), data.corpus),
-    "text.txt.xz": (lzma.compress(LINES.encode()), data.corpus),
+    "text.txt": (THREE, data.corpus),
+    "text.txt.gz": (gzip.compress(THREE.encode(), mtime=0), data.corpus),
+    "text.txt.xz": (lzma.compress(THREE.encode()), data.corpus),
 }
 
 
@@ -449,14 +449,17 @@ def test_environment_comes_before_the_project(tmp_path, monkeypatch):
         lambda d: data.corpus("wiki1m", d),
     ],
 )
-def test_missing_data_is_one_sentence_with_the_command(tmp_path, read):
+def test_missing_data_is_one_sentence_with_the_command(tmp_path, read, monkeypatch):
     with pytest.raises(FileNotFoundError) as caught:
         read(tmp_path)
     message = str(caught.value)
     assert (
         "is missing (looked for in" in message and str(tmp_path) in message and "\n" not in message
     )
-    assert "python -m lib data fetch" in message and "CSE_DATA" in message
+    assert f"`python -m lib data fetch --target {tmp_path}`" in message
+    monkeypatch.setattr(paths, "DATA", tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"`python -m lib data fetch` brings it.*CSE_DATA"):
+        read(None)
 
 
 def test_wikipedia_is_distinct_and_drops_fragments(tmp_path):
