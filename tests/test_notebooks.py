@@ -529,7 +529,7 @@ def taken(package: str, name: str) -> object:
 
 @pytest.mark.notebook
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3000)
 @pytest.mark.parametrize("path", SOLUTIONS, ids=lambda path: path.stem)
 def test_solutions_run(path: Path, tmp_path: Path) -> None:
     command = ["pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "--nbval-lax"]
