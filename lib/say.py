@@ -47,7 +47,8 @@ def judge(yours: Any, wanted: Any, hint: str = "") -> str:
         return "not written yet"
     try:
         found, right = (
-            np.asarray(x.detach() if hasattr(x, "detach") else x, float) for x in (yours, wanted)
+            np.asarray(x.detach().double().cpu() if hasattr(x, "detach") else x, float)
+            for x in (yours, wanted)
         )
     except (TypeError, ValueError, RuntimeError):
         return f"not yet, {hint}" if hint else "not yet"

@@ -11,7 +11,14 @@ ROW = torch.tensor([0.25, 0.75])
 
 @pytest.mark.parametrize(
     "yours",
-    [ROW.tolist(), ROW.double(), ROW.clone().requires_grad_(), tuple(ROW), ROW.numpy() + 1e-6],
+    [
+        ROW.tolist(),
+        ROW.double(),
+        ROW.bfloat16(),
+        ROW.clone().requires_grad_(),
+        tuple(ROW),
+        ROW.numpy() + 1e-6,
+    ],
 )
 def test_a_right_answer_is_right_in_any_type(yours) -> None:
     assert judge(yours, ROW) == judge(yours, ROW.numpy()) == "right"
