@@ -17,22 +17,27 @@ from lib.runs import workers
 HERE = Path(__file__).parent
 
 
-def share(number: int) -> tuple[int, str, list[int]]:
+def meet(folder: Path, name: str, n: int) -> None:
+    """Wait, at most a minute, until `n` different names have been said: no process does all."""
+    (folder / f"seen {name}").touch()
+    for _ in range(600):
+        if len(list(folder.iterdir())) >= n:
+            break
+        time.sleep(0.1)
+
+
+def share(task: tuple[Path, int]) -> tuple[int, str, list[int]]:
     """What a process sees of its share."""
-    time.sleep(0.2)
+    meet(task[0], str(os.getpid()), 2)
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     return os.getpid(), os.environ["OMP_NUM_THREADS"], cores
 
 
 def gpu(task):
-    """The GPU of this process, told when `n` have been said, at most after a minute."""
+    """The GPU of this process, told when `n` have been said."""
     folder, n = task
     seen = os.environ["CUDA_VISIBLE_DEVICES"]
-    (folder / f"seen {seen}").touch()
-    for _ in range(600):
-        if len(list(folder.iterdir())) >= n:
-            break
-        time.sleep(0.1)
+    meet(folder, seen, n)
     return seen
 
 
@@ -43,10 +48,11 @@ def square_or_die(number: int) -> int:
     return number**2
 
 
-def test_each_item_has_its_outcome_and_each_process_its_share():
+def test_each_item_has_its_outcome_and_each_process_its_share(tmp_path):
     before = dict(os.environ)
-    found = dict(workers.at_once(share, range(6), 2))
-    assert sorted(found) == list(range(6))
+    items = [(tmp_path, number) for number in range(6)]
+    found = dict(workers.at_once(share, items, 2))
+    assert sorted(found) == items
     processes = {process for process, *_ in found.values()}
     assert len(processes) == 2 and os.getpid() not in processes
     if hasattr(os, "sched_getaffinity"):
