@@ -14,15 +14,20 @@ M = TypeVar("M", bound=Callable[..., Any])
 T = TypeVar("T", bound=BaseModel)
 
 
-def closest(name: object, known: Iterable[str]) -> str:
-    """The end of an error message: the known name that is most like `name`, if one is.
+def closest(name: object, known: Iterable[str], otherwise: str = "") -> str:
+    """The end of an error message: the known name that is most like `name`; if none is, all of them
+    after the words `otherwise`, or nothing.
 
     Example:
         >>> closest("una_", ["una", "sda"]), closest("x", ["una"])
         (": did you mean 'una'?", '')
+        >>> closest("x", ["una", "sda"], "there are")
+        ': there are una, sda'
     """
-    close = get_close_matches(str(name), [other for other in known if other], 1)
-    return f": did you mean {close[0]!r}?" if close else ""
+    names = [other for other in known if other]
+    if close := get_close_matches(str(name), names, 1):
+        return f": did you mean {close[0]!r}?"
+    return f": {otherwise} {', '.join(names)}" if otherwise else ""
 
 
 def setting(default: Any, *, among=None, when=None, later=False, **bounds: float) -> Any:

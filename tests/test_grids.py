@@ -93,8 +93,9 @@ def test_a_grid_that_is_not_there_is_told_as_it_was_asked_for(name: str, message
 
 
 def test_a_file_without_a_grid_is_told(tmp_path) -> None:
+    write_text(tmp_path / "empty.yaml", "")
     with pytest.raises(ValueError, match="it holds no grid"):
-        read(write_text(tmp_path / "empty.yaml", "") or tmp_path / "empty.yaml")
+        read(tmp_path / "empty.yaml")
 
 
 def test_what_a_cell_names_is_used_or_refused(tmp_path) -> None:

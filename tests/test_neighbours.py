@@ -90,12 +90,10 @@ def test_sparse_rows_and_single_precision_give_the_same():
     assert table["thin"].tolist() == table["thick"].tolist()
 
 
-@pytest.mark.parametrize("sentences", [[], ["up", "up"]])
-def test_beside_a_query_there_must_be_a_sentence(sentences):
+@pytest.mark.parametrize(("queries", "sentences"), [(["up"], []), (["mid", "up"], ["up", "up"])])
+def test_beside_a_query_there_must_be_a_sentence(queries, sentences):
     with pytest.raises(ValueError, match="no sentence in which to look for 'up'"):
-        evaluate.neighbour_table(
-            {"turned": turned}, ["mid", "up"] if sentences else ["up"], sentences
-        )
+        evaluate.neighbour_table({"turned": turned}, queries, sentences)
 
 
 @pytest.mark.parametrize("texts", [("up", ["mid"]), (["up"], "mid")])

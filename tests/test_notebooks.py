@@ -483,9 +483,9 @@ def test_every_solution_passes_the_check_of_its_stub(path: Path, tmp_path: Path)
         (cell,) = [one for one in cells if one.id == place]
         cell.source += f"\n\n{left} = {name}\n"
     said = {c.metadata["of"]: str(shown(c)) for c in executed(path, cells, {}, tmp_path)}
-    right = [one for one in wanted if "right" in said[one]]
-    assert [said[one] for one in right if re.search("not (yet|written)", said[one])] == []
-    assert right == wanted
+    right = {one for one in wanted if "right" in said[one]}
+    unsure = {one for one in wanted if re.search("not (yet|written)", said[one])}
+    assert [said[one] for one in wanted if one in unsure or one not in right] == []
 
 
 @pytest.mark.slow

@@ -248,13 +248,7 @@ def take(archive: Path, chosen: list[Grid], data_dir: str | None = None) -> int:
     known: dict = {}
     counts = {"taken": 0, "here already": 0, "refused": 0}
     with files.scratch_folder(paths.outputs() / "taken") as folder:
-        try:
-            with tarfile.open(archive) as tar:
-                tar.extractall(folder, filter="data")
-        except Exception as error:  # every compression has errors of its own
-            raise ValueError(
-                f"{archive.name} cannot be unpacked, nothing taken: {error}"
-            ) from error
+        files.unpack(archive, folder)
         found = sorted(folder.glob("*/*/"))
         if not found:
             raise ValueError(f"{archive} holds no run")

@@ -72,8 +72,8 @@ def _grid(options: argparse.Namespace) -> Any:
     rows = [cell.row for cell in grid.cells]
     for row in [*options.rows, *filter(None, [options.against])]:
         if row not in rows:
-            known = closest(row, rows) or f": it has {', '.join(dict.fromkeys(rows))}"
-            raise ValueError(f"{options.grid} has no row {row!r}{known}")
+            hint = closest(row, dict.fromkeys(rows), "it has")
+            raise ValueError(f"{options.grid} has no row {row!r}{hint}")
     chosen = [cell for cell in grid.cells if cell.row in (options.rows or rows)]
     grid = grid.changed(cells=chosen, seeds=options.seeds or grid.seeds)
     check(grid)

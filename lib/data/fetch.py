@@ -1,7 +1,6 @@
 """Real data from the Hugging Face Hub, counted: `python -m lib data fetch` and `check`."""
 
 import shutil
-import tarfile
 from pathlib import Path
 
 from lib import data, paths
@@ -66,12 +65,7 @@ def download(name: str, folder: Path) -> Path:
 
 def _unpacked(tar_path: Path, folder: Path) -> Path:
     """The root of SentEval's data in an unpacked archive, where it may lie at any depth."""
-    try:
-        with tarfile.open(tar_path) as tar:
-            members = [m for m in tar if (m.isfile() or m.isdir()) and "/._" not in m.name]
-            tar.extractall(folder, members, filter="data")
-    except Exception as error:  # every compression has errors of its own
-        raise ValueError(f"{tar_path} cannot be unpacked: {error}") from error
+    files.unpack(tar_path, folder, lambda m: (m.isfile() or m.isdir()) and "/._" not in m.name)
     marks = sorted(folder.rglob("STS/STS12-en-test"), key=lambda path: len(path.parts))
     if not marks:
         raise ValueError(f"{tar_path} is no archive of SentEval's data: no STS/STS12-en-test")

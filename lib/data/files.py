@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import socket
+import tarfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -94,6 +95,24 @@ def _temporary(path: Path) -> Iterator[Path]:
         yield temporary
     finally:
         remove(temporary)
+
+
+def unpack(
+    archive: Path, folder: Path, wanted: Callable[[tarfile.TarInfo], bool] = lambda member: True
+) -> None:
+    """Unpack a tar archive, compressed or not, into a folder of its own.
+
+    Args:
+        wanted: whether a member is to be unpacked.
+
+    Raises:
+        ValueError: it is damaged, or a wanted member would lie elsewhere.
+    """
+    try:
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder, filter(wanted, tar), filter="data")
+    except Exception as error:  # every compression has errors of its own
+        raise ValueError(f"{archive} cannot be unpacked, nothing taken: {error}") from error
 
 
 def remove(path: Path) -> None:

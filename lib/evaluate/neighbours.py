@@ -45,10 +45,11 @@ def neighbour_table(
     """
     if isinstance(queries, str) or isinstance(sentences, str):
         raise TypeError("queries and sentences must be lists of strings, not one string")
-    if empty := [query for query in queries if not set(sentences) - {query}]:
+    distinct = set(sentences)
+    if empty := [query for query in queries if distinct <= {query}]:
         raise ValueError(f"no sentence in which to look for {empty[0]!r}")
     row_of = {text: i for i, text in enumerate(dict.fromkeys([*sentences, *queries]))}
-    texts, n = list(row_of), len(set(sentences))
+    texts, n = list(row_of), len(distinct)
     places = [row_of[query] for query in queries]
     found = {}
     for name, encode in encoders.items():

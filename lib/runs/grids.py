@@ -158,8 +158,7 @@ def read(name: str | Path) -> Grid:
         raise FileNotFoundError(f"no file {name}")
     if not path.is_file():
         known = [p.stem for p in sorted(paths.GRIDS.glob("*.yaml"))]
-        hint = closest(name, known) or f": there are {', '.join(known)}"
-        raise FileNotFoundError(f"no grid {str(name)!r}{hint}")
+        raise FileNotFoundError(f"no grid {str(name)!r}{closest(name, known, 'there are')}")
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
@@ -196,7 +195,7 @@ def check(grid: Grid) -> None:
                 job = job_of(grid, cell, seed, {})
             known = [] if isinstance(job, Baseline) else names_of_scores(job.profile, job.recipe)
             if known and grid.metric not in known:
-                hint = closest(grid.metric, known) or f": it has {', '.join(known)}"
+                hint = closest(grid.metric, known, "it has")
                 raise ValueError(f"its run has no metric {grid.metric!r}{hint}")
         except (LookupError, TypeError, ValueError) as error:
             raise ValueError(f"row {cell.row!r}: {error}") from error

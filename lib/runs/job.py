@@ -103,8 +103,7 @@ def profile(name: str) -> Profile:
         ValueError: no such profile.
     """
     if name not in PROFILES:
-        known = closest(name, PROFILES) or f": there are {', '.join(PROFILES)}"
-        raise ValueError(f"unknown profile {name!r}{known}")
+        raise ValueError(f"unknown profile {name!r}{closest(name, PROFILES, 'there are')}")
     return PROFILES[name]
 
 
