@@ -174,7 +174,7 @@ def names_read(cell) -> set[str]:
 def test_a_folded_cell_is_a_function_that_the_next_cell_is_the_first_to_use(path: Path) -> None:
     cells = code_cells(path)
     for i, cell in enumerate(cells):
-        set_up = cell.id == "imports" or "parameters" in tags(cell)
+        set_up = cell.id in ("imports", "settings", "derived") or "parameters" in tags(cell)
         if is_folded(cell) and not set_up and "say(" not in cell.source:
             (function,) = python(cell).body
             assert isinstance(function, ast.FunctionDef) and ast.get_docstring(function)
