@@ -2,8 +2,9 @@
 which applies one to every line of a text.
 
 Discrete edits: the baselines of Zhu et al. 2024 (SDA), Table 8, after Gao et al. 2021 (SimCSE),
-Table 1; word repetition after Wu et al. 2022 (ESimCSE). `edit` and `prefix` are controls of this
-course: changes of a rule's size without its grammar.
+Table 1, where BERT fills in what `mask` leaves as [MASK]; word repetition after Wu et al. 2022
+(ESimCSE). `edit` and `prefix` are controls of this course: changes of a rule's size without its
+grammar.
 
 EDA, "easy data augmentation" (Wei & Zou 2019, §2), concerns n = max(1, int(rate · words)) words. A
 word that punctuation touches ("dog.") has no synonyms: give tokenised text, or accept that it

@@ -9,7 +9,8 @@ times the view: pass `x.clone()` to keep the original.
 
 **Representations**: sentence embeddings `(z, strength, generator) → z` on a batch (n, d): MODALS
 (Cheung & Yeung 2021, §3.2); PCA jitter (Ye et al. 2021, EfficientCL). UNA (Shu & Lampos 2024,
-appendix C.2) compares them and prints neither formulas nor strengths.
+appendix C.2) compares them and prints neither formulas nor strengths; it jitters the embedding
+layer, here the positive's vector is jittered.
 
 **Noise**: negatives that are no sentence, random vectors, moved to where the encoder leaves room
 (Zhou et al. 2022, DCLR). Their other half, weights of 0 for in-batch negatives that a second,

@@ -85,8 +85,8 @@ def whitened_encode(encode: Encode, sentences: Sequence[str] | None = None) -> E
         sentences: what μ and covariance are estimated on; None: the sentences of each call, as the
             paper's "target"; `sts7` encodes its seven test sets in one call, so together.
 
-    Source: Su et al. 2021, "Whitening Sentence Representations", Algorithm 1; the row of UNA's
-        Table D8.
+    Source: Su et al. 2021, "Whitening Sentence Representations", Algorithm 1. The rows of UNA's
+        Table D8 take μ and covariance from NLI sentences (Gao et al. 2021, SimCSE, Table 5).
     """
 
     def fit(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -252,7 +252,8 @@ def geometry(encode: Encode, pairs: Pairs, threshold: float = 4) -> dict[str, fl
     over all sentences.
 
     All distinct sentences of `pairs` are encoded in one call; the effective rank is that of the
-    normalised, uncentred embeddings. Alignment is left out where no pair reaches the threshold.
+    normalised, uncentred embeddings. Alignment is left out where no pair reaches the threshold
+    (SimCSE, footnote 3, takes the pairs above 4).
     """
     distinct = list(dict.fromkeys([*pairs.sentence1, *pairs.sentence2]))
     known = remember(encode, distinct)

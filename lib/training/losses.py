@@ -408,7 +408,7 @@ class Objective:
         >>> round(objective({"anchor": z, "positive": z}).item(), 4)  # −ln(e / (e + 1))
         0.3133
 
-    Source: SimCSE (Gao et al. 2021) eq. 1; UNA (Shu & Lampos 2024) §3.3; SDA (Zhu et al. 2024)
+    Source: SimCSE (Gao et al. 2021) eq. 1; UNA (Shu & Lampos 2024) §4; SDA (Zhu et al. 2024)
     eq. 4; queue and noise of ESimCSE (Wu et al. 2022) and DCLR (Zhou et al. 2022).
     """
 

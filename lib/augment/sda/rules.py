@@ -576,7 +576,7 @@ def _is_plain(tree: Tree, left: list[int]) -> bool:
 def ensemble(doc: Any, rng: Rng | None = None, nouns: bool = False) -> Augmented:
     """One of the three positive rules, drawn for each sentence; `nouns` as in `double_negation`.
 
-    Source: Zhu et al. 2024, §6.3.
+    Source: Zhu et al. 2024, §6.1.
     """
     rng = np.random.default_rng() if rng is None else rng
     number = int(rng.integers(3))
