@@ -11,7 +11,7 @@ from lib import data, paths, results
 from lib.runs import finished
 from lib.runs.folder import Run
 from lib.training.recipe import recipe
-from tools import verify
+from tools import results_pages, verify
 
 STEPS = [
     {"step": 1, "loss": 4.75, "in_batch_accuracy": 0.25, "lr": 1e-4, "positive_cosine": 0.91},
@@ -49,6 +49,11 @@ def test_every_row_of_a_grid_is_a_committed_run() -> None:
     assert set(known["run_id"]) <= set(EVERY["run_id"]) and not known.duplicated().any()
     one_seed = results.rows("una_light").groupby(["row", "column", "seed"]).size()
     assert (one_seed == 1).all()
+
+
+def test_the_pages_are_those_of_the_rows() -> None:
+    for name, text in zip(("README.md", "rows.md"), results_pages.pages(), strict=True):
+        assert (paths.RESULTS / name).read_text(encoding="utf-8") == text, "run `make table`"
 
 
 def test_reading_results_needs_no_training_stack() -> None:
