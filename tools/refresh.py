@@ -1,5 +1,7 @@
-"""Execute notebooks in place, for a commit: `python tools/refresh.py 01 02` (default: all;
-`make notebooks`)."""
+"""Execute notebooks in place, for a commit.
+
+Command line: `python -m tools.refresh 01 02` (default: all; `make notebooks`).
+"""
 
 import argparse
 import os
@@ -71,7 +73,7 @@ def _shipped_data_and_outputs_in(folder: str) -> Iterator[None]:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 1 if a notebook failed; it is left as it was."""
     parser = argparse.ArgumentParser(
-        prog="python tools/refresh.py", description=(__doc__ or "").split(":")[0]
+        prog="python -m tools.refresh", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument(
         "names", nargs="*", help="01, 02_simcse or the path of a notebook (default: every notebook)"

@@ -1,5 +1,5 @@
-"""Scores: STS, transfer tasks, geometry, nearest neighbours, sentence vectors without training, and
-the statistics of seeds.
+"""Scores of an encoder: STS, transfer tasks, geometry and nearest neighbours; and baselines that
+are not trained.
 
 `encode` is any function from a list of sentences to one row a sentence.
 """

@@ -225,6 +225,7 @@ def simsiam(z1: Tensor, z2: Tensor, temperature: float = 0.0) -> Tensor:
 
     Args:
         z1, z2: the two views (n, 2·d).
+        temperature: ignored; every registered loss takes it.
 
     Raises:
         ValueError: shapes differ or the batch is empty.
