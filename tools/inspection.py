@@ -65,10 +65,9 @@ def rank_changes(encode_a: Encode, encode_b: Encode, pairs: Pairs) -> pd.DataFra
     ties have their mean rank.
 
     Returns:
-        A row a pair, the index its number in `pairs`: `sentence1`, `sentence2`, `gold` [0, 5],
-            `similarity_a`,
-        `similarity_b` [-1, 1], `rank_gold`, `rank_a`, `rank_b` [1, n], `improvement` (-n, n); the
-        largest improvement first, equal ones in the order of `pairs`.
+        A row a pair, indexed by its number in `pairs`: `sentence1`, `sentence2`; `gold` [0, 5];
+        `similarity_a`, `similarity_b` [-1, 1]; `rank_gold`, `rank_a`, `rank_b` [1, n];
+        `improvement` (-n, n). The largest improvement comes first, ties in the order of `pairs`.
 
     Relations: Spearman's ρ falls with the mean of the squared distances (rank − rank_gold)².
 

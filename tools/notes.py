@@ -50,8 +50,9 @@ def _opposite(judged: pd.DataFrame) -> str:
         size excluded, our difference has the opposite sign.** The largest disagreement is none:
         masking 15 % of the words costs {mask["printed"]:.1f} points in SDA's Table 8 and
         {mask["ours"]:.2f} ± {mask["half_width"]:.2f} here, but the printed number is SimCSE's,
-        where BERT fills in the masked words; ours stay masked. The rule takes the printed difference as exact, although it is one run
-        minus one run; notebook 07 shows that this is the larger doubt."""
+        where BERT fills in the masked words; ours stay masked. The rule takes the printed
+        difference as exact, although it is one run minus one run; notebook 07 shows that this is
+        the larger doubt."""
 
 
 def _table_2(judged: pd.DataFrame, alone: pd.DataFrame) -> str:

@@ -127,9 +127,9 @@ def _left(collected: Collected) -> list[str]:
     return [
         "## What is left",
         "",
-        "On one core a run takes minutes at `light` (mini-BERT), 11 to 60 at `small` (midi-BERT, bf16);"
-        " no GPU was at hand, so most of `small` is left. `python -m lib grid NAME` trains what is"
-        " missing, `python -m tools.offline take` takes what another machine has trained;"
+        "On one core a run takes minutes at `light` (mini-BERT), 11 to 60 at `small` (midi-BERT,"
+        " bf16); no GPU was at hand, so most of `small` is left. `python -m lib grid NAME` trains"
+        " what is missing, `python -m tools.offline take` takes what another machine has trained;"
         " [the scores of every row](rows.md) name the rows without a run. Of the grids with our"
         " own encoders:",
         "",

@@ -131,9 +131,8 @@ def span_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor:
     (n, 1).
 
     Example:
-        >>> y = span_cutoff(torch.ones(1, 5, 1), torch.ones(1, 5), 0.4, torch.zeros(1, 1,
-        ...     dtype=torch.int32))
-        >>> y.flatten().tolist()
+        >>> draws = torch.zeros(1, 1, dtype=torch.int32)
+        >>> span_cutoff(torch.ones(1, 5, 1), torch.ones(1, 5), 0.4, draws).flatten().tolist()
         [1.0, 1.0, 0.0, 0.0, 1.0]
     """
     cut = _span(mask, _share(rate, mask.sum(1)), random)  # (n, t)

@@ -83,10 +83,10 @@ def score_task(encode: Encode, task: TransferTask, folds: int = 10, seed: int = 
     * `train`, `dev`, `test` (SST2): C on `dev`; the regression sees `train` only.
     * `train`, `test` (TREC, MRPC): C by the mean accuracy over stratified folds of `train`.
 
-    C is one of `C_GRID`, 2^-2 … 2^3, for TREC and MRPC of `C_GRID_INNER_FOLDS`, 2^-1 … 2^5; of
-    equally good ones the smallest. The solver is L-BFGS in float64, until no entry of the gradient
-    (of the objective divided by C n) exceeds
-    `TOLERANCE`: at scikit-learn's 1e-4 it stops so early on SST2 that a larger C changes nothing.
+    C is one of `C_GRID`, 2^-2 … 2^3; for TREC and MRPC one of `C_GRID_INNER_FOLDS`, 2^-1 … 2^5; of
+    equally good ones the smallest. The solver is L-BFGS in float64. It stops when no entry of the
+    gradient of the objective, divided by C n, exceeds `TOLERANCE`: at scikit-learn's 1e-4 it stops
+    so early on SST2 that a larger C changes nothing.
 
     Args:
         encode: gets each distinct sentence of the task once, in one call; its rows are taken as

@@ -73,7 +73,8 @@ def fit(
         ValueError: a recipe field without meaning here, a batch that does not divide among the
             processes, or a checkpoint of another training; the message names what differs.
 
-    Source: the loop of SimCSE (Gao et al. 2021); checkpoint selection by dev score as in their appendix A.
+    Source: the loop of SimCSE (Gao et al. 2021); checkpoint selection by dev score as in their
+        appendix A.
     """
     own = made(Options, options, "a training")
     recipe = feed.recipe

@@ -182,8 +182,8 @@ def margin_info_nce(
 ) -> Tensor:
     """InfoNCE in which each anchor sees its own negation as a negative, relaxed by `delta`.
 
-    ℓ_i = −log exp(cos(z1_i, z2_i)/τ) / [ Σ_j exp(cos(z1_i, z2_j)/τ) + exp((cos(z1_i, z_neg_i) −
-    δ)/τ) ]
+    ℓ_i = −log  exp(cos(z1_i, z2_i)/τ)
+                / [ Σ_j exp(cos(z1_i, z2_j)/τ) + exp((cos(z1_i, z_neg_i) − δ)/τ) ]
 
     Args:
         z1, z2: anchors and positives (n, d).

@@ -48,9 +48,9 @@ def punctuation(tree: Tree, rng: np.random.Generator) -> list[Edit]:
     """PI: a comma before a subordinate clause, else after the subject, else "！" at the end.
 
     Example:
-        >>> tree = Tree(["他", "喜欢", "书", "。"], [""] * 4, ["PN", "VV", "NN", "PU"],
-        ...             ["nsubj", "ROOT", "dobj", "punct"], ["他", "喜欢", "书", "。"], [1, 1, 1,
-        ...     1])
+        >>> tree = Tree(
+        ...     ["他", "喜欢", "书", "。"], [""] * 4, ["PN", "VV", "NN", "PU"],
+        ...     ["nsubj", "ROOT", "dobj", "punct"], ["他", "喜欢", "书", "。"], [1, 1, 1, 1])
         >>> punctuation(tree).text
         '他，喜欢书。'
     """
@@ -74,9 +74,9 @@ def modal_verbs(tree: Tree, rng: np.random.Generator) -> list[Edit]:
     """MV: a modal word before the main verb; where there is one, or no verb, an opener like 诚然.
 
     Example:
-        >>> tree = Tree(["他", "去", "北京"], [""] * 3, ["PN", "VV", "NR"], ["nsubj", "ROOT",
-        ...     "dobj"],
-        ...             ["他", "去", "北京"], [1, 1, 1])
+        >>> tree = Tree(
+        ...     ["他", "去", "北京"], [""] * 3, ["PN", "VV", "NR"],
+        ...     ["nsubj", "ROOT", "dobj"], ["他", "去", "北京"], [1, 1, 1])
         >>> modal_verbs(tree, np.random.default_rng(0)).text
         '他可能去北京'
     """
@@ -117,9 +117,9 @@ def negation(tree: Tree, rng: np.random.Generator) -> list[Edit]:
     a whole.
 
     Example:
-        >>> tree = Tree(["他", "去", "了", "北京"], [""] * 4, ["PN", "VV", "AS", "NR"],
-        ...             ["nsubj", "ROOT", "aux:asp", "dobj"], ["他", "去", "了", "北京"], [1, 1,
-        ...     1, 1])
+        >>> tree = Tree(
+        ...     ["他", "去", "了", "北京"], [""] * 4, ["PN", "VV", "AS", "NR"],
+        ...     ["nsubj", "ROOT", "aux:asp", "dobj"], ["他", "去", "了", "北京"], [1, 1, 1, 1])
         >>> negation(tree).text
         '他没去北京'
     """
@@ -131,9 +131,9 @@ def double_negation(tree: Tree, rng: np.random.Generator) -> list[Edit]:
     """DN: the negation denied as a whole; a question, or a sentence without a verb, stays.
 
     Example:
-        >>> tree = Tree(["他", "去", "了", "北京"], [""] * 4, ["PN", "VV", "AS", "NR"],
-        ...             ["nsubj", "ROOT", "aux:asp", "dobj"], ["他", "去", "了", "北京"], [1, 1,
-        ...     1, 1])
+        >>> tree = Tree(
+        ...     ["他", "去", "了", "北京"], [""] * 4, ["PN", "VV", "AS", "NR"],
+        ...     ["nsubj", "ROOT", "aux:asp", "dobj"], ["他", "去", "了", "北京"], [1, 1, 1, 1])
         >>> double_negation(tree, np.random.default_rng(1)).text
         '并不是说他没去北京'
     """

@@ -146,9 +146,9 @@ def punctuation(tree: Tree, rng: Rng, order: str = "random") -> list[Edit]:
             `, . ; !` at the end. A question ends with "?!".
 
     Example:
-        >>> tree = Tree(["He", "sleeps", "."], [" ", "", ""], ["PRP", "VBZ", "."], ["nsubj",
-        ...     "root", "punct"],
-        ...             ["he", "sleep", "."], [1, 1, 1])
+        >>> tree = Tree(
+        ...     ["He", "sleeps", "."], [" ", "", ""], ["PRP", "VBZ", "."],
+        ...     ["nsubj", "root", "punct"], ["he", "sleep", "."], [1, 1, 1])
         >>> punctuation(tree, order="paper").text
         'He, sleeps.'
 
@@ -249,10 +249,8 @@ def modal_verbs(tree: Tree, rng: Rng) -> list[Edit]:
 
     | clause | phrases |
     |---|---|
-    | finite verb or *be* | all of `words.yaml`; *have*, *need* and *can* agree with the verb's
-    tense and person |
-    | *have* + participle, *do*, a question, a negated *be* | must, should: they take the finite
-    word's place |
+    | finite verb or *be* | all of `words.yaml`; *have*, *need*, *can* agree in tense and person |
+    | *have* + participle, *do*, a question, a negated *be* | must, should replace the finite word |
     | will, would, may, might | have to, need to, behind them |
     | another modal, no finite verb, an imperative | unchanged |
 
@@ -260,9 +258,9 @@ def modal_verbs(tree: Tree, rng: Rng) -> list[Edit]:
     have travelled".
 
     Example:
-        >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
-        ...     "root", "punct"],
-        ...             ["he", "sleep", "."], [1, 1, 1])
+        >>> tree = Tree(
+        ...     ["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."],
+        ...     ["nsubj", "root", "punct"], ["he", "sleep", "."], [1, 1, 1])
         >>> modal_verbs(tree, np.random.default_rng(5)).text
         'He had no choice but to sleep.'
 
@@ -357,9 +355,9 @@ def negation(tree: Tree, rng: Rng) -> list[Edit]:
     negate the clause, or are no word to leave out.
 
     Example:
-        >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
-        ...     "root", "punct"],
-        ...             ["he", "sleep", "."], [1, 1, 1])
+        >>> tree = Tree(
+        ...     ["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."],
+        ...     ["nsubj", "root", "punct"], ["he", "sleep", "."], [1, 1, 1])
         >>> negation(tree).text
         'He did not sleep.'
 
@@ -391,9 +389,9 @@ def double_negation(tree: Tree, rng: Rng, nouns: bool = False) -> list[Edit]:
             emphatic negation.
 
     Example:
-        >>> tree = Tree(["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."], ["nsubj",
-        ...     "root", "punct"],
-        ...             ["he", "sleep", "."], [1, 1, 1])
+        >>> tree = Tree(
+        ...     ["He", "slept", "."], [" ", "", ""], ["PRP", "VBD", "."],
+        ...     ["nsubj", "root", "punct"], ["he", "sleep", "."], [1, 1, 1])
         >>> double_negation(tree, np.random.default_rng(0)).text
         'It is impossible that he did not sleep.'
 

@@ -42,9 +42,9 @@ class Tree:
     lemmas; and the heads' numbers.
 
     Example:
-        >>> tree = Tree(["He", "sleeps", "."], [" ", "", ""], ["PRP", "VBZ", "."], ["nsubj",
-        ...     "root", "punct"],
-        ...             ["he", "sleep", "."], [1, 1, 1])
+        >>> tree = Tree(
+        ...     ["He", "sleeps", "."], [" ", "", ""], ["PRP", "VBZ", "."],
+        ...     ["nsubj", "root", "punct"], ["he", "sleep", "."], [1, 1, 1])
         >>> tree.root, tree.children(1), tree.text
         (1, [0, 2], 'He sleeps.')
     """
