@@ -45,12 +45,17 @@ def judge(yours: Any, wanted: Any, hint: str = "") -> str:
     """
     if yours is None:
         return "not written yet"
+    not_yet = f"not yet, {hint}" if hint else "not yet"
     try:
-        found, right = (
-            np.asarray(x.detach().double().cpu() if hasattr(x, "detach") else x, float)
-            for x in (yours, wanted)
-        )
+        answer, right = _numbers(yours), _numbers(wanted)
     except (TypeError, ValueError, RuntimeError):
-        return f"not yet, {hint}" if hint else "not yet"
-    same = found.shape == right.shape and np.allclose(found, right, rtol=1e-4, atol=1e-5)
-    return "right" if same else f"not yet, {hint}" if hint else "not yet"
+        return not_yet
+    same = answer.shape == right.shape and np.allclose(answer, right, rtol=1e-4, atol=1e-5)
+    return "right" if same else not_yet
+
+
+def _numbers(x: Any) -> np.ndarray:
+    """A number, array or tensor as float64 on the CPU."""
+    if hasattr(x, "detach"):
+        x = x.detach().double().cpu()
+    return np.asarray(x, float)
