@@ -92,9 +92,12 @@ def whitened_encode(encode: Encode, sentences: Sequence[str] | None = None) -> E
     def fit(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean = x.mean(0)
         values, vectors = np.linalg.eigh((x - mean).T @ (x - mean) / len(x))
-        order = np.argsort(values)[::-1]
-        kept = values[order] > 1e-10 * values.max()
-        return mean, vectors[:, order] * np.where(kept, np.where(kept, values[order], 1) ** -0.5, 0)
+        largest_first = np.argsort(values)[::-1]
+        values, vectors = values[largest_first], vectors[:, largest_first]
+        kept = values > 1e-10 * values[0]
+        scale = np.zeros(len(values))
+        scale[kept] = values[kept] ** -0.5
+        return mean, vectors * scale
 
     known = None if sentences is None else fit(np.asarray(encode(list(sentences)), float))
 
