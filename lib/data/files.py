@@ -174,6 +174,21 @@ def write_json(path: str | Path, content: Any) -> None:
     write_text(path, json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def read_json(path: Path, kind: type = dict) -> Any:
+    """A JSON file that holds an object (or, with `kind=list`, a list).
+
+    Raises:
+        ValueError: it holds something else; the message names the file.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is no JSON ({error}): write it again") from error
+    if isinstance(content, kind):
+        return content
+    raise ValueError(f"{path} must hold a {kind.__name__}: write it again")
+
+
 @contextmanager
 def locked(path: str | Path, timeout: float = -1) -> Iterator[None]:
     """One process at a time, on any machine that shares the folder; others wait.

@@ -7,7 +7,6 @@ refused. Heads beside a complete backbone are left out.
 """
 
 import inspect
-import json
 import math
 import re
 import warnings
@@ -25,7 +24,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModel, PreTrainedConfig
 from transformers.utils import logging as hf_logging
 
-from lib.data.files import write_json
+from lib.data.files import read_json, write_json
 from lib.encoder.layers import dropouts, rates
 
 SETTINGS_FILE = "sentence_encoder.json"
@@ -109,21 +108,6 @@ def read_tokenizer(name: str) -> Any:
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         raise FileNotFoundError("it has no tokenizer: copy its files beside the weights")
     return tokenizer
-
-
-def read_json(path: Path, kind: type = dict) -> Any:
-    """A JSON file that holds an object (or, with `kind=list`, a list).
-
-    Raises:
-        ValueError: it holds something else; the message names the file.
-    """
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON ({error}): write it again") from error
-    if isinstance(content, kind):
-        return content
-    raise ValueError(f"{path} must hold a {kind.__name__}: write it again")
 
 
 def fitting_pooling(model: str | Path | PreTrainedConfig) -> str:

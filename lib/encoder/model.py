@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from lib.checked import made
-from lib.data.files import write_json, write_text, written
+from lib.data.files import read_json, write_json, write_text, written
 from lib.encoder import layers, load
 from lib.encoder.device import copied_to, resolve_device, resolve_precision
 from lib.encoder.heads import POOLINGS, Settings, build_head, pool
@@ -108,7 +108,7 @@ class Encoder(nn.Module):
         with load.explained(name):
             folder = load.small_files(name)
             path = folder / load.SETTINGS_FILE
-            saved = load.read_json(path) if path.is_file() else {}
+            saved = read_json(path) if path.is_file() else {}
             if "pooling" in options:
                 saved.pop("eval_pooling", None)
             settings = saved | options

@@ -10,7 +10,6 @@ import pandas as pd
 from lib import paths
 from lib.data import files
 from lib.encoder import Encoder
-from lib.encoder.load import read_json
 from lib.results import committed
 from lib.runs import folder
 from lib.runs.job import portable
@@ -145,7 +144,8 @@ def export(run_folder: Path, target: Path) -> Path:
     for name in ("metrics.json", "best"):
         if not (run_folder / name).exists():
             raise FileNotFoundError(f"{run_folder} is no finished run that trained: no {name}")
-    params, metrics = (read_json(run_folder / f"{stem}.json") for stem in ("params", "metrics"))
+    params = files.read_json(run_folder / "params.json")
+    metrics = files.read_json(run_folder / "metrics.json")
     encoder = Encoder.load(run_folder / "best")
     try:
         card = model_card(params, metrics, target.name, encoder.encode(["."]).shape[1])
