@@ -48,9 +48,10 @@ def tiny(tmp_path, monkeypatch, outputs):
     monkeypatch.setitem(recipes(), "mini_simcse", tiny_recipe())
     monkeypatch.setattr(paths, "MINI", tmp_path)
     (tmp_path / "corpus.txt").write_text("\n".join(tiny_sentences(64)) + "\n")
-    monkeypatch.setattr(
-        data, "mini_pairs", lambda split: pairs(split, {"dev": 10, "test": 20}[split])
-    )
+    for module in (data, sets):
+        monkeypatch.setattr(
+            module, "mini_pairs", lambda split: pairs(split, {"dev": 10, "test": 20}[split])
+        )
     return outputs
 
 
@@ -156,7 +157,7 @@ def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch, tmp_path):
 def test_a_set_that_ranks_nothing_is_told_before_the_first_step(tiny, trained, monkeypatch, split):
     usual = data.mini_pairs
     odd = lambda name: replace(usual(name), scores=np.ones(40)) if name == split else usual(name)  # noqa: E731
-    monkeypatch.setattr(data, "mini_pairs", odd)
+    monkeypatch.setattr(sets, "mini_pairs", odd)
     with pytest.raises(ValueError, match=f"{split}: .*40 pairs"):
         run("nb", "simcse", "tiny", device="cpu")
     assert trained == []
@@ -297,7 +298,8 @@ def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, mon
     sick = {"test": pairs("sick", 50)}
     parts = {name: {"part": pairs(name, 60 + i)} for i, name in enumerate(data.STS_SUBSETS)}
     tasks = {**parts, "STS-B": {"test": data.stsb("test")}, "SICK-R": sick}
-    monkeypatch.setattr(data, "sts_tasks", lambda data_dir=None: tasks)
+    for module in (data, sets):
+        monkeypatch.setattr(module, "sts_tasks", lambda data_dir=None: tasks)
     model = str(tmp_path / "bert")
     encode = partial(Encoder.load(model, eval_pooling="mean").encode, precision="fp32")
     common = {"model": model, "max_steps": 0, "device": "cpu"}
@@ -558,7 +560,7 @@ def test_the_id_holds_what_changes_numbers(tiny, tmp_path, monkeypatch):
     for split in ("dev", "test"):
         with monkeypatch.context() as patch:
             changed = lambda s, split=split: pairs(s, {"dev": 10, "test": 20}[s] + 7 * (s == split))  # noqa: E731
-            patch.setattr(data, "mini_pairs", changed)
+            patch.setattr(sets, "mini_pairs", changed)
             assert ids() != first, split
     assert ids(eval_pooling="cls") != first and ids(whiten=True) != first
     assert len({ids(scoring=name) for name in ("fp32", "bf16")}) == 2

@@ -24,6 +24,7 @@ SPLITS = ("train", "dev", "test")
 OWN_SETS = "own-sets"
 WIKI1M: str = CORPUS_FILES["wiki1m"][0]
 FETCH: str = "python -m lib data fetch"
+PUBLISHED = {"stsb": "STS-B", "cnsd": "CNSD"}  # what a profile calls a set → its name here
 ROOTS = ("senteval", "", "SentEval/data/downstream", "corpus", "chinese/cnsd", "cnsd")
 
 Folder = str | Path | None
@@ -88,7 +89,7 @@ def graded_files(name: str, split: str, data_dir: Folder = None) -> list[Path]:
     if name == "mini":
         return [paths.MINI / f"sts_{split}.tsv"]
     if name != "sts7":
-        return [graded_path({"stsb": "STS-B", "cnsd": "CNSD"}[name], split, data_dir)]
+        return [graded_path(PUBLISHED[name], split, data_dir)]
     both = [graded_path(name, split, data_dir) for name in ("STS-B", "SICK-R")]
     return [*_sts_files(data_dir, "input"), *_sts_files(data_dir, "gs"), *both]
 
@@ -131,6 +132,22 @@ def graded(name: str, split: str, data_dir: Folder = None) -> Pairs:
     pairs = readers.graded_file(path, full, name)
     check_size(full, SIZES[full], len(pairs), path)
     return pairs
+
+
+def graded_sets(name: str, split: str, data_dir: Folder = None) -> dict[str, Pairs]:
+    """The pairs of a graded set, `mini`, `stsb` or `cnsd`, by its split; of the seven test sets,
+    `sts7`, by task and sub-set. Its files: `graded_files`.
+
+    Example:
+        >>> [len(pairs) for pairs in graded_sets("mini", "dev").values()]
+        [1800]
+    """
+    if name == "sts7":
+        tasks = sts_tasks(data_dir)
+        return {f"{task} {part}": p for task, parts in tasks.items() for part, p in parts.items()}
+    if name == "mini":
+        return {split: mini_pairs(split)}
+    return {split: graded(PUBLISHED[name], split, data_dir)}
 
 
 def stsb(split: str, data_dir: Folder = None) -> Pairs:

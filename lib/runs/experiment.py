@@ -16,6 +16,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from lib import data, evaluate, paths
 from lib.augment.sda import parse
 from lib.data import files
+from lib.data.sets import graded_sets
 from lib.encoder import Encoder
 from lib.evaluate import transfer
 from lib.evaluate.sts import unit
@@ -229,7 +230,7 @@ class DevScore:
     """The dev set of a job as a function of an encoder: Spearman × 100."""
 
     def __init__(self, job: Job):
-        self.pairs = jobs.graded(job.profile, "dev", job.settings.data_dir)["dev"]
+        self.pairs = graded_sets(job.profile.dev, "dev", job.settings.data_dir)["dev"]
         self.recipe, self.precision = job.recipe, job.scoring
         self.last: evaluate.Encode | None = None  # the embeddings that were scored last
 
@@ -268,7 +269,7 @@ def test_scores(
 ) -> dict[str, float]:
     """The profile's test scores of any `encode`, Spearman × 100."""
     if profile.test != "sts7":
-        pairs = jobs.graded(profile, "test", data_dir)["test"]
+        pairs = graded_sets(profile.test, "test", data_dir)["test"]
         return {f"{profile.test}_test_spearman": evaluate.pairs_spearman(encode, pairs)}
     scores = evaluate.sts7(encode, data_dir)
     average = {"sts7_test_avg": scores.pop("avg")}
@@ -363,7 +364,7 @@ class Baseline:
     def _scores(self) -> dict[str, float]:
         encode = self._encode()
         scores = test_scores(encode, self.profile, self.data_dir)
-        dev = jobs.graded(self.profile, "dev", self.data_dir)["dev"]
+        dev = graded_sets(self.profile.dev, "dev", self.data_dir)["dev"]
         scores[f"{self.profile.dev}_dev_spearman"] = evaluate.pairs_spearman(encode, dev)
         both = ("best", "last")
         return {f"{name}_{which}": value for name, value in scores.items() for which in both}

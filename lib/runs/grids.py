@@ -18,11 +18,12 @@ from pydantic import BeforeValidator, field_validator
 
 from lib import paths
 from lib.checked import Checked, closest, made, setting
+from lib.data.sets import graded_sets
 from lib.results import committed
 from lib.runs import experiment, folder
 from lib.runs.experiment import METHODS, OF_AN_ENCODER, Baseline, names_of_scores
 from lib.runs.finished import Member, add_members
-from lib.runs.job import Job, bring, graded, profile
+from lib.runs.job import Job, bring, profile
 from lib.runs.workers import at_once
 from lib.training.batches import Feed
 from lib.training.forward import Group, is_main_process
@@ -256,8 +257,9 @@ def _pace(job: Job) -> tuple[float, float]:
 def _minutes(job: Job, step: float, score: float) -> float:
     """Minutes of a run: training, dev scores, test scores of the best and of the last step."""
     steps = job.recipe.steps(len(job.sentences)) if job.steps is None else job.steps
-    sets = (graded(job.profile, split, job.settings.data_dir) for split in ("dev", "test"))
-    dev, test = (2 * sum(map(len, of.values())) for of in sets)
+    data_dir = job.settings.data_dir
+    dev = 2 * sum(map(len, graded_sets(job.profile.dev, "dev", data_dir).values()))
+    test = 2 * sum(map(len, graded_sets(job.profile.test, "test", data_dir).values()))
     scored = (steps // job.recipe.eval_every + 1) * dev + 2 * test
     return (steps * step + scored * score) / 60
 

@@ -364,11 +364,11 @@ def inputs_of(
 def graded_inputs(profile: Profile, data_dir: str | None = None) -> list[Input]:
     """The sets that a run is scored on."""
 
-    def of(split: str) -> Input:
-        own = partial(sets.graded_files, getattr(profile, split), split, data_dir)
-        return Input(split, own, lambda: pairs_hash(graded(profile, split, data_dir)))
+    def of(split: str, name: str) -> Input:
+        its_files = partial(sets.graded_files, name, split, data_dir)
+        return Input(split, its_files, lambda: pairs_hash(sets.graded_sets(name, split, data_dir)))
 
-    return [of("dev"), of("test")]
+    return [of("dev", profile.dev), of("test", profile.test)]
 
 
 def model_input(name: str) -> Input:
@@ -431,7 +431,7 @@ def _word_lists() -> list[Path]:
     return [path for path in (irregular, paths.MINI_SPACY / "verbs.txt") if path.is_file()]
 
 
-# --- texts and sets
+# --- texts
 
 
 def with_text_at_hand(profile: Profile, data_dir: str | None = None) -> Profile:
@@ -456,17 +456,6 @@ def sentences_of(profile: Profile, data_dir: str | None = None) -> list[str]:
 @lru_cache(maxsize=1)
 def _corpus(name: str, data_dir: str | None, n: int | None, stamps: tuple) -> tuple[str, ...]:
     return tuple(data.training_text(name, data_dir, n))
-
-
-def graded(profile: Profile, split: str, data_dir: str | None = None) -> dict[str, Pairs]:
-    """The profile's set of `split`, dev or test; those of the seven tasks as `task sub-set`."""
-    name = getattr(profile, split)
-    if name == "sts7":
-        tasks = data.sts_tasks(data_dir)
-        return {f"{task} {part}": p for task, parts in tasks.items() for part, p in parts.items()}
-    if name == "mini":
-        return {split: data.mini_pairs(split)}
-    return {split: sets.graded({"stsb": "STS-B", "cnsd": "CNSD"}[name], split, data_dir)}
 
 
 # --- names and hashes
