@@ -43,7 +43,16 @@ def tiny(tmp_path, monkeypatch, outputs):
     monkeypatch.setitem(
         PROFILES,
         "tiny",
-        Profile("tiny", "mini", str(tmp_path / "bert"), "mini", None, 6, 3, "mini", "mini"),
+        Profile(
+            name="tiny",
+            recipe_prefix="mini",
+            corpus="mini",
+            dev="mini",
+            test="mini",
+            model=str(tmp_path / "bert"),
+            max_steps=6,
+            eval_every=3,
+        ),
     )
     monkeypatch.setitem(recipes(), "mini_simcse", tiny_recipe())
     monkeypatch.setattr(paths, "MINI", tmp_path)

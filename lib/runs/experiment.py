@@ -330,7 +330,7 @@ class Baseline:
     @property
     def usual(self) -> str:
         """The encoder of the profile."""
-        return self.profile.model or recipe(f"{self.profile.recipes}_simcse_bert").backbone
+        return self.profile.model or recipe(f"{self.profile.recipe_prefix}_simcse_bert").backbone
 
     @property
     def folder(self) -> str:

@@ -43,32 +43,32 @@ PREFIXES = ("mini_", "light_", "small_", "paper_")
 PATHS = ("backbone", "positive_file", "synonyms", "parser")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Profile:
     """Data, encoder and length of a run.
 
     Attributes:
         name: `mini`, shipped data; `light` and `small`, real data with the smaller and the larger
             shipped encoder; `full`, the papers' setting; `chinese`, that of SDA's Table 7.
-        recipes: first part of the recipes' names at this size.
-        model: encoder to start from; None takes the recipe's own backbone.
+        recipe_prefix: first part of the recipes' names at this size.
         corpus: training text, a name of `lib.data.corpus`; n_sentences: how many of it (None: all).
+        dev: `mini`, `stsb` or `cnsd`; test: `mini`, `sts7` or `cnsd`.
+        model: encoder to start from; None takes the recipe's own backbone.
         max_steps: None trains the recipe's epochs.
         eval_every: steps between dev scores; None takes the recipe's.
-        dev: `mini`, `stsb` or `cnsd`; test: `mini`, `sts7` or `cnsd`.
         scoring: precision of the embeddings that are scored; `auto`, bf16 where that is quicker,
             moves a score of midi-BERT by less than 0.01.
     """
 
     name: str
-    recipes: str
-    model: str | None
+    recipe_prefix: str
     corpus: str
-    n_sentences: int | None
-    max_steps: int | None
-    eval_every: int | None
     dev: str
     test: str
+    model: str | None = None
+    n_sentences: int | None = None
+    max_steps: int | None = None
+    eval_every: int | None = None
     scoring: str = "fp32"
 
     def metric(self, name: str) -> str:
@@ -87,11 +87,40 @@ _MINI, _MIDI = str(paths.MINI_BERT), str(paths.MIDI_BERT)
 PROFILES: dict[str, Profile] = {
     p.name: p
     for p in (
-        Profile("mini", "mini", _MINI, "mini", None, 15, 5, "mini", "mini"),
-        Profile("light", "light", _MINI, "wikipedia", 50_000, 60, 20, "stsb", "sts7"),
-        Profile("small", "small", _MIDI, "wiki1m_head", None, 300, 50, "stsb", "sts7", "auto"),
-        Profile("full", "paper", None, "wiki1m", None, None, None, "stsb", "sts7"),
-        Profile("chinese", "paper", None, "simclue", None, None, None, "cnsd", "cnsd"),
+        Profile(
+            name="mini",
+            recipe_prefix="mini",
+            corpus="mini",
+            dev="mini",
+            test="mini",
+            model=_MINI,
+            max_steps=15,
+            eval_every=5,
+        ),
+        Profile(
+            name="light",
+            recipe_prefix="light",
+            corpus="wikipedia",
+            dev="stsb",
+            test="sts7",
+            model=_MINI,
+            n_sentences=50_000,
+            max_steps=60,
+            eval_every=20,
+        ),
+        Profile(
+            name="small",
+            recipe_prefix="small",
+            corpus="wiki1m_head",
+            dev="stsb",
+            test="sts7",
+            model=_MIDI,
+            max_steps=300,
+            eval_every=50,
+            scoring="auto",
+        ),
+        Profile(name="full", recipe_prefix="paper", corpus="wiki1m", dev="stsb", test="sts7"),
+        Profile(name="chinese", recipe_prefix="paper", corpus="simclue", dev="cnsd", test="cnsd"),
     )
 }
 
@@ -288,10 +317,10 @@ def _on_text(used: Profile, settings: Settings) -> Profile:
 
 
 def _recipe_name(method: str, used: Profile, model: str) -> str:
-    name = f"{used.recipes}_{method}"
+    name = f"{used.recipe_prefix}_{method}"
     if method.startswith(PREFIXES):
         return method
-    if name in recipes() or used.recipes != "paper":
+    if name in recipes() or used.recipe_prefix != "paper":
         return name
     if used.name == "chinese":
         return f"{name}_zh"
