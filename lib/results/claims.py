@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -20,20 +20,16 @@ VERDICTS: tuple[str, ...] = ("confirmed", "smaller", "reversed")
 VERDICTS += ("not found at the printed size", "undecided", "not tested")
 SIZES = ("small", "light")
 SEEDS = {"small": 5, "light": 2}  # fewest that answer: two of `small` say less than five of `light`
-COLUMNS: tuple[str, ...] = ("paper", "where", "claim", "printed", "ours", "half_width")
-COLUMNS += ("could_be_seen", "seeds", "grid", "verdict", "full", "untested")
-Claim = Any  # a line of the table, whose cells are its attributes
 
 
-def read(path: Path = paths.PAPERS / "claims.csv") -> list[Claim]:
-    """The claims in the order of the file, each a difference that a paper prints.
+class Claim(NamedTuple):
+    """A difference that a paper prints, and the rows of ours that answer it.
 
     Two rows of ours answer it where they differ in what the paper's two rows differ in, and stand
     on what those stand on: the family of the encoder, the kind of text, the other augmentations.
     What else differs, the rate of dropout among it, is the profile's.
 
-    Returns:
-        Claims with the attributes
+    Attributes:
         paper, where: short name of the text, and its table.
         claim: in our words, such that the difference times `sign` is above zero where it holds.
         table: file of `data/papers/`; row, baseline: `row_id` of its two cells, after a colon their
@@ -45,8 +41,28 @@ def read(path: Path = paths.PAPERS / "claims.csv") -> list[Claim]:
         full: grid that tests the claim in the paper's own setting.
         untested: what a test would need that we lack; empty where there are rows.
     """
+
+    paper: str
+    where: str
+    claim: str
+    table: str
+    row: str
+    baseline: str
+    column: str
+    sign: int
+    rows: str
+    row_ours: str
+    baseline_ours: str
+    baseline_small: str
+    metric: str
+    full: str
+    untested: str
+
+
+def read(path: Path = paths.PAPERS / "claims.csv") -> list[Claim]:
+    """The claims in the order of the file."""
     table = pd.read_csv(path, dtype=str, keep_default_na=False).astype({"sign": int})
-    return list(table.itertuples(index=False, name="Claim"))
+    return [Claim(**line) for line in table.to_dict("records")]
 
 
 def pair(claim: Claim, size: str) -> tuple[str, str]:
@@ -120,8 +136,10 @@ def judged(
     together = Counter(c.paper for c, g in zip(claims, grids, strict=True) if g)
     lines = []
     for claim, grid in zip(claims, grids, strict=True):
-        line = {name: getattr(claim, name, math.nan) for name in COLUMNS}
-        line |= {"printed": printed(claim), "seeds": 0, "grid": "", "verdict": "not tested"}
+        line: dict[str, object] = {"paper": claim.paper, "where": claim.where, "claim": claim.claim}
+        line |= {"printed": printed(claim), "ours": math.nan, "half_width": math.nan}
+        line |= {"could_be_seen": math.nan, "seeds": 0, "grid": "", "verdict": "not tested"}
+        line |= {"full": claim.full, "untested": claim.untested}
         if grid:
             metric, many = f"{claim.metric}_{checkpoint}", comparisons or together[claim.paper]
             line |= {"grid": grid, **_ours(claim, rows[grid], grid, metric, many)}
