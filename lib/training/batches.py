@@ -33,8 +33,8 @@ from lib.encoder.tokens import TokenRows, tokenise, tokenise_once
 if TYPE_CHECKING:
     from lib.training.recipe import Recipe
 
-VIEWS = ("anchor", "positive")
-HARD = ("negative", "negative_again")
+PAIR_ROLES = ("anchor", "positive")
+NEGATIVE_ROLES = ("negative", "negative_again")  # the second one where a negative is an anchor, too
 POOL = 50  # batches whose rows are sorted by length together
 Views = Sequence[TokenRows]
 Share = Callable[[np.ndarray], np.ndarray]  # np.asarray: all rows
@@ -163,11 +163,10 @@ class Feed:
             yield step, self._batch(step, share(rows), widths)
 
     def _batch(self, step: int, rows: np.ndarray, widths: Sequence[int]) -> Batch:
-        parts = {role: view[rows] for role, view in zip(VIEWS, self.views, strict=False)}
+        parts = {role: view[rows] for role, view in zip(PAIR_ROLES, self.views, strict=False)}
         if self.negatives is not None and step % self.recipe.every == 0:
-            hard = self.negatives(rows, step)
-            doubled = self.recipe.negative_mode == "doubled"  # then it is an anchor, too
-            parts |= dict.fromkeys(HARD if doubled else HARD[:1], hard)
+            roles = NEGATIVE_ROLES if self.recipe.negative_mode == "doubled" else NEGATIVE_ROLES[:1]
+            parts |= dict.fromkeys(roles, self.negatives(rows, step))
         return Batch.of(parts, self.views[0].pad_id, widths)
 
 
