@@ -420,27 +420,39 @@ class Objective:
     def __call__(self, z: Mapping[str, Tensor], step: int = 0) -> Tensor:
         """Loss, a scalar, of embeddings (n, d) of each role of `Batch.sizes`, and (m, d) of the
         `queue` if there is one."""
-        own, anchor, positive = self.recipe, z["anchor"], z.get("positive", z["anchor"])
-        draws = own.representation != "none" or own.noise
+        recipe, anchor, positive = self.recipe, z["anchor"], z.get("positive", z["anchor"])
+        draws = recipe.representation != "none" or recipe.noise > 0
         generator = step_generator(self.seed, step, anchor.device) if draws else None
-        if own.representation != "none":
-            change = REPRESENTATIONS[own.representation]
-            positive = change(positive, own.representation_strength, generator)
-        further = [z["queue"]] if len(z.get("queue", ())) else []
-        if "negative" in z and own.negative_mode == "margin":
+        if recipe.representation != "none":
+            change = REPRESENTATIONS[recipe.representation]
+            positive = change(positive, recipe.representation_strength, generator)
+        mode = recipe.negative_mode if "negative" in z else "none"
+        if mode == "margin":
             pair = anchor, positive, z["negative"]
-            return own.loss_weight * margin_info_nce(*pair, own.temperature, own.delta)
-        if "negative" in z and own.negative_mode == "doubled":
+            return recipe.loss_weight * margin_info_nce(*pair, recipe.temperature, recipe.delta)
+        if mode == "doubled":
             anchor = torch.cat([anchor, z["negative"]])
             positive = torch.cat([positive, z["negative_again"]])
-        elif "negative" in z:
-            further.append(z["negative"])
-        if own.noise:
-            noise = gaussian_negatives(anchor.detach(), own.noise, generator)
-            loss = partial(self._loss, anchor.detach(), positive.detach(), own.temperature)
-            further.append(climb(noise, loss, own.noise_steps, own.noise_rate))
-        negatives = (torch.cat(further),) if further else ()
-        return own.loss_weight * self._loss(anchor, positive, own.temperature, *negatives)
+        candidates = [z["queue"]] if len(z.get("queue", ())) else []
+        if mode == "extra":
+            candidates.append(z["negative"])
+        if recipe.noise:
+            candidates.append(self._noise(anchor.detach(), positive.detach(), generator))
+        return recipe.loss_weight * self._contrast(anchor, positive, candidates)
+
+    def _noise(self, anchor: Tensor, positive: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Random vectors, moved up the loss."""
+
+        def loss(noise: Tensor) -> Tensor:
+            return self._contrast(anchor, positive, [noise])
+
+        start = gaussian_negatives(anchor, self.recipe.noise, generator)
+        return climb(start, loss, self.recipe.noise_steps, self.recipe.noise_rate)
+
+    def _contrast(self, anchor: Tensor, positive: Tensor, candidates: list[Tensor]) -> Tensor:
+        """The recipe's loss; the candidates are further negatives of every anchor."""
+        negatives = {"negatives": torch.cat(candidates)} if candidates else {}
+        return self._loss(anchor, positive, self.recipe.temperature, **negatives)
 
     def compared(self, z: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The columns whose cosines the loss is about: SCD's vectors without their features,
