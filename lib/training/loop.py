@@ -106,12 +106,12 @@ def fit(
             optimizer.zero_grad()
             monitor.add(step, loss, objective.compared(z), lr)
             scored = evaluates_after(step + 1, total, len(feed), recipe, eval_every)
-            if scored or interrupted:
+            if scored or interrupted.is_set():
                 with monitor.paused():
                     if scored:
                         state.score(dev)
                     ends = state.result.stopped_early or step + 1 == total
-                    stop = bool(interrupted)
+                    stop = interrupted.is_set()
                     state.save(0 if ends or stop else own.checkpoint_minutes)
                 if ends:
                     break
@@ -121,43 +121,47 @@ def fit(
     encoder.eval()
     state.write_models()
     group.wait()
-    if interrupted:  # in the last score: all is written, and the caller's next training waits
+    if (
+        interrupted.is_set()
+    ):  # in the last score: all is written, and the caller's next training waits
         raise KeyboardInterrupt
     return state.result
 
 
 @contextmanager
-def _interrupts() -> Iterator[list[int]]:
-    """A list that a first Ctrl-C fills, so that the step under way ends and is saved; a second one
-    stops at once. In another thread than the main one, which signals do not reach, it stays empty.
+def _interrupts() -> Iterator[threading.Event]:
+    """An event that a first Ctrl-C sets, so that the step under way ends and is saved; a second one
+    stops at once. In another thread than the main one, which signals do not reach, it stays unset.
     """
-    noted: list[int] = []
+    interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield noted
+        yield interrupted
         return
 
     def note(number: int, frame: object) -> None:
-        noted.append(number)
+        interrupted.set()
         signal.signal(signal.SIGINT, usual)
 
     usual = signal.signal(signal.SIGINT, note)
     try:
-        yield noted
+        yield interrupted
     finally:
         signal.signal(signal.SIGINT, usual)
 
 
-def evaluates_after(steps: int, total: int, epoch: int, recipe: Recipe, eval_every: int) -> bool:
-    """Whether a dev score follows when `steps` of `total` steps have been taken, `epoch` of them in
-    an epoch.
+def evaluates_after(
+    steps: int, total: int, epoch_steps: int, recipe: Recipe, eval_every: int
+) -> bool:
+    """Whether a dev score follows when `steps` of `total` steps have been taken, `epoch_steps` of
+    them in an epoch.
 
     Example:
         >>> from lib.training.recipe import recipe
         >>> [s for s in range(1, 8) if evaluates_after(s, 7, 100, recipe("mini_simcse"), 3)]
         [3, 6, 7]
     """
-    counted = (steps - 1) % epoch + 1 if recipe.eval_restarts else steps
-    epoch_ends = recipe.eval_at_epoch_ends and steps % epoch == 0
+    counted = (steps - 1) % epoch_steps + 1 if recipe.eval_restarts else steps
+    epoch_ends = recipe.eval_at_epoch_ends and steps % epoch_steps == 0
     return counted % eval_every == 0 or epoch_ends or steps == total
 
 
