@@ -22,7 +22,7 @@ from lib import data, evaluate, paths
 from lib.commands import verbs
 from lib.data import Pairs, sets
 from lib.encoder import Encoder
-from lib.evaluate import sts
+from lib.evaluate import sphere
 from lib.runs import notebooks
 
 TASKS = [*data.STS_SUBSETS, "STS-B", "SICK-R"]
@@ -243,7 +243,7 @@ def test_uniformity_does_not_depend_on_the_chunk(monkeypatch):
     x = np.random.default_rng(0).normal(size=(50, 4))
     whole = evaluate.uniformity(x)
     for chunk in (1, 7, 50):
-        monkeypatch.setattr(sts, "CHUNK", chunk)
+        monkeypatch.setattr(sphere, "CHUNK", chunk)
         assert evaluate.uniformity(x) == pytest.approx(whole)
 
 

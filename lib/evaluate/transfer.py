@@ -17,7 +17,7 @@ from sklearn.model_selection import StratifiedKFold
 from lib import data
 from lib.data import TransferTask
 from lib.evaluate import Encode
-from lib.evaluate.sts import as_rows, remember
+from lib.evaluate.sts import finite_matrix, remember
 
 C_GRID = tuple(2.0**k for k in range(-2, 4))
 C_GRID_INNER_FOLDS = tuple(2.0**k for k in range(-1, 6))
@@ -30,7 +30,7 @@ def _features(encode: Encode, task: TransferTask) -> Any:
     u ∘ v (n, 2d)."""
     lines = [s for sentences, _ in task.splits.values() for s in sentences]
     second = [s for split in task.second.values() for s in split]
-    known = remember(encode, lines + second, as_rows)
+    known = remember(encode, lines + second, finite_matrix)
     if not second:
         return known(lines)
     u, v = known(lines), known(second)

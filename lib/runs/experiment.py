@@ -19,6 +19,7 @@ from lib.data import files
 from lib.data.sets import graded_sets
 from lib.encoder import Encoder
 from lib.evaluate import transfer
+from lib.evaluate.sphere import MEASURES
 from lib.evaluate.sts import unit
 from lib.runs import job as jobs
 from lib.runs.folder import Run, peak_rss_gib
@@ -32,7 +33,6 @@ from lib.training.recipe import Recipe, recipe
 from lib.training.state import Result
 
 OF_THE_END = ("loss", "in_batch_accuracy")  # means of the last ten steps
-GEOMETRY = ("alignment", "uniformity", "mean_cosine", "effective_rank")
 OF_AN_ENCODER = ("word_vectors", "sif")
 METHODS = ("bag_of_words", "tfidf", *OF_AN_ENCODER)
 SHARED = 5_000  # sentences from which on a text's tokens and counts are kept for other runs
@@ -289,7 +289,7 @@ def names_of_scores(profile: Profile, recipe: Recipe) -> list[str]:
     if profile.test == "sts7":
         tasks = (*data.STS_SUBSETS, "STS-B", "SICK-R")
         tests = [*(f"{task}_test_spearman" for task in tasks), "sts7_test_avg"]
-    measures = [f"{profile.dev}_dev_spearman", *(f"dev_{name}" for name in GEOMETRY), *tests]
+    measures = [f"{profile.dev}_dev_spearman", *(f"dev_{name}" for name in MEASURES), *tests]
     if recipe.also_pooling:
         measures += [f"{name}_{recipe.also_pooling}" for name in tests]
     scores = [f"{name}_{which}" for name in measures for which in ("best", "last")]
