@@ -15,7 +15,7 @@ from torch import nn
 from lib.augment import augment, edits
 from lib.augment.vectors import climb, gaussian_negatives
 from lib.encoder.layers import dropout_of
-from lib.training import state as checkpoint
+from lib.training import checkpoint
 from lib.training.batches import Batch
 from lib.training.forward import Forward, Group, Memory
 from lib.training.loop import learning_rate, make_optimizer

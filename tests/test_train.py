@@ -16,11 +16,12 @@ from transformers import get_constant_schedule_with_warmup, get_linear_schedule_
 
 from lib.augment.vectors import feature_cutoff, shuffle
 from lib.encoder import Encoder
+from lib.training import checkpoint, state
 from lib.training import loop as train
-from lib.training import state
 from lib.training.batches import BucketBatches, Text, make_negatives, make_views
 from lib.training.loop import learning_rate, make_optimizer
-from lib.training.losses import LOSSES, in_batch_accuracy, info_nce, step_generator
+from lib.training.losses import LOSSES, in_batch_accuracy, info_nce
+from lib.training.seeds import step_generator
 
 SENTENCES = tiny_sentences(64)
 STILL = {"dropout": 0.0, "lr": 0.0, "temperature": 0.3}
@@ -473,7 +474,7 @@ def test_ctrl_c_ends_the_step_and_saves_it(trained, monkeypatch, tmp_path):
     monkeypatch.setitem(LOSSES, "info_nce", pressed)
     with pytest.raises(KeyboardInterrupt):
         trained(steps=8, out=tmp_path, checkpoint_minutes=5)
-    saved = state.read(tmp_path)
+    saved = checkpoint.read(tmp_path)
     machine = {"device": "cpu", "compile": False, "processes": 1, "seed": 42}
     assert saved["result"]["steps"] == 5 and machine.items() <= saved["identity"].items()
     again, result = trained(steps=8, out=tmp_path)
@@ -493,7 +494,7 @@ def test_ctrl_c_in_the_last_score_is_heard_and_nothing_is_lost(trained, tmp_path
 
 
 def test_checkpoints_come_by_the_minute_and_at_the_end(trained, tmp_path, monkeypatch):
-    clock, written, write = [0.0], [], state.write
+    clock, written, write = [0.0], [], checkpoint.write
 
     def noted(out, values):
         written.append(values["result"]["steps"])
@@ -504,7 +505,7 @@ def test_checkpoints_come_by_the_minute_and_at_the_end(trained, tmp_path, monkey
         return 1.0
 
     monkeypatch.setattr(state, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(state, "write", noted)
+    monkeypatch.setattr(checkpoint, "write", noted)
     trained(eval_every=1, dev=dev, out=tmp_path, checkpoint_minutes=1.0)
     assert written == [3, 6, 8]
 
@@ -545,12 +546,12 @@ HARMS = {
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_damaged_checkpoint_is_set_aside(interrupted, tmp_path, harm):
     assert interrupted(tmp_path, 1, steps=6) is None
-    path = tmp_path / state.NAME
+    path = tmp_path / checkpoint.NAME
     path.write_bytes(HARMS[harm](path.read_bytes()))
     with pytest.warns(UserWarning, match="starts at step 0"):
         interrupted(tmp_path, steps=6)
-    assert (tmp_path / state.DAMAGED).exists()
-    state.discard(tmp_path)
+    assert (tmp_path / checkpoint.DAMAGED).exists()
+    checkpoint.discard(tmp_path)
     assert not [path for path in tmp_path.iterdir() if path.name.startswith("checkpoint")]
 
 
@@ -575,7 +576,7 @@ def test_a_finished_training_comes_back_until_its_checkpoint_is_discarded(interr
     again, result = interrupted(tmp_path, 0, steps=9)  # no dev score is asked for again
     assert result.history == expected.history and same(weights(again), weights(first))
     assert result.seconds == expected.seconds > 0
-    state.discard(tmp_path)
+    checkpoint.discard(tmp_path)
     assert interrupted(tmp_path, 0, steps=9) is None
 
 
@@ -647,4 +648,4 @@ def test_a_killed_process_ends_with_the_same_bits(folder, tmp_path):
             expected = (tmp_path / "whole" / name).read_bytes()
             assert (out / name).read_bytes() == expected, out.name
         left = {p.name for p in (out / "run").iterdir()}
-        assert left == {"best", "last", state.NAME}, out.name
+        assert left == {"best", "last", checkpoint.NAME}, out.name

@@ -25,7 +25,7 @@ from lib.runs import job as jobs
 from lib.runs.folder import Run, peak_rss_gib
 from lib.runs.job import Job, Profile, of_profile, portable_parameters
 from lib.runs.workers import available_cores
-from lib.training import state as checkpoint
+from lib.training import checkpoint
 from lib.training.batches import Feed, Text
 from lib.training.forward import Group, is_main_process
 from lib.training.loop import fit

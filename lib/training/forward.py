@@ -26,8 +26,8 @@ from lib.augment.vectors import EmbeddingViews
 from lib.encoder import Encoder
 from lib.encoder.layers import dropout_of
 from lib.training.batches import Batch
-from lib.training.losses import step_generator
 from lib.training.recipe import Recipe
+from lib.training.seeds import step_generator
 
 LONG = 2_000
 

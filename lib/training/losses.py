@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from lib.augment.vectors import REPRESENTATIONS, climb, gaussian_negatives
 from lib.checked import Registry
+from lib.training.seeds import step_generator
 
 if TYPE_CHECKING:
     from lib.training.recipe import Recipe
@@ -380,15 +380,6 @@ def own_settings(recipe: Recipe) -> dict[str, float]:
         width = recipe.head.rpartition(":")[2] if ":" in recipe.head else 0
         return own | {"features": int(width)}
     return {}
-
-
-def step_generator(
-    seed: int, step: int, device: torch.device | str = "cpu", rank: int = 0
-) -> torch.Generator:
-    """Random numbers of one step, which do not depend on what was drawn before; torch reads 32 bits
-    of a seed."""
-    (state,) = np.random.SeedSequence([seed, rank, step]).generate_state(1)
-    return torch.Generator(device).manual_seed(int(state))
 
 
 class Objective:

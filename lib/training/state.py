@@ -1,12 +1,10 @@
-"""What a training carries from step to step, kept in one file, its checkpoint, and taken up from it
-bit for bit."""
+"""What a training carries from step to step, kept in its checkpoint and taken up from it bit for
+bit."""
 
-import hashlib
-import io
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -17,13 +15,13 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from lib.data import files
 from lib.encoder import Encoder
+from lib.training import checkpoint
 from lib.training.batches import Feed
+from lib.training.checkpoint import fingerprint
 from lib.training.forward import Forward
+from lib.training.seeds import dropout_seed
 
-NAME = "checkpoint.pt"
-DAMAGED = "checkpoint.damaged"
 Dev = Callable[[Encoder], float]
 
 
@@ -108,7 +106,7 @@ class State:
         state["random"] = torch.get_rng_state()
         if self.group.device.type == "cuda":
             state["random on the GPU"] = torch.cuda.get_rng_state(self.group.device)
-        write(self.out, state)
+        checkpoint.write(self.out, state)
         self.saved = monotonic()
 
     def restore(self) -> None:
@@ -121,7 +119,8 @@ class State:
             return
         there, here = state["identity"], self.identity
         if other := ", ".join(name for name in here if there.get(name) != here[name]):
-            raise ValueError(f"{self.out / NAME} is of a training with other {other}: delete it")
+            path = self.out / checkpoint.NAME
+            raise ValueError(f"{path} is of a training with other {other}: delete it")
         self.encoder.load_trained_state(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         if self.memory is not None:
@@ -135,12 +134,12 @@ class State:
     def _found(self, out: Path) -> dict[str, Any] | None:
         state, damage = None, None
         try:
-            state = read(out)
+            state = checkpoint.read(out)
         except ValueError as error:
             damage = error
         self.group.wait()  # every process has read it
         if damage is not None and self.group.is_main:
-            os.replace(out / NAME, out / DAMAGED)
+            os.replace(out / checkpoint.NAME, out / checkpoint.DAMAGED)
             warnings.warn(f"{damage}: set aside, the training starts at step 0", stacklevel=2)
         return state
 
@@ -178,53 +177,6 @@ def identity_of(encoder: Encoder, feed: Feed) -> dict[str, object]:
     }
 
 
-def fingerprint(parts: Iterable[Tensor | np.ndarray | str]) -> str:
-    """16 hexadecimal digits that change with any bit of any part.
-
-    Example:
-        >>> fingerprint(["a", torch.zeros(2)]) == fingerprint(["a", torch.tensor([0.0, 1e-9])])
-        False
-    """
-    digest = hashlib.sha256()
-    for part in parts:
-        if isinstance(part, Tensor):
-            part = part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-        digest.update(part.encode() if isinstance(part, str) else np.ascontiguousarray(part).data)
-    return digest.hexdigest()[:16]
-
-
-def write(folder: Path, state: Mapping[str, Any]) -> None:
-    """Write `folder`'s checkpoint after its SHA-256: complete, or the older one stays."""
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    content = buffer.getbuffer()  # no copy: a large model's has gigabytes
-    with files.written(folder / NAME) as temporary, open(temporary, "wb") as file:
-        file.write(hashlib.sha256(content).digest())
-        file.write(content)
-
-
-def read(folder: Path) -> dict[str, Any] | None:
-    """What `write` wrote, on the CPU; None if there is no checkpoint.
-
-    Raises:
-        ValueError: the file is damaged.
-    """
-    path = folder / NAME
-    if not path.exists():
-        return None
-    content = memoryview(path.read_bytes())  # slices of it are no copies
-    if hashlib.sha256(content[32:]).digest() != content[:32]:
-        raise ValueError(f"{path} is damaged")
-    return torch.load(io.BytesIO(content[32:]), "cpu", weights_only=True)
-
-
-def discard(folder: Path) -> None:
-    """Remove the checkpoint and what killed writers left of it."""
-    files.sweep(folder / NAME)
-    for name in (NAME, DAMAGED):
-        (folder / name).unlink(missing_ok=True)
-
-
 def is_better(score: float, best: float) -> bool:
     """Whether a dev score is a new best; a score that is no number, of a collapsed encoder, never
     is.
@@ -234,20 +186,6 @@ def is_better(score: float, best: float) -> bool:
         (True, True, False)
     """
     return score > best or (math.isnan(best) and not math.isnan(score))
-
-
-def dropout_seed(seed: int, rank: int, step: int = 0) -> int:
-    """Seed of a process's dropout from `step` on: the run's own in the main process.
-
-    Those of the other processes are independent of it, of each other and of other runs'.
-
-    Example:
-        >>> dropout_seed(42, 0), dropout_seed(42, 1) == dropout_seed(43, 0)
-        (42, False)
-    """
-    if rank == 0:
-        return seed
-    return int(np.random.SeedSequence([seed, rank, step], spawn_key=(1,)).generate_state(1)[0])
 
 
 def _copy(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
