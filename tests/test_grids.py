@@ -10,7 +10,7 @@ from lib import data, paths, results
 from lib.__main__ import main as cli
 from lib.data.files import write_text
 from lib.runs import Job, experiment, finished, grids
-from lib.runs.experiment import METHODS, Baseline
+from lib.runs.baseline import UNTRAINED, Baseline
 from lib.runs.folder import Run
 from lib.runs.grids import beside_paper, read
 from lib.runs.job import profile
@@ -246,7 +246,7 @@ def test_every_row_runs_from_text_to_score_at_mini(little, name: str) -> None:
     brief = {"max_steps": 2, "eval_every": 1, "batch_size": 16, "output_dir": str(little)}
     for cell in grid.cells:
         own = {k: v for k, v in cell.set.items() if k not in real and k != "method"}
-        if cell.method in METHODS:
+        if cell.method in UNTRAINED:
             continue
         steps = 0 if own.get("max_steps") == 0 else 2
         run = experiment.run(

@@ -28,7 +28,7 @@ from lib.commands import reporting
 from lib.data import files, sets
 from lib.runs import folder as folder_of_runs
 from lib.runs import grids
-from lib.runs.experiment import Baseline
+from lib.runs.baseline import Baseline
 from lib.runs.folder import Run
 from lib.runs.grids import Cell, Grid
 from lib.runs.job import Input

@@ -22,7 +22,7 @@ from lib.augment import sda
 from lib.checked import made
 from lib.encoder.device import resolve_precision
 from lib.runs import Job, run_job
-from lib.runs.experiment import METHODS
+from lib.runs.baseline import UNTRAINED
 from lib.runs.folder import RESULTS_VERSION, run_id
 from lib.runs.job import Settings, of_profile, portable_parameters, profile
 from lib.training.recipe import FIELDS, Recipe, default_of
@@ -32,7 +32,7 @@ METRIC = "sts7_test_avg_best"
 
 def is_trained(row: Mapping[str, Any]) -> bool:
     """Whether a committed row is of a recipe, not of a method without training."""
-    return str(row["recipe"]).partition("_")[2] not in METHODS
+    return str(row["recipe"]).partition("_")[2] not in UNTRAINED
 
 
 def recipe_of(row: Mapping[str, Any]) -> Recipe:

@@ -15,7 +15,7 @@ from lib import paths
 from lib.checked import closest
 from lib.data.files import write_text
 from lib.runs import grids, notebooks
-from lib.runs.experiment import METHODS
+from lib.runs.baseline import UNTRAINED
 from lib.runs.folder import RESULTS_VERSION
 from lib.runs.grids import Grid
 from lib.runs.job import profile
@@ -168,7 +168,7 @@ def jobs(grid: Grid, **common: object) -> list[Job]:
     """
     job_by_name: dict[str, Job] = {}
     for cell, seed in grid.runs():
-        if cell.set["method"] in METHODS:
+        if cell.set["method"] in UNTRAINED:
             continue
         one = job(grid.notebook, {"profile": grid.profile, "seed": seed, **cell.set, **common})
         job_by_name.setdefault(one.name, one)

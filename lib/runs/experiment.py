@@ -1,17 +1,13 @@
-"""One run from its job to its metrics: data, encoder, training and scores; and the methods without
-training, which a trained encoder has to stand beside."""
+"""One run from its job to its metrics: data, encoder, training and scores."""
 
 from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from lib import data, evaluate, paths
 from lib.augment.sda import parse
@@ -23,18 +19,16 @@ from lib.evaluate.sphere import MEASURES
 from lib.evaluate.sts import unit
 from lib.runs import job as jobs
 from lib.runs.folder import Run, peak_rss_gib
-from lib.runs.job import Job, Profile, of_profile, portable_parameters
+from lib.runs.job import Job, Profile, portable_parameters
 from lib.runs.workers import available_cores
 from lib.training import checkpoint
 from lib.training.batches import Feed, Text
 from lib.training.forward import Group, is_main_process
 from lib.training.loop import fit
-from lib.training.recipe import Recipe, recipe
+from lib.training.recipe import Recipe
 from lib.training.state import Result
 
 OF_THE_END = ("loss", "in_batch_accuracy")  # means of the last ten steps
-OF_AN_ENCODER = ("word_vectors", "sif")
-METHODS = ("bag_of_words", "tfidf", *OF_AN_ENCODER)
 SHARED = 5_000  # sentences from which on a text's tokens and counts are kept for other runs
 
 
@@ -296,91 +290,3 @@ def names_of_scores(profile: Profile, recipe: Recipe) -> list[str]:
     if recipe.transfer_pooling:
         scores += [f"{name}_transfer_best" for name in (*data.TRANSFER_TASKS, "avg", "MRPC f1")]
     return scores
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """A method without training, on the text and the sets of a profile: a run as a `Job` is one.
-
-    Attributes:
-        notebook: folder of the run under the outputs.
-        method: `bag_of_words` (word counts), `tfidf` (scikit-learn's, idf from the profile's
-            corpus), `word_vectors` (mean of an encoder's input embeddings) or `sif` (the same,
-            weighted by a/(a + p(w)) and without the common component; p from the corpus).
-        model: the encoder whose input embeddings the last two take; None: the profile's.
-
-    Source: SIF is Arora et al. 2017.
-    """
-
-    notebook: str
-    method: str
-    profile: Profile
-    data_dir: str | None = None
-    model: str | None = None
-
-    def with_text_at_hand(self) -> Baseline:
-        """The method on the training text that is here (`job.with_text_at_hand`)."""
-        return replace(self, profile=jobs.with_text_at_hand(self.profile, self.data_dir))
-
-    @cached_property
-    def sentences(self) -> list[str]:
-        """The text whose words are counted."""
-        return jobs.sentences_of(self.profile, self.data_dir)
-
-    @property
-    def usual(self) -> str:
-        """The encoder of the profile."""
-        return self.profile.model or recipe(f"{self.profile.recipe_prefix}_simcse_bert").backbone
-
-    @property
-    def folder(self) -> str:
-        """The encoder whose input embeddings are taken, a folder or a Hub id; empty for none."""
-        return jobs.model_path(self.model or self.usual) if self.method in OF_AN_ENCODER else ""
-
-    @property
-    def inputs(self) -> list[jobs.Input]:
-        """What it reads."""
-        found = jobs.graded_inputs(self.profile, self.data_dir)
-        found.append(jobs.corpus_input(self.profile, self.data_dir))
-        return [*found, jobs.model_input(self.folder)] if self.folder else found
-
-    def record(self) -> Run:
-        """Its run, finished or not."""
-        hashes = {"model": ""} | {one.name: one.digest() for one in self.inputs}
-        params = of_profile(self.profile, len(self.sentences))
-        if self.model and _same_for_all(self.model) != _same_for_all(self.usual):
-            params["vectors"] = _same_for_all(self.model)
-        return Run(self.notebook, f"{self.profile.name}_{self.method}", 0, params, hashes)
-
-    def run(self) -> Run:
-        """Its run, scored if it is not finished."""
-        record = self.record()
-        with files.locked(record.folder):
-            if record.metrics is None:
-                record.start("cpu")
-                record.finish(self._scores())
-        return record
-
-    def _scores(self) -> dict[str, float]:
-        encode = self._encode()
-        scores = test_scores(encode, self.profile, self.data_dir)
-        dev = graded_sets(self.profile.dev, "dev", self.data_dir)["dev"]
-        scores[f"{self.profile.dev}_dev_spearman"] = evaluate.pairs_spearman(encode, dev)
-        both = ("best", "last")
-        return {f"{name}_{which}": value for name, value in scores.items() for which in both}
-
-    def _encode(self) -> evaluate.Encode:
-        if self.method == "bag_of_words":
-            return evaluate.bag_of_words_encode(CountVectorizer())
-        if self.method == "tfidf":
-            return evaluate.bag_of_words_encode(TfidfVectorizer().fit(self.sentences))
-        encoder = Encoder.load(self.folder)
-        matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()
-        sif = self.sentences if self.method == "sif" else None
-        return evaluate.word_vectors_encode(matrix, encoder.tokenizer, sif)
-
-
-def _same_for_all(name: str) -> str:
-    """One name of a folder, however it was written; a package's or Hub's id as it is."""
-    path = Path(name) if Path(name).exists() else paths.ROOT / name
-    return jobs.portable(str(path.resolve())) if path.exists() else name

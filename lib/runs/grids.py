@@ -21,7 +21,8 @@ from lib.checked import Checked, closest, made, setting
 from lib.data.sets import graded_sets
 from lib.results import committed
 from lib.runs import experiment, folder
-from lib.runs.experiment import METHODS, OF_AN_ENCODER, Baseline, names_of_scores
+from lib.runs.baseline import OF_AN_ENCODER, UNTRAINED, Baseline
+from lib.runs.experiment import names_of_scores
 from lib.runs.finished import Member, add_members
 from lib.runs.job import Job, bring, profile
 from lib.runs.workers import at_once
@@ -54,7 +55,7 @@ class Cell(Checked):
     @property
     def has_no_seed(self) -> bool:
         """Whether nothing is trained, so that all seeds are one run."""
-        return self.method in METHODS or self.set.get("max_steps") == 0
+        return self.method in UNTRAINED or self.set.get("max_steps") == 0
 
 
 class Grid(Checked):
@@ -209,7 +210,7 @@ def job_of(grid: Grid, cell: Cell, seed: int, machine: Mapping[str, Any]) -> Job
         machine: device, folders and other fields of `Settings`.
     """
     own = {name: value for name, value in cell.set.items() if name != "method"}
-    if cell.method not in METHODS:
+    if cell.method not in UNTRAINED:
         return Job.of(grid.notebook, cell.method, grid.profile, **{**machine, **own, "seed": seed})
     if idle := sorted(own.keys() - (["model"] if cell.method in OF_AN_ENCODER else [])):
         raise ValueError(f"{cell.method} trains nothing and takes no {idle[0]}")
