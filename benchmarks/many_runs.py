@@ -24,7 +24,7 @@ import torch
 from benchmarks import common
 from benchmarks.common import Sample, Side
 from lib import data, paths
-from lib.runs import Job, experiment, grids, job
+from lib.runs import Job, experiment, grids, profiles
 from lib.runs.grids import Cell, Grid
 
 GRIDS = ("una_small", "sda_small")
@@ -62,7 +62,7 @@ def quicker(cell: Cell, profile: str, again: int) -> Cell:
 def has_real_data(data_dir: str | None) -> bool:
     """Whether the text and the sets of the profile `small` are here."""
     try:
-        data.corpus_files(job.profile("small").corpus, data_dir)
+        data.corpus_files(profiles.profile("small").corpus, data_dir)
         data.stsb("dev", data_dir)
         data.sts_tasks(data_dir)
     except FileNotFoundError:

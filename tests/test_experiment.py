@@ -19,11 +19,11 @@ from lib.augment import sda
 from lib.augment.sda import parse
 from lib.data import Pairs, sets
 from lib.encoder import Encoder
-from lib.runs import Job, experiment
-from lib.runs import job as jobs
+from lib.runs import Job, experiment, inputs
 from lib.runs.experiment import run
 from lib.runs.folder import cpu_name
-from lib.runs.job import PROFILES, Profile, model_hash, model_path, text_hash
+from lib.runs.inputs import model_hash, model_path, text_hash
+from lib.runs.profiles import PROFILES, Profile
 from lib.training.forward import Forward
 from lib.training.recipe import recipe, recipes
 
@@ -633,13 +633,13 @@ def test_files_that_the_text_is_made_from_are_in_the_id(tiny, tmp_path, monkeypa
     assert before[0] != identity_of(**file) and before[1] != identity_of(**words)
     rules = identity_of(positive="sda")
     assert rules["rules"] == str(sda.VERSION) and len(rules["english"]) == 64
-    monkeypatch.setattr(jobs.english, "__file__", str(tmp_path / "english.py"))
+    monkeypatch.setattr(inputs.english, "__file__", str(tmp_path / "english.py"))
     (tmp_path / "irregular_verbs.txt").write_text("go went gone\n")
     irregular = identity_of(positive="sda")["english"]
     monkeypatch.setattr(paths, "MINI_SPACY", tmp_path)
     (tmp_path / "verbs.txt").write_text("go\n")
     assert len({rules["english"], irregular, identity_of(positive="sda")["english"]}) == 3
-    monkeypatch.setattr(jobs.sda, "VERSION", sda.VERSION + 1)
+    monkeypatch.setattr(inputs.sda, "VERSION", sda.VERSION + 1)
     assert identity_of(positive="sda")["rules"] != rules["rules"]
     folder = tmp_path / "wordnet"
     folder.mkdir()

@@ -13,7 +13,7 @@ from lib.runs import Job, experiment, finished, grids
 from lib.runs.baseline import UNTRAINED, Baseline
 from lib.runs.folder import Run
 from lib.runs.grids import beside_paper, read
-from lib.runs.job import profile
+from lib.runs.profiles import profile
 
 GRIDS = sorted(paths.GRIDS.glob("*.yaml"))
 OF_PAPERS = [path for path in GRIDS if read(path.stem).table]

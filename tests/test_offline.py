@@ -12,7 +12,7 @@ import pytest
 from lib import paths
 from lib.__main__ import main as cli
 from lib.runs.baseline import Baseline
-from lib.runs.job import profile
+from lib.runs.profiles import profile
 from tools import offline
 
 TINY = """

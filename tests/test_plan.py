@@ -4,7 +4,7 @@ import pytest
 
 from lib import paths
 from lib.__main__ import main as cli
-from lib.runs import Job, grids
+from lib.runs import Job, grids, plan
 from lib.runs.grids import Cell
 
 
@@ -12,8 +12,8 @@ def test_minutes_are_those_of_steps_and_scores(monkeypatch) -> None:
     grid = grids.read("una_light").at("mini", max_steps=3, batch_size=20)
     grid = grid.changed(cells=grid.cells[1:4], seeds=[42])
     for pace, minutes in (((1200.0, 0.0), 60.0), ((0.0, 1.0), (1 + 2) * 1_800 * 2 / 60)):
-        monkeypatch.setattr(grids, "_pace", lambda job, pace=pace: pace)
-        table = grids.plan(grid, {})
+        monkeypatch.setattr(plan, "_pace", lambda job, pace=pace: pace)
+        table = plan.plan(grid, {})
         assert table["minutes"].tolist() == pytest.approx([minutes] * 3)
         assert not table["missing"].any()
 
@@ -30,14 +30,14 @@ def test_a_recipe_is_timed_once_for_all_its_rates(monkeypatch) -> None:
         timed.append(job.recipe.batch_size)
         return 1.0, 0.0
 
-    monkeypatch.setattr(grids, "_pace", pace)
-    grids.plan(grid.changed(cells=cells, seeds=[1, 2]), {})
+    monkeypatch.setattr(plan, "_pace", pace)
+    plan.plan(grid.changed(cells=cells, seeds=[1, 2]), {})
     assert timed == [8, 16]
 
 
 @pytest.mark.parametrize("method", ["simcse", "sda"])
 def test_five_steps_are_timed_here_and_now(method) -> None:
-    step, score = grids._pace(Job.of("nb", method, "mini", batch_size=8, device="cpu"))
+    step, score = plan._pace(Job.of("nb", method, "mini", batch_size=8, device="cpu"))
     assert 0 < step < 60 and 0 < score < 1
 
 

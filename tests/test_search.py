@@ -11,7 +11,7 @@ from lib.__main__ import main as cli
 from lib.commands import verbs
 from lib.evaluate.neighbours import top_k
 from lib.evaluate.sts import as_matrix
-from lib.runs import job
+from lib.runs import inputs
 from tests.tiny import tiny_encoder, tiny_sentences
 
 SENTENCES = ["The cat sleeps.", "A dog barks.", "It rains & <b>pours</b>.", "A dog barks."]
@@ -99,10 +99,10 @@ def test_the_command_finds_a_packaged_encoder_without_the_hub(tmp_path, monkeypa
     (tmp_path / "lines.txt").write_text("A dog barks.\nIt rains.\n")
     lines, asked = str(tmp_path / "lines.txt"), []
     folder = str(paths.SIBLINGS["Llama"])  # in place of the package's
-    monkeypatch.setitem(job.PACKAGED, "somebody/small", "tests.packaged")
-    monkeypatch.setattr(job, "find_spec", lambda name: name == "tests.packaged")
+    monkeypatch.setitem(inputs.PACKAGED, "somebody/small", "tests.packaged")
+    monkeypatch.setattr(inputs, "find_spec", lambda name: name == "tests.packaged")
     package = SimpleNamespace(get_model_path=lambda: asked.append(folder) or folder)
-    monkeypatch.setattr(job, "import_module", lambda name: package)
+    monkeypatch.setattr(inputs, "import_module", lambda name: package)
     assert cli(["search", "somebody/small", lines, "A hound barks."]) == 0
     packaged = capsys.readouterr().out
     assert cli(["search", folder, lines, "A hound barks."]) == 0

@@ -12,7 +12,7 @@ from lib import data
 from lib.__main__ import main as cli
 from lib.encoder import Encoder
 from lib.runs import experiment
-from lib.runs import finished as share
+from lib.runs.export import export, model_card
 
 SENTENCES = [
     "A dog barks at the door.",
@@ -37,7 +37,7 @@ def exported(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(data, "mini_pairs", fewer)
         run = experiment.run("02_simcse", "simcse", max_steps=2, batch_size=8, output_dir=str(base))
-    return run, share.export(run.folder, base / "my-model")
+    return run, export(run.folder, base / "my-model")
 
 
 def test_sentence_transformers_gives_the_vectors_of_the_best_checkpoint(exported) -> None:
@@ -79,7 +79,7 @@ def test_the_card_names_a_model_of_the_hub_and_no_private_folder(
     )
     params |= {"backbone": backbone, "positive_file": "/thesis/pairs.txt"}
     params["data"]["model"] = model_hash
-    card = share.model_card(params, metrics, "mine", 256)
+    card = model_card(params, metrics, "mine", 256)
     assert yaml.safe_load(card.split("---\n")[1]).get("base_model") == base
     assert "thesis" not in card and "| positive_file | pairs.txt |" in card
 

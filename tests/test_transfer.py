@@ -23,7 +23,7 @@ from lib import data, evaluate, paths
 from lib.augment.una import terms_of
 from lib.data import TransferTask, sets
 from lib.evaluate import transfer
-from lib.runs import job as identity
+from lib.runs import inputs
 from tools import inspection
 
 REAL = Path(os.environ.get("CSE_DATA", "."))
@@ -77,11 +77,11 @@ def write_tasks(root: Path, separable: bool = True, n: int = 150) -> Path:
 
 def test_the_second_sentences_of_a_task_are_in_its_hash(tmp_path):
     write_tasks(tmp_path)
-    before = identity.transfer_hash(tmp_path)
+    before = inputs.transfer_hash(tmp_path)
     path = tmp_path / "MRPC" / "msr_paraphrase_test.txt"
     lines_of = path.read_text().splitlines()
     path.write_text("\n".join([*lines_of[:-1], lines_of[-1] + " indeed"]) + "\n")
-    assert identity.transfer_hash(tmp_path) != before
+    assert inputs.transfer_hash(tmp_path) != before
 
 
 def hashed(sentences: list[str]) -> np.ndarray:

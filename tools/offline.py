@@ -31,7 +31,7 @@ from lib.runs import grids
 from lib.runs.baseline import Baseline
 from lib.runs.folder import Run
 from lib.runs.grids import Cell, Grid
-from lib.runs.job import Input
+from lib.runs.inputs import Input
 
 CODE = ("lib", "notebooks/*.ipynb", "workflow/grids", "data/papers")
 ABOUT = ("pyproject.toml", "constraints.txt", "LICENSE", "LICENSES.md")

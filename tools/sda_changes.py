@@ -16,7 +16,7 @@ from lib.augment import augment
 from lib.augment.sda import parse
 from lib.augment.una import terms_of
 from lib.data.files import write_text
-from lib.runs.job import profile
+from lib.runs.profiles import profile
 
 PATH = paths.DATA / "sda" / "changed.csv"
 RULES = {"PI": "punctuation", "MV": "modal_verbs", "DN": "double_negation", "NEG": "negation"}

@@ -24,7 +24,8 @@ from lib.encoder.device import resolve_precision
 from lib.runs import Job, run_job
 from lib.runs.baseline import UNTRAINED
 from lib.runs.folder import RESULTS_VERSION, run_id
-from lib.runs.job import Settings, of_profile, portable_parameters, profile
+from lib.runs.job import Settings, portable_parameters
+from lib.runs.profiles import of_profile, profile
 from lib.training.recipe import FIELDS, Recipe, default_of
 
 METRIC = "sts7_test_avg_best"

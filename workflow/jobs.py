@@ -18,7 +18,7 @@ from lib.runs import grids, notebooks
 from lib.runs.baseline import UNTRAINED
 from lib.runs.folder import RESULTS_VERSION
 from lib.runs.grids import Grid
-from lib.runs.job import profile
+from lib.runs.profiles import profile
 
 FOLDER = "workflow"
 KNOWN = sorted(path.stem for path in paths.GRIDS.glob("*.yaml"))

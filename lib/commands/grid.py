@@ -19,7 +19,8 @@ from lib.commands import reporting
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 1 if a run failed, or with `--plan` if one cannot start."""
     options = _options(arguments)
-    from lib.runs.grids import collect, plan
+    from lib.runs.grids import collect
+    from lib.runs.plan import plan
 
     grid, machine = _grid(options), {"data_dir": options.data_dir, "device": options.device}
     if options.plan:

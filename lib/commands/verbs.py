@@ -230,9 +230,9 @@ def export(words: Sequence[str] | None = None) -> int:
     parser.add_argument("run", type=Path, help="folder of a finished run")
     parser.add_argument("target", type=Path, help="folder to write")
     options = parser.parse_args(words)
-    from lib.runs import finished
+    from lib.runs.export import export as exported
 
-    print(f"wrote {finished.export(options.run, options.target)}")
+    print(f"wrote {exported(options.run, options.target)}")
     return 0
 
 

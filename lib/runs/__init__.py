@@ -3,4 +3,5 @@
 from lib.runs.asked import departures, parameters, resolve, split
 from lib.runs.experiment import run, run_job
 from lib.runs.folder import Run, collect
-from lib.runs.job import Job, model_path, portable
+from lib.runs.inputs import model_path, portable
+from lib.runs.job import Job

@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import create_model
 
 from lib.checked import Checked, made
-from lib.runs.job import Job, Profile, Settings, portable_parameters, profile
+from lib.runs.job import Job, Settings, portable_parameters
+from lib.runs.profiles import Profile, profile
 from lib.training.recipe import FIELDS, Recipe
 
 SHARED = ("model", "device", "data_dir", "output_dir")

@@ -12,10 +12,10 @@ from lib import evaluate, paths
 from lib.data import files
 from lib.data.sets import graded_sets
 from lib.encoder import Encoder
-from lib.runs import job as jobs
 from lib.runs.experiment import test_scores
 from lib.runs.folder import Run
-from lib.runs.job import Profile, of_profile
+from lib.runs.inputs import Input, corpus_input, graded_inputs, model_input, model_path, portable
+from lib.runs.profiles import Profile, of_profile, sentences_of, with_text_at_hand
 from lib.training.recipe import recipe
 
 OF_AN_ENCODER = ("word_vectors", "sif")
@@ -43,13 +43,13 @@ class Baseline:
     model: str | None = None
 
     def with_text_at_hand(self) -> Baseline:
-        """The method on the training text that is here (`job.with_text_at_hand`)."""
-        return replace(self, profile=jobs.with_text_at_hand(self.profile, self.data_dir))
+        """The method on the training text that is here (`profiles.with_text_at_hand`)."""
+        return replace(self, profile=with_text_at_hand(self.profile, self.data_dir))
 
     @cached_property
     def sentences(self) -> list[str]:
         """The text whose words are counted."""
-        return jobs.sentences_of(self.profile, self.data_dir)
+        return sentences_of(self.profile, self.data_dir)
 
     @property
     def usual(self) -> str:
@@ -59,14 +59,14 @@ class Baseline:
     @property
     def folder(self) -> str:
         """The encoder whose input embeddings are taken, a folder or a Hub id; empty for none."""
-        return jobs.model_path(self.model or self.usual) if self.method in OF_AN_ENCODER else ""
+        return model_path(self.model or self.usual) if self.method in OF_AN_ENCODER else ""
 
     @property
-    def inputs(self) -> list[jobs.Input]:
+    def inputs(self) -> list[Input]:
         """What it reads."""
-        found = jobs.graded_inputs(self.profile, self.data_dir)
-        found.append(jobs.corpus_input(self.profile, self.data_dir))
-        return [*found, jobs.model_input(self.folder)] if self.folder else found
+        found = graded_inputs(self.profile, self.data_dir)
+        found.append(corpus_input(self.profile, self.data_dir))
+        return [*found, model_input(self.folder)] if self.folder else found
 
     def record(self) -> Run:
         """Its run, finished or not."""
@@ -107,4 +107,4 @@ class Baseline:
 def _same_for_all(name: str) -> str:
     """One name of a folder, however it was written; a package's or Hub's id as it is."""
     path = Path(name) if Path(name).exists() else paths.ROOT / name
-    return jobs.portable(str(path.resolve())) if path.exists() else name
+    return portable(str(path.resolve())) if path.exists() else name

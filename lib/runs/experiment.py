@@ -17,9 +17,10 @@ from lib.encoder import Encoder
 from lib.evaluate import transfer
 from lib.evaluate.sphere import MEASURES
 from lib.evaluate.sts import unit
-from lib.runs import job as jobs
 from lib.runs.folder import Run, peak_rss_gib
-from lib.runs.job import Job, Profile, portable_parameters
+from lib.runs.inputs import model_path, positives_path
+from lib.runs.job import Job, bring, is_causal, portable_parameters
+from lib.runs.profiles import Profile
 from lib.runs.workers import available_cores
 from lib.training import checkpoint
 from lib.training.batches import Feed, Text
@@ -54,7 +55,7 @@ def run(notebook: str, method: str, profile_name: str = "mini", **parameters: An
             ranked.
         FileNotFoundError: data, encoder or another file is not there.
     """
-    jobs.bring(parameters.get("model"))
+    bring(parameters.get("model"))
     return run_job(Job.of(notebook, method, profile_name, **parameters).with_text_at_hand())
 
 
@@ -82,7 +83,7 @@ def _train_and_score(job: Job, record: Run) -> None:
     if job.steps == 0:
         encoder.to(job.device)
         halved = job.device.type == "cuda" and job.scoring == "bf16"
-        if halved and jobs.is_causal(job.recipe.backbone):
+        if halved and is_causal(job.recipe.backbone):
             encoder.backbone.bfloat16()
         score = dev(encoder)
         result = Result([{"step": 0, "dev_score": score}], best_step=0, best_score=score)
@@ -111,7 +112,7 @@ def text_of(job: Job) -> Text:
     texts = rewritten(recipe, sentences, job.settings.seed)
     aligned = texts[recipe.rule] if recipe.positive == "sda" else None
     if recipe.positive == "file":
-        path, used, data_dir = jobs.positives_path(recipe), job.profile, job.settings.data_dir
+        path, used, data_dir = positives_path(recipe), job.profile, job.settings.data_dir
         _, aligned = data.aligned_corpus(used.corpus, path, data_dir, used.n_sentences)
     negated = texts["negation"] if recipe.negative == "sda" else None
     cache = paths.outputs() / "cache" if len(sentences) >= SHARED else None
@@ -126,7 +127,7 @@ def rewritten(recipe: Recipe, sentences: list[str], seed: int = 0) -> dict[str, 
         shares[recipe.rule] = recipe.augmented_share
     if not shares:
         return {}
-    options: dict[str, Any] = {"nouns": recipe.dn_nouns, "model": jobs.model_path(recipe.parser)}
+    options: dict[str, Any] = {"nouns": recipe.dn_nouns, "model": model_path(recipe.parser)}
     options |= {"workers": cores() if len(sentences) >= 100_000 else 1}
     options |= {"folder": paths.outputs() / "parses"}
     return parse.rewrite(sentences, list(shares), seed, shares, **options)
@@ -142,7 +143,7 @@ def new_encoder(recipe: Recipe, seed: int) -> Encoder:
     """The encoder that a training begins with."""
     names = {"pooling", "head", "eval_pooling", "eval_head", "dropout"}
     options = recipe.model_dump(include=names | {"lora_rank", "head_init", "head_per_view"})
-    return Encoder.load(jobs.model_path(recipe.backbone), seed=seed, **options)
+    return Encoder.load(model_path(recipe.backbone), seed=seed, **options)
 
 
 def negation_cosines(
@@ -274,7 +275,7 @@ def names_of_scores(profile: Profile, recipe: Recipe) -> list[str]:
     """Names of the scores that a finished run has.
 
     Example:
-        >>> from lib.runs.job import profile
+        >>> from lib.runs.profiles import profile
         >>> from lib.training.recipe import recipe
         >>> names_of_scores(profile("mini"), recipe("mini_simcse"))[:3]
         ['mini_dev_spearman_best', 'mini_dev_spearman_last', 'dev_alignment_best']

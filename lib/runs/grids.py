@@ -3,8 +3,6 @@
 `python -m lib grid NAME` trains what is missing of `workflow/grids/NAME.yaml`.
 """
 
-import math
-import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
@@ -18,19 +16,15 @@ from pydantic import BeforeValidator, field_validator
 
 from lib import paths
 from lib.checked import Checked, closest, made, setting
-from lib.data.sets import graded_sets
 from lib.results import committed
 from lib.runs import experiment, folder
 from lib.runs.baseline import OF_AN_ENCODER, UNTRAINED, Baseline
 from lib.runs.experiment import names_of_scores
 from lib.runs.finished import Member, add_members
-from lib.runs.job import Job, bring, profile
+from lib.runs.job import Job, bring
+from lib.runs.profiles import profile
 from lib.runs.workers import at_once
-from lib.training.batches import Feed
 from lib.training.forward import Group, is_main_process
-from lib.training.loop import fit
-
-TRIED = 5  # steps that are timed
 
 
 class Cell(Checked):
@@ -216,53 +210,6 @@ def job_of(grid: Grid, cell: Cell, seed: int, machine: Mapping[str, Any]) -> Job
         raise ValueError(f"{cell.method} trains nothing and takes no {idle[0]}")
     data_dir, model = machine.get("data_dir"), own.get("model")
     return Baseline(grid.notebook, cell.method, profile(grid.profile), data_dir, model)
-
-
-def plan(grid: Grid, machine: Mapping[str, Any]) -> pd.DataFrame:
-    """One line a run: row, column, seed, its other parameters, the minutes it takes here, and what
-    it lacks, a list of sentences, empty if the run can start.
-
-    For the minutes, NaN where something is lacking, five steps of each recipe are trained, once for
-    all its learning rates, and some sentences scored. Parses and counts before the first step and
-    transfer tasks are not timed.
-    """
-    paces: dict[str, tuple[float, float]] = {}
-    lines = []
-    for cell, seed in grid.runs():
-        job = job_of(grid, cell, seed, machine)
-        missing = [said for one in job.inputs if (said := one.missing())]
-        place = {"row": cell.row.format(seed=seed), "column": cell.column, "seed": seed}
-        minutes = math.nan
-        if isinstance(job, Job) and not missing:
-            job = job.with_text_at_hand()
-            key = repr((job.recipe.changed(lr=0.0), job.profile))  # a rate costs no time
-            paces[key] = paces.get(key) or _pace(job)
-            minutes = _minutes(job, *paces[key])
-        lines.append({**place, "set": cell.set, "minutes": minutes, "missing": missing})
-    return pd.DataFrame(lines)
-
-
-def _pace(job: Job) -> tuple[float, float]:
-    """Seconds of a training's step, and of a sentence that is scored; a positive or a negative that
-    is rewritten text is as long as the text itself, which stands in its place."""
-    text = job.sentences[: max(2_000, TRIED * job.recipe.batch_size)]
-    encoder = experiment.new_encoder(job.recipe, seed=0)
-    feed = Feed.of(text, job.recipe, encoder.tokenizer, 0, aligned=text, negated=text)
-    device = job.settings.device
-    seconds = fit(encoder, feed, max_steps=TRIED, eval_every=TRIED, device=device).seconds
-    begun = time.perf_counter()
-    encoder.encode(text[:256])
-    return seconds / TRIED, (time.perf_counter() - begun) / len(text[:256])
-
-
-def _minutes(job: Job, step: float, score: float) -> float:
-    """Minutes of a run: training, dev scores, test scores of the best and of the last step."""
-    steps = job.recipe.steps(len(job.sentences)) if job.steps is None else job.steps
-    data_dir = job.settings.data_dir
-    dev = 2 * sum(map(len, graded_sets(job.profile.dev, "dev", data_dir).values()))
-    test = 2 * sum(map(len, graded_sets(job.profile.test, "test", data_dir).values()))
-    scored = (steps // job.recipe.eval_every + 1) * dev + 2 * test
-    return (steps * step + scored * score) / 60
 
 
 def train(
