@@ -30,7 +30,8 @@ from transformers import AutoTokenizer
 from benchmarks import common
 from benchmarks.common import OURS, Sample, Side
 from lib import data, paths
-from lib.augment.una import UNA, Terms, TfidfModel, terms_of
+from lib.augment.tfidf import Terms, TfidfModel, terms_of
+from lib.augment.una import UNA
 from lib.encoder import Encoder
 from lib.encoder.device import resolve_precision
 from lib.encoder.tokens import tokenise
@@ -57,7 +58,7 @@ COUNT = """
 import json, sys, time
 from itertools import islice
 from pathlib import Path
-from lib.augment.una import TfidfModel
+from lib.augment.tfidf import TfidfModel
 
 def peak():
     try:

@@ -13,7 +13,8 @@ import torch
 from tiny import tiny_sentences
 
 from lib import data, paths
-from lib.augment.una import UNA, TfidfModel, terms_of
+from lib.augment.tfidf import TfidfModel, terms_of
+from lib.augment.una import UNA
 from lib.runs import Job, grids
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import tiny_recipe, tiny_sentences, tiny_tokenizer
 
-from lib.augment.una import TfidfModel
+from lib.augment.tfidf import TfidfModel
 from lib.data.files import digest, kept, load_arrays, save_arrays
 from lib.encoder import tokens
 from lib.runs import experiment

@@ -9,6 +9,7 @@ from tiny import tiny_encoder, tiny_recipe, tiny_sentences
 
 from benchmarks.waiting import GPU, watched
 from lib.augment import vectors
+from lib.augment.representations import REPRESENTATIONS
 from lib.augment.vectors import EmbeddingViews
 from lib.training import losses
 from lib.training.batches import Feed
@@ -30,7 +31,7 @@ def test_neither_views_nor_changes_of_vectors_wait():
             assert view(x, mask, 0.3, None).device == GPU
         vectors.shuffle(torch.zeros_like(mask), mask, None)
         vectors.keep_span(torch.zeros_like(mask), mask, 0.3, None, 0)
-        for change in vectors.REPRESENTATIONS.values():
+        for change in REPRESENTATIONS.values():
             change(torch.empty(N, D, device=GPU), 0.1, None)
     assert found.seen == []
 

@@ -13,7 +13,7 @@ from tiny import begin, same, tiny_bert, tiny_encoder, tiny_recipe, tiny_sentenc
 from torch import nn
 
 from lib.augment import augment, edits
-from lib.augment.vectors import climb, gaussian_negatives
+from lib.augment.representations import climb, gaussian_negatives
 from lib.encoder.layers import dropout_of
 from lib.training import checkpoint
 from lib.training.batches import Batch

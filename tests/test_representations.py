@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from lib.augment import vectors
-from lib.augment.vectors import REPRESENTATIONS
+from lib.augment import representations
+from lib.augment.representations import REPRESENTATIONS
 
 Z = torch.randn(
     40, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64
@@ -31,27 +31,27 @@ def test_the_gradient_reaches_every_embedding(name):
 
 
 def test_interpolation_goes_towards_the_nearest_other_sample():
-    moved = vectors.interpolate(Z, 0.25)
+    moved = representations.interpolate(Z, 0.25)
     for i, z in enumerate(Z):
         others = [j for j in range(len(Z)) if j != i]
         q = Z[max(others, key=lambda j: torch.cosine_similarity(z, Z[j], 0).item())]
         assert torch.allclose(moved[i], 0.75 * z + 0.25 * q)
-    assert vectors.interpolate(Z[:1], 0.1).equal(Z[:1])
+    assert representations.interpolate(Z[:1], 0.1).equal(Z[:1])
 
 
 def test_extrapolation_stretches_about_the_centre():
-    moved, centre = vectors.extrapolate(Z, 0.5), Z.mean(0)
+    moved, centre = representations.extrapolate(Z, 0.5), Z.mean(0)
     assert torch.allclose(moved - centre, 1.5 * (Z - centre))
 
 
 def test_linear_sampling_adds_a_difference_of_two_samples():
     seeded = lambda: torch.Generator().manual_seed(0)  # noqa: E731
-    shift = vectors.sample_linearly(Z, 1.0, seeded()) - Z
+    shift = representations.sample_linearly(Z, 1.0, seeded()) - Z
     differences = Z[:, None] - Z[None]
     assert all((differences - s).abs().amax(-1).min() < 1e-9 for s in shift)
-    assert torch.allclose(vectors.sample_linearly(Z, 0.25, seeded()) - Z, 0.25 * shift)
+    assert torch.allclose(representations.sample_linearly(Z, 0.25, seeded()) - Z, 0.25 * shift)
     many, variance = Z.repeat(500, 1), Z.var(0, correction=0)
-    shifts = vectors.sample_linearly(many, 1.0, seeded()) - many
+    shifts = representations.sample_linearly(many, 1.0, seeded()) - many
     # Two samples, drawn apart from each other and from the sample itself.
     assert torch.allclose(shifts.square().mean(0), 2 * variance, rtol=0.05)
     assert (((many - Z.mean(0)) * shifts).mean(0).abs() < 0.05 * variance).all()
@@ -59,7 +59,7 @@ def test_linear_sampling_adds_a_difference_of_two_samples():
 
 def test_gaussian_noise_has_each_features_size():
     noise = torch.randn(Z.shape, generator=torch.Generator().manual_seed(5), dtype=Z.dtype)
-    moved = vectors.add_gaussian(Z, 0.2, torch.Generator().manual_seed(5))
+    moved = representations.add_gaussian(Z, 0.2, torch.Generator().manual_seed(5))
     for i, j in np.ndindex(*Z.shape):
         sigma = math.sqrt(sum((v - Z[:, j].mean()).item() ** 2 for v in Z[:, j]) / len(Z))
         expected = Z[i, j].item() + 0.2 * noise[i, j].item() * sigma
@@ -79,7 +79,7 @@ def test_noise_of_sentences_is_distributed_as_noise_along_the_axes():
     centred = Z - Z.mean(0)
     covariance = centred.T @ centred / len(Z)
     random = torch.Generator().manual_seed(0)
-    for along in (vectors._along_axes, vectors._along_sentences):
+    for along in (representations._along_axes, representations._along_sentences):
         noise = torch.cat([along(centred.float(), random) for _ in range(400)]).double()
         found = noise.T @ noise / len(noise)
         assert torch.allclose(found, covariance, atol=0.03 * float(covariance.diagonal().max()))

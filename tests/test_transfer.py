@@ -20,7 +20,7 @@ from test_evaluate import pairs_of
 from transformers import AutoTokenizer
 
 from lib import data, evaluate, paths
-from lib.augment.una import terms_of
+from lib.augment.tfidf import terms_of
 from lib.data import TransferTask, sets
 from lib.evaluate import transfer
 from lib.runs import inputs

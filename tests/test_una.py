@@ -13,8 +13,9 @@ from tiny import tiny_recipe, tiny_sentences, tiny_tokenizer
 from transformers import AutoTokenizer
 
 from lib import data, paths
-from lib.augment import una as module
-from lib.augment.una import UNA, Terms, TfidfModel, terms_of, uniform
+from lib.augment import tfidf
+from lib.augment.tfidf import Terms, TfidfModel, terms_of
+from lib.augment.una import UNA, uniform
 from lib.commands.verbs import augment as main
 from lib.training.batches import Text, make_negatives
 
@@ -185,7 +186,7 @@ def test_equal_scores_replace_the_first_token_only():
 def test_draws_do_not_depend_on_batches_or_order(monkeypatch):
     corpus = tiny_sentences(500)
     model = TfidfModel.fit(corpus)
-    monkeypatch.setattr(module, "CHUNK", 7)
+    monkeypatch.setattr(tfidf, "CHUNK", 7)
     again = TfidfModel.fit(iter(corpus))
     assert again.terms == model.terms
     assert (again.s == model.s).all() and (again.idf == model.idf).all()

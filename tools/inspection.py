@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib.augment.una import terms_of
+from lib.augment.tfidf import terms_of
 from lib.data import Pairs
 from lib.encoder import Encoder
 from lib.encoder.heads import POOLINGS

@@ -14,7 +14,7 @@ from nltk import edit_distance
 from lib import data, paths
 from lib.augment import augment
 from lib.augment.sda import parse
-from lib.augment.una import terms_of
+from lib.augment.tfidf import terms_of
 from lib.data.files import write_text
 from lib.runs.profiles import profile
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from lib import data, paths
 from lib.augment.sda import english
-from lib.augment.una import terms_of
+from lib.augment.tfidf import terms_of
 from lib.data import Pairs
 from lib.data.files import write_text
 from tools import inspection

@@ -135,7 +135,8 @@ def _augment_options(words: Sequence[str] | None) -> argparse.Namespace:
 def _augmented(lines: list[str], options: argparse.Namespace) -> list[str]:
     """The lines after the method that `options` ask for."""
     if options.method == "una":
-        from lib.augment.una import UNA, TfidfModel  # NLTK takes two seconds to import
+        from lib.augment.tfidf import TfidfModel  # NLTK takes two seconds to import
+        from lib.augment.una import UNA
 
         counted = read_aligned(options.fit_on) if options.fit_on else lines
         model = TfidfModel.fit(line for line in counted if line)

@@ -24,7 +24,8 @@ from torch import Tensor
 
 from lib.augment import augment
 from lib.augment.edits import MASK_TOKEN
-from lib.augment.una import UNA, Terms, TfidfModel
+from lib.augment.tfidf import Terms, TfidfModel
+from lib.augment.una import UNA
 from lib.checked import Registry
 from lib.data.files import digest, kept
 from lib.encoder.device import copied_to

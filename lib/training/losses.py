@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lib.augment.vectors import REPRESENTATIONS, climb, gaussian_negatives
+from lib.augment.representations import REPRESENTATIONS, climb, gaussian_negatives
 from lib.checked import Registry
 from lib.training.seeds import step_generator
 

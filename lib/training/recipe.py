@@ -17,8 +17,9 @@ import yaml
 from pydantic import model_validator
 
 from lib.augment import AUGMENTATIONS, NEED_SYNONYMS
+from lib.augment.representations import REPRESENTATIONS
 from lib.augment.sda import RULES
-from lib.augment.vectors import REPRESENTATIONS, VIEWS
+from lib.augment.vectors import VIEWS
 from lib.checked import Checked, Names, closest, extra, made, setting
 from lib.encoder.heads import BATCH_NORM_HEADS, DRAWN_HEADS, HEAD_INITS, POOLINGS, check_head
 from lib.training.batches import NEGATIVES
@@ -97,7 +98,7 @@ class NegativePart(Checked):
             the encoder sees them that follows it with this momentum (`lib.training.forward`); 0:
             none.
         noise, noise_steps, noise_rate: random vectors, `noise` batches of them, and how many steps
-            of which length they go up the loss (`lib.augment.vectors`); 0: none.
+            of which length they go up the loss (`augment.representations`); 0: none.
     """
 
     negative: str = setting("none", among=Names(("none",), NEGATIVES), when="negative")
@@ -127,7 +128,7 @@ class ViewsPart(Checked):
     Attributes:
         view1, view2: of the two encodings, in the embedding layer (`lib.augment.vectors.VIEWS`).
         rate1, rate2: their rates, 0 for those that have none.
-        representation: augmentation of the positive's vector (`lib.augment.vectors`) or
+        representation: augmentation of the positive's vector (`augment.representations`) or
             `none`.
         representation_strength: its λ.
     """
