@@ -5,21 +5,21 @@ import io
 import sys
 from pkgutil import resolve_name
 
-VERBS = {  # verb → its function, and what it does
-    "run": ("verbs:run", "execute one notebook with parameters: run 04_una -p beta 0.3"),
-    "grid": ("grid:main", "train every run behind a paper's table, resumable: grid una_small"),
-    "data": ("verbs:data", "fetch the real data from the Hugging Face Hub, or count what is there"),
-    "augment": ("verbs:augment", "rewrite a text file line by line: augment una IN.txt OUT.txt"),
-    "evaluate": ("verbs:evaluate", "score a model: evaluate data/mini-bert --pooling mean"),
-    "recipes": ("verbs:recipes", "the papers' hyper-parameters: recipes show paper_una_bert"),
-    "export": ("verbs:export", "a run as a sentence-transformers folder: export RUN my-model"),
-    "search": ("verbs:search", "the lines of a file nearest to a query: search my-model FILE 'it'"),
+VERBS = {  # the file of `lib.commands`, and what it does
+    "run": "execute one notebook with parameters: run 04_una -p beta 0.3",
+    "grid": "train every run behind a paper's table, resumable: grid una_small",
+    "data": "fetch the real data from the Hugging Face Hub, or count what is there",
+    "augment": "rewrite a text file line by line: augment una IN.txt OUT.txt",
+    "evaluate": "score a model: evaluate data/mini-bert --pooling mean",
+    "recipes": "the papers' hyper-parameters: recipes show paper_una_bert",
+    "export": "a run as a sentence-transformers folder: export RUN my-model",
+    "search": "the lines of a file nearest to a query: search my-model FILE 'it'",
 }
 
 
 def usage():
     """The list of verbs."""
-    lines = [f"  {verb:<10}{what}" for verb, (_, what) in VERBS.items()]
+    lines = [f"  {verb:<10}{what}" for verb, what in VERBS.items()]
     return "\n".join(["usage: python -m lib VERB …", "", "Verbs, each with --help:", *lines])
 
 
@@ -35,7 +35,7 @@ def main(arguments=None):
     if words[0] not in VERBS:
         print(f"error: there is no verb {words[0]!r}\n\n{usage()}", file=sys.stderr)
         return 2
-    return resolve_name(f"lib.commands.{VERBS[words[0]][0]}")(words[1:])
+    return resolve_name(f"lib.commands.{words[0]}:main")(words[1:])
 
 
 if __name__ == "__main__":

@@ -9,9 +9,8 @@ import pytest
 
 from lib import data, paths
 from lib.augment import AUGMENTATIONS, augment, edits
-from lib.commands import verbs as command
-from lib.commands.verbs import EDA
-from lib.commands.verbs import augment as main
+from lib.commands import augment as command
+from lib.commands.augment import EDA, main
 from lib.data import read_aligned
 
 
@@ -138,7 +137,7 @@ def test_help_fits_any_encoding():
 def test_an_interruption_is_one_sentence(tmp_path, monkeypatch, capsys):
     (tmp_path / "in.txt").write_text("a cat .\n")
     monkeypatch.setattr(
-        command, "operation", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt)
+        command, "augment", lambda *a, **k: (_ for _ in ()).throw(KeyboardInterrupt)
     )
     assert main(["crop", str(tmp_path / "in.txt"), str(tmp_path / "o.txt")]) == 130
     assert "interrupted" in capsys.readouterr().err

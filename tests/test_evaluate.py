@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 from lib import data, evaluate, paths
-from lib.commands import verbs
+from lib.commands.evaluate import main
 from lib.data import Pairs, sets
 from lib.encoder import Encoder
 from lib.evaluate import sphere
@@ -368,7 +368,7 @@ def tiny_model(tmp_path_factory) -> Path:
 
 def test_command_scores_the_sts_suite(tiny_model, sts_tree, capsys):
     options = f"--pooling mean --precision fp32 --data-dir {sts_tree}".split()
-    assert verbs.evaluate([str(tiny_model), *options]) == 0
+    assert main([str(tiny_model), *options]) == 0
     encode = partial(Encoder.load(tiny_model, pooling="mean").encode, precision="fp32")
     said, *lines = capsys.readouterr().out.splitlines()
     assert said == "pooling mean, fp32 on cpu"
@@ -384,7 +384,7 @@ def test_command_scores_the_mini_suite(tiny_model, tmp_path, monkeypatch, capsys
         (tmp_path / f"sts_{split}.tsv").write_text(f"score\tkind\tsentence1\tsentence2\n{lines}")
     monkeypatch.setattr(paths, "MINI", tmp_path)
     options = ["--suite", "mini", "--json", str(tmp_path / "a.json")]
-    assert verbs.evaluate([str(tiny_model), *options]) == 0
+    assert main([str(tiny_model), *options]) == 0
     out = capsys.readouterr().out
     assert all(f"\n{name} " in out for name in ("mini dev", "mini test"))
     written = json.loads((tmp_path / "a.json").read_text())
@@ -402,7 +402,7 @@ def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
         ((tiny_model, "--data-dir", sts_tree, "--pooling", "maximum"), "maximum"),
         ((tiny_model, "--device", "gpu"), "device must be 'auto'"),
     ):
-        assert verbs.evaluate([str(a) for a in arguments]) == 2
+        assert main([str(a) for a in arguments]) == 2
         captured = capsys.readouterr()
         errors = [line for line in captured.err.splitlines() if line.startswith("error: ")]
         assert len(errors) == 1 and message in errors[0]

@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 from lib import paths
 from lib.augment import sda
 from lib.augment.sda import chinese, parse
-from lib.commands import verbs
+from lib.commands import augment
 
 SENTENCES = [
     "The children played in the old garden.",
@@ -184,10 +184,10 @@ def test_command_line(tmp_path, capsys):
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     given = ["sda", str(source), str(target), "--rule", "double_negation", "--seed", "5"]
-    assert verbs.augment(given) == 0
+    assert augment.main(given) == 0
     expected = parse.rewrite(SENTENCES, "double_negation", seed=5)["double_negation"]
     assert target.read_text(encoding="utf-8").splitlines() == expected
     changed = sum(a != b for a, b in zip(SENTENCES, expected, strict=True))
     assert f"{changed} of 18 sentences changed" in capsys.readouterr().out
-    assert verbs.augment([*given, "--force", "--model", "en_core_web_none"]) == 2
+    assert augment.main([*given, "--force", "--model", "en_core_web_none"]) == 2
     assert "python -m spacy download" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from lib import data, paths
 from lib.augment import tfidf
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA, uniform
-from lib.commands.verbs import augment as main
+from lib.commands.augment import main
 from lib.training.batches import Text, make_negatives
 
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]

@@ -1,10 +1,13 @@
-"""The verbs of `python -m lib`, one function each: words in, text on stdout, exit status out.
+"""The verbs of `python -m lib`, one file each: words in, text on stdout, exit status out.
+
+What a verb needs is imported after its words were read: `--help` waits for no torch.
 
 Exit status: 0; 1 if the work itself failed (a notebook, a run, a count that differs); 2 for a
 request that cannot be met, with one sentence on stderr that says why and what to do; 130 if
 interrupted.
 """
 
+import argparse
 import os
 import sys
 import warnings
@@ -13,6 +16,11 @@ from functools import wraps
 
 Main = Callable[[Sequence[str] | None], int]
 EXPECTED = (OSError, ValueError, ImportError, RuntimeError)
+
+
+def verb_parser(verb: str, about: str, example: str = "") -> argparse.ArgumentParser:
+    """The parser of one verb of `python -m lib`."""
+    return argparse.ArgumentParser(f"python -m lib {verb}", description=about, epilog=example)
 
 
 def reporting(main: Main) -> Main:

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from lib.commands import reporting
+from lib.commands import reporting, verb_parser
 
 
 @reporting
@@ -39,8 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    about = "Run a grid; finished runs are skipped."
-    parser = argparse.ArgumentParser(prog="python -m lib grid", description=about)
+    parser = verb_parser("grid", "Run a grid; finished runs are skipped.")
     add = parser.add_argument
     add("grid", help="a file of your own, or a name in workflow/grids/")
     add("--profile", default="", help="mini, light, small or full (default: the grid's)")
