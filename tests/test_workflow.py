@@ -54,7 +54,7 @@ def test_jobs_are_the_runs_of_a_grid_each_once(outputs) -> None:
 def test_a_command_gives_back_its_parameters(outputs) -> None:
     parameters = {"profile": "mini", "seed": 42, "method": "una", "beta": 0.3}
     parameters |= {"corpus": "a b", "eval_head": True}
-    one = jobs.job("04_una", parameters)
+    one = jobs.NotebookJob.of("04_una", parameters)
     words = shlex.split(one.command())
     given = {
         words[i + 1]: parse_value(words[i + 2], "None")
@@ -62,13 +62,13 @@ def test_a_command_gives_back_its_parameters(outputs) -> None:
         if word == "-p"
     }
     assert given == parameters and words[words.index("--out") + 1] == str(one.path)
-    assert jobs.job("04_una", dict(reversed(parameters.items()))).path == one.path
-    assert jobs.job("04_una", parameters | {"seed": 1}).path != one.path
+    assert jobs.NotebookJob.of("04_una", dict(reversed(parameters.items()))).path == one.path
+    assert jobs.NotebookJob.of("04_una", parameters | {"seed": 1}).path != one.path
 
 
 def test_the_report_tells_done_from_failed(outputs) -> None:
     done, failed, missing = (
-        jobs.job("04_una", {"method": "una", "seed": seed}) for seed in range(3)
+        jobs.NotebookJob.of("04_una", {"method": "una", "seed": seed}) for seed in range(3)
     )
     done.path.parent.mkdir(parents=True)
     done.path.write_text("{}")

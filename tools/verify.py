@@ -24,7 +24,7 @@ from lib.encoder.device import resolve_precision
 from lib.runs import Job, run_job
 from lib.runs.baseline import UNTRAINED
 from lib.runs.folder import RESULTS_VERSION, run_id
-from lib.runs.job import Settings, portable_parameters
+from lib.runs.job import RunSettings, portable_parameters
 from lib.runs.profiles import of_profile, profile
 from lib.training.recipe import FIELDS, Recipe, default_of
 
@@ -73,7 +73,7 @@ def job_of(row: Mapping[str, Any], data_dir: str | None = None, output: str | No
         n = None  # all of a corpus in its order, not a draw of all its sentences
     used = replace(profile(str(row["profile"])), corpus=row["corpus"], n_sentences=n)
     own = {"seed": int(row["seed"]), "scoring": row["scoring"], "device": "cpu"}
-    settings = made(Settings, {**own, "data_dir": data_dir, "output_dir": output}, "a run")
+    settings = made(RunSettings, {**own, "data_dir": data_dir, "output_dir": output}, "a run")
     return Job(str(row["notebook"]), used, recipe_of(row), int(row["max_steps"]), settings)
 
 

@@ -5,7 +5,7 @@ import hashlib
 import json
 import shlex
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ KNOWN = sorted(path.stem for path in paths.GRIDS.glob("*.yaml"))
 
 
 @dataclass(frozen=True)
-class Settings:
+class Configuration:
     """The configuration of a `snakemake` call.
 
     Attributes:
@@ -46,7 +46,7 @@ class Settings:
     choice: str
 
 
-def settings(config: Mapping[str, object]) -> Settings:
+def settings(config: Mapping[str, object]) -> Configuration:
     """Read and check what `--config` gives.
 
     Raises:
@@ -58,7 +58,8 @@ def settings(config: Mapping[str, object]) -> Settings:
     """
     known = ("profile", "seeds", "max_steps", "data_dir", "device", "python")
     if unknown := sorted(map(str, set(config) - set(known))):
-        raise ValueError(f"--config {unknown[0]}: no such key{_meant(unknown[0], known)}")
+        hint = closest(unknown[0], known, "there are")
+        raise ValueError(f"--config {unknown[0]}: no such key{hint}")
     texts = {name: str(config[name]) for name in known if name in config}
     for name in ("seeds", "max_steps"):
         numbers = texts.get(name, "0").split(",")
@@ -74,7 +75,7 @@ def settings(config: Mapping[str, object]) -> Settings:
         if name in texts:
             values = map(str, seeds) if name == "seeds" else [texts[name]]
             options += [f"--{name.replace('_', '-')}", *values]
-    return Settings(
+    return Configuration(
         texts.get("profile", ""),
         seeds,
         steps,
@@ -85,12 +86,7 @@ def settings(config: Mapping[str, object]) -> Settings:
     )
 
 
-def _meant(name: str, known: Collection[str]) -> str:
-    """The nearest of some names, or all of them, as the end of a sentence."""
-    return closest(name, known) or f", there are {', '.join(known)}"
-
-
-def tables(chosen: Settings) -> dict[str, Grid]:
+def tables(chosen: Configuration) -> dict[str, Grid]:
     """The grids of `workflow/grids/` at the profile and seeds asked for; those that are of the
     papers' own size are left out at another profile."""
     found = {}
@@ -106,11 +102,11 @@ def no_table(name: str) -> str:
     """Why there is no table of this name, in one sentence."""
     if name in KNOWN:
         return f"{name} is a table of the papers' own size and has no other profile"
-    return f"no table {name}{_meant(name, ['all', *KNOWN])}"
+    return f"no table {name}{closest(name, ['all', *KNOWN], 'there are')}"
 
 
 @dataclass(frozen=True)
-class Job:
+class NotebookJob:
     """One notebook, executed without its lesson with one set of parameters.
 
     Attributes:
@@ -123,6 +119,14 @@ class Job:
     name: str
     parameters: Mapping[str, object]
 
+    @classmethod
+    def of(cls, notebook: str, parameters: Mapping[str, object]) -> "NotebookJob":
+        """The job with these parameters; the same ones, in any order, give the same job, until
+        `RESULTS_VERSION` rises."""
+        content = json.dumps([RESULTS_VERSION, dict(parameters)], sort_keys=True)
+        digest = hashlib.sha256(content.encode()).hexdigest()[:8]
+        return cls(notebook, f"{parameters['method']}-{digest}-s{parameters['seed']}", parameters)
+
     @property
     def path(self) -> Path:
         """The executed notebook: `<outputs>/workflow/<notebook>/<name>.ipynb`."""
@@ -132,50 +136,35 @@ class Job:
         """The shell command that executes it.
 
         Example:
-            >>> job("04_una", {"method": "una", "profile": "mini",
-            ...     "seed": 1}).command("python").split()[:6]
+            >>> job = NotebookJob.of("04_una", {"method": "una", "profile": "mini", "seed": 1})
+            >>> job.command("python").split()[:6]
             ['python', '-m', 'lib', 'run', '04_una', '--no-lesson']
         """
-        words = [
-            executable,
-            "-m",
-            "lib",
-            "run",
-            self.notebook,
-            "--no-lesson",
-            "--out",
-            str(self.path),
-        ]
+        words = [executable, "-m", "lib", "run", self.notebook]
+        words += ["--no-lesson", "--out", str(self.path)]
         for name, value in self.parameters.items():
             text = value if isinstance(value, str | None) else json.dumps(value)
             words += ["-p", name, str(text)]
         return shlex.join(words)
 
 
-def job(notebook: str, parameters: Mapping[str, object]) -> Job:
-    """The job with these parameters; the same ones, in any order, give the same job, until
-    `RESULTS_VERSION` rises."""
-    content = json.dumps([RESULTS_VERSION, dict(parameters)], sort_keys=True)
-    digest = hashlib.sha256(content.encode()).hexdigest()[:8]
-    return Job(notebook, f"{parameters['method']}-{digest}-s{parameters['seed']}", parameters)
-
-
-def jobs(grid: Grid, **common: object) -> list[Job]:
+def jobs(grid: Grid, **common: object) -> list[NotebookJob]:
     """All jobs of a grid, each once; rows without training are no notebook's and stay out.
 
     Args:
         common: parameters that are about the machine: data_dir, device.
     """
-    job_by_name: dict[str, Job] = {}
+    job_by_name: dict[str, NotebookJob] = {}
     for cell, seed in grid.runs():
         if cell.set["method"] in UNTRAINED:
             continue
-        one = job(grid.notebook, {"profile": grid.profile, "seed": seed, **cell.set, **common})
+        parameters = {"profile": grid.profile, "seed": seed, **cell.set, **common}
+        one = NotebookJob.of(grid.notebook, parameters)
         job_by_name.setdefault(one.name, one)
     return list(job_by_name.values())
 
 
-def report(grid_jobs: Iterable[Job]) -> pd.DataFrame:
+def report(grid_jobs: Iterable[NotebookJob]) -> pd.DataFrame:
     """One line a job that was begun: done or failed; seconds as Snakemake's benchmark file has
     them."""
     lines = []
@@ -200,7 +189,7 @@ def _seconds(timing: Path) -> float | None:
         return None
 
 
-def write_report(grid_jobs: Iterable[Job], path: Path) -> str:
+def write_report(grid_jobs: Iterable[NotebookJob], path: Path) -> str:
     """Write `report` as CSV; return a line that sums it up, with the runs that failed below it."""
     table = report(grid_jobs)
     write_text(path, table.to_csv(index=False, float_format="%.1f"))

@@ -22,7 +22,7 @@ HEAD_INITS = ("bert", "torch")
 SIZES = re.compile(r":[1-9]\d{0,4}:[1-9]\d{0,4}", re.ASCII)
 
 
-class Settings(Checked):
+class PoolingSettings(Checked):
     """How the states of a sentence's tokens become its embedding.
 
     Attributes:

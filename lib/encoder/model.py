@@ -17,7 +17,7 @@ from lib.checked import made
 from lib.data.files import read_json, write_json, write_text, written
 from lib.encoder import layers, load
 from lib.encoder.device import copied_to, resolve_device, resolve_precision
-from lib.encoder.heads import POOLINGS, Settings, build_head, pool
+from lib.encoder.heads import POOLINGS, PoolingSettings, build_head, pool
 from lib.encoder.load import first_line, fitting_pooling
 from lib.encoder.tokens import TokenRows, tokenise
 
@@ -34,7 +34,7 @@ class Encoder(nn.Module):
         seed: of the head's initial weights.
         speedups: the CPU's dropout and the other means of `lib.encoder.layers`, which `speed_up`
             has given the backbone.
-        settings: fields of `Settings`.
+        settings: fields of `PoolingSettings`.
 
     Example:
         >>> from lib import paths
@@ -46,7 +46,7 @@ class Encoder(nn.Module):
     def __init__(self, backbone, tokenizer, seed: int = 0, speedups: bool = True, **settings: Any):
         super().__init__()
         self.backbone, self.tokenizer = backbone, tokenizer
-        chosen = made(Settings, settings, "an encoder")
+        chosen = made(PoolingSettings, settings, "an encoder")
         pooling = chosen.pooling or fitting_pooling(backbone.config)
         poolings = {"pooling": pooling, "eval_pooling": chosen.eval_pooling or pooling}
         self.settings = chosen.model_dump(exclude={"head_init", "head_per_view"}) | poolings
@@ -86,9 +86,9 @@ class Encoder(nn.Module):
             device: as `resolve_device`.
             lora_rank: r of LoRA (`layers.add_lora`), 0 trains all weights. `save` writes the sum
                 of both.
-            options: as `Encoder`. A field of `Settings` that is not given or None is what the
-                folder was saved or exported with. `pooling="pooler"` is [CLS] through the pooler
-                that the checkpoint holds, as supervised SimCSE publishes its vectors.
+            options: as `Encoder`. A field of `PoolingSettings` that is None or not given is what
+                the folder was saved or exported with. `pooling="pooler"` is [CLS] through the
+                pooler that the checkpoint holds, as supervised SimCSE publishes its vectors.
 
         Raises:
             FileNotFoundError: neither a folder nor a model the Hub can give now, or a file of it is

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import create_model
 
 from lib.checked import Checked, made
-from lib.runs.job import Job, Settings, portable_parameters
+from lib.runs.job import Job, RunSettings, portable_parameters
 from lib.runs.profiles import Profile, profile
 from lib.training.recipe import FIELDS, Recipe
 
@@ -47,7 +47,7 @@ def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
     given = {name: namespace[name] for name in declared if name in namespace}
     made(kind, {**given, **dict.fromkeys(_injected(namespace) - declared.keys())}, "this notebook")
     if "method" in given:
-        own = {n: given[n] for n in given if n in FIELDS or n in Settings.model_fields}
+        own = {n: given[n] for n in given if n in FIELDS or n in RunSettings.model_fields}
         Job.of("", given["method"], given["profile"], **own)
     elif "profile" in given:
         profile(given["profile"])

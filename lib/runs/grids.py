@@ -201,7 +201,7 @@ def job_of(grid: Grid, cell: Cell, seed: int, machine: Mapping[str, Any]) -> Job
     """What a cell trains or scores with a seed.
 
     Args:
-        machine: device, folders and other fields of `Settings`.
+        machine: device, folders and other fields of `RunSettings`.
     """
     own = {name: value for name, value in cell.set.items() if name != "method"}
     if cell.method not in UNTRAINED:
@@ -220,7 +220,7 @@ def train(
     Which runs stand behind which rows is kept in `outputs/grids.csv`.
 
     Args:
-        machine: fields of `Settings`, for every run.
+        machine: fields of `RunSettings`, for every run.
         say: is given one line a run.
         jobs: runs at once, each with its share of the cores.
 

@@ -24,7 +24,7 @@ PREFIXES = ("mini_", "light_", "small_", "paper_")
 PATHS = ("backbone", "positive_file", "synonyms", "parser")
 
 
-class Settings(Checked):
+class RunSettings(Checked):
     """What a run takes beside the fields of its recipe.
 
     Attributes:
@@ -74,7 +74,7 @@ class Job:
     profile: Profile
     recipe: Recipe
     steps: int | None
-    settings: Settings
+    settings: RunSettings
 
     @classmethod
     def of(cls, notebook: str, method: str, profile_name: str = "mini", **parameters: Any) -> Job:
@@ -84,7 +84,7 @@ class Job:
             method: recipe without its first part: `simcse` is `mini_simcse` at mini, `small_simcse`
                 at small, `paper_simcse_bert` at full (where the backbone's family picks the
                 recipe); a full recipe name is taken as it is.
-            parameters: fields of `Settings` and of the recipe, which win over the profile; None
+            parameters: fields of `RunSettings` and of the recipe, which win over the profile; None
                 means the profile's or the recipe's own.
 
         Raises:
@@ -93,8 +93,8 @@ class Job:
         given = {name: value for name, value in parameters.items() if value is not None}
         for name in {"name", "source", "backbone"} & given.keys():
             raise ValueError(f"{name} is no parameter: name a method, or an encoder in model")
-        own = {name: given.pop(name) for name in Settings.model_fields if name in given}
-        settings, used = made(Settings, own, "a run"), profile(profile_name)
+        own = {name: given.pop(name) for name in RunSettings.model_fields if name in given}
+        settings, used = made(RunSettings, own, "a run"), profile(profile_name)
         if used.eval_every is not None:  # at mini at most some ten dev scores a run
             tenth = -(-(settings.max_steps or 0) // 10) if used.name == "mini" else 0
             given.setdefault("eval_every", max(used.eval_every, tenth))
@@ -191,7 +191,7 @@ def portable_parameters(of: Recipe) -> dict[str, object]:
     return values | {n: portable(str(values[n])) for n in PATHS if n in values}
 
 
-def _on_text(used: Profile, settings: Settings) -> Profile:
+def _on_text(used: Profile, settings: RunSettings) -> Profile:
     corpus, n = settings.corpus or used.corpus, settings.n_sentences
     if corpus == used.corpus:
         n = n or used.n_sentences
