@@ -62,7 +62,7 @@ def quicker(cell: Cell, profile: str, again: int) -> Cell:
 def has_real_data(data_dir: str | None) -> bool:
     """Whether the text and the sets of the profile `small` are here."""
     try:
-        data.corpus_files(profiles.profile("small").corpus, data_dir)
+        data.corpus_files(profiles.profile_named("small").corpus, data_dir)
         data.stsb("dev", data_dir)
         data.sts_tasks(data_dir)
     except FileNotFoundError:

@@ -13,7 +13,7 @@ from lib.runs import Job, experiment, finished, grids
 from lib.runs.baseline import UNTRAINED, Baseline
 from lib.runs.folder import Run
 from lib.runs.grids import beside_paper, read
-from lib.runs.profiles import profile
+from lib.runs.profiles import profile_named
 
 GRIDS = sorted(paths.GRIDS.glob("*.yaml"))
 OF_PAPERS = [path for path in GRIDS if read(path.stem).table]
@@ -232,7 +232,7 @@ def test_input_embeddings_are_those_of_the_encoder_that_a_cell_names(little, mon
     monkeypatch.setenv("CSE_OUTPUTS", str(little))
     ids = {}
     for model in (None, str(paths.MINI_BERT), "data/mini-albert"):
-        run = Baseline("02_simcse", "sif", profile("mini"), None, model).run()
+        run = Baseline("02_simcse", "sif", profile_named("mini"), None, model).run()
         assert math.isfinite(run.metrics["mini_dev_spearman_last"])
         ids[model] = run.id
     assert ids[None] == ids[str(paths.MINI_BERT)] != ids["data/mini-albert"]

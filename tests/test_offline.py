@@ -12,7 +12,7 @@ import pytest
 from lib import paths
 from lib.__main__ import main as cli
 from lib.runs.baseline import Baseline
-from lib.runs.profiles import profile
+from lib.runs.profiles import profile_named
 from tools import offline
 
 TINY = """
@@ -84,7 +84,7 @@ def test_a_grid_is_packed_trained_elsewhere_and_taken_back(
 def finished(tmp_path, little, monkeypatch) -> Path:
     """An outputs folder of another machine with one finished run."""
     monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path / "there"))
-    Baseline("02_simcse", "tfidf", profile("mini")).run()
+    Baseline("02_simcse", "tfidf", profile_named("mini")).run()
     monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path / "here"))
     return tmp_path / "there"
 

@@ -16,7 +16,7 @@ from lib.augment import augment
 from lib.augment.sda import parse
 from lib.augment.tfidf import terms_of
 from lib.data.files import write_text
-from lib.runs.profiles import profile
+from lib.runs.profiles import profile_named
 
 PATH = paths.DATA / "sda" / "changed.csv"
 RULES = {"PI": "punctuation", "MV": "modal_verbs", "DN": "double_negation", "NEG": "negation"}
@@ -72,7 +72,7 @@ def table(data_dir: str | None = None) -> pd.DataFrame:
     Raises:
         FileNotFoundError: the text is not here.
     """
-    small = profile("small")
+    small = profile_named("small")
     sentences = list(data.corpus(small.corpus, data_dir, small.n_sentences))
     found = {name: changes(sentences, new) for name, new in versions(sentences).items()}
     return pd.DataFrame.from_dict(found, orient="index").rename_axis("version")

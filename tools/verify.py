@@ -25,7 +25,7 @@ from lib.runs import Job, run_job
 from lib.runs.baseline import UNTRAINED
 from lib.runs.folder import RESULTS_VERSION, run_id
 from lib.runs.job import RunSettings, portable_parameters
-from lib.runs.profiles import of_profile, profile
+from lib.runs.profiles import of_profile, profile_named
 from lib.training.recipe import FIELDS, Recipe, default_of
 
 METRIC = "sts7_test_avg_best"
@@ -52,7 +52,7 @@ def recipe_of(row: Mapping[str, Any]) -> Recipe:
 
 def id_of(row: Mapping[str, Any]) -> str:
     """The id that follows from a committed row: its settings and the hashes of its data."""
-    used = replace(profile(str(row["profile"])), corpus=row["corpus"], dev=row["dev"])
+    used = replace(profile_named(str(row["profile"])), corpus=row["corpus"], dev=row["dev"])
     params = of_profile(replace(used, test=row["test"]), int(row["n_sentences"]))
     if is_trained(row):
         steps = None if math.isnan(row["max_steps"]) else int(row["max_steps"])
@@ -71,7 +71,7 @@ def job_of(row: Mapping[str, Any], data_dir: str | None = None, output: str | No
     n = int(row["n_sentences"]) or None
     if n == len(data.corpus(row["corpus"], data_dir)):
         n = None  # all of a corpus in its order, not a draw of all its sentences
-    used = replace(profile(str(row["profile"])), corpus=row["corpus"], n_sentences=n)
+    used = replace(profile_named(str(row["profile"])), corpus=row["corpus"], n_sentences=n)
     own = {"seed": int(row["seed"]), "scoring": row["scoring"], "device": "cpu"}
     settings = made(RunSettings, {**own, "data_dir": data_dir, "output_dir": output}, "a run")
     return Job(str(row["notebook"]), used, recipe_of(row), int(row["max_steps"]), settings)

@@ -18,7 +18,7 @@ from lib.runs import grids, notebooks
 from lib.runs.baseline import UNTRAINED
 from lib.runs.folder import RESULTS_VERSION
 from lib.runs.grids import Grid
-from lib.runs.profiles import profile
+from lib.runs.profiles import profile_named
 
 FOLDER = "workflow"
 KNOWN = sorted(path.stem for path in paths.GRIDS.glob("*.yaml"))
@@ -69,7 +69,7 @@ def settings(config: Mapping[str, object]) -> Configuration:
     seeds = tuple(int(seed) for seed in texts["seeds"].split(",")) if "seeds" in texts else ()
     steps = {"max_steps": int(texts["max_steps"])} if "max_steps" in texts else {}
     if "profile" in texts:
-        profile(texts["profile"])
+        profile_named(texts["profile"])
     options = []
     for name in ("profile", "seeds", "max_steps", "data_dir", "device"):
         if name in texts:

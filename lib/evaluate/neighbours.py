@@ -54,9 +54,11 @@ def neighbour_table(
     found = {}
     for name, encode in encoders.items():
         rows = as_matrix(encode(texts), len(texts))
-        two, _ = top_k(rows[places], rows[:n], 2)  # a query may be its own nearest
-        both = zip(places, two, strict=True)
-        found[name] = [next(texts[i] for i in numbers if i != own) for own, numbers in both]
+        nearest, _ = top_k(rows[places], rows[:n], 2)  # a query may be its own nearest
+        found[name] = [
+            next(texts[i] for i in candidates if i != query)
+            for query, candidates in zip(places, nearest, strict=True)
+        ]
     return pd.DataFrame({"query": list(queries), **found})
 
 

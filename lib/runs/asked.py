@@ -8,7 +8,7 @@ from pydantic import create_model
 
 from lib.checked import Checked, made
 from lib.runs.job import Job, RunSettings, portable_parameters
-from lib.runs.profiles import Profile, profile
+from lib.runs.profiles import Profile, profile_named
 from lib.training.recipe import FIELDS, Recipe
 
 SHARED = ("model", "device", "data_dir", "output_dir")
@@ -50,7 +50,7 @@ def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
         own = {n: given[n] for n in given if n in FIELDS or n in RunSettings.model_fields}
         Job.of("", given["method"], given["profile"], **own)
     elif "profile" in given:
-        profile(given["profile"])
+        profile_named(given["profile"])
     return given
 
 

@@ -88,9 +88,9 @@ def _train_and_score(job: Job, record: Run) -> None:
         score = dev(encoder)
         result = Result([{"step": 0, "dev_score": score}], best_step=0, best_score=score)
     else:
-        text, own = text_of(job), job.settings
-        feed = Feed.of(text, job.recipe, encoder.tokenizer, own.seed)
-        options = own.model_dump(include={"device", "checkpoint_minutes", "progress"})
+        text, settings = text_of(job), job.settings
+        feed = Feed.of(text, job.recipe, encoder.tokenizer, settings.seed)
+        options = settings.model_dump(include={"device", "checkpoint_minutes", "progress"})
         options |= {"max_steps": job.steps, "precision": job.precision, "compile": job.compiled}
         result = fit(encoder, feed, dev=dev, out=record.folder, **options)
         if text.negated is not None and is_main_process():
@@ -112,8 +112,8 @@ def text_of(job: Job) -> Text:
     texts = rewritten(recipe, sentences, job.settings.seed)
     aligned = texts[recipe.rule] if recipe.positive == "sda" else None
     if recipe.positive == "file":
-        path, used, data_dir = positives_path(recipe), job.profile, job.settings.data_dir
-        _, aligned = data.aligned_corpus(used.corpus, path, data_dir, used.n_sentences)
+        path, profile, data_dir = positives_path(recipe), job.profile, job.settings.data_dir
+        _, aligned = data.aligned_corpus(profile.corpus, path, data_dir, profile.n_sentences)
     negated = texts["negation"] if recipe.negative == "sda" else None
     cache = paths.outputs() / "cache" if len(sentences) >= SHARED else None
     return Text(sentences, aligned, negated, cache)
@@ -275,9 +275,9 @@ def names_of_scores(profile: Profile, recipe: Recipe) -> list[str]:
     """Names of the scores that a finished run has.
 
     Example:
-        >>> from lib.runs.profiles import profile
+        >>> from lib.runs.profiles import profile_named
         >>> from lib.training.recipe import recipe
-        >>> names_of_scores(profile("mini"), recipe("mini_simcse"))[:3]
+        >>> names_of_scores(profile_named("mini"), recipe("mini_simcse"))[:3]
         ['mini_dev_spearman_best', 'mini_dev_spearman_last', 'dev_alignment_best']
     """
     tests = [f"{profile.test}_test_spearman"]

@@ -22,7 +22,7 @@ from lib.runs.baseline import OF_AN_ENCODER, UNTRAINED, Baseline
 from lib.runs.experiment import names_of_scores
 from lib.runs.finished import Member, add_members
 from lib.runs.job import Job, bring
-from lib.runs.profiles import profile
+from lib.runs.profiles import profile_named
 from lib.runs.workers import at_once
 from lib.training.forward import Group, is_main_process
 
@@ -127,13 +127,13 @@ class Grid(Checked):
             c if c.has_no_seed else c.model_copy(update={"set": {**c.set, **parameters}})
             for c in self.cells
         ]
-        used = profile(profile_name or self.profile)
-        if used.name == self.profile:
+        profile = profile_named(profile_name or self.profile)
+        if profile.name == self.profile:
             return self.changed(cells=cells)
         if self.is_of_its_size:
             raise ValueError(f"{self.name} is the paper's own setting, of profile {self.profile}")
-        new = {"name": f"{self.name}@{used.name}", "metric": used.metric(self.metric)}
-        return self.changed(**new, profile=used.name, cells=cells)
+        new = {"name": f"{self.name}@{profile.name}", "metric": profile.metric(self.metric)}
+        return self.changed(**new, profile=profile.name, cells=cells)
 
 
 def read(name: str | Path) -> Grid:
@@ -209,7 +209,7 @@ def job_of(grid: Grid, cell: Cell, seed: int, machine: Mapping[str, Any]) -> Job
     if idle := sorted(own.keys() - (["model"] if cell.method in OF_AN_ENCODER else [])):
         raise ValueError(f"{cell.method} trains nothing and takes no {idle[0]}")
     data_dir, model = machine.get("data_dir"), own.get("model")
-    return Baseline(grid.notebook, cell.method, profile(grid.profile), data_dir, model)
+    return Baseline(grid.notebook, cell.method, profile_named(grid.profile), data_dir, model)
 
 
 def train(

@@ -61,9 +61,9 @@ def inputs_of(
         steps: 0 trains nothing and reads no text.
 
     Example:
-        >>> from lib.runs.profiles import profile
+        >>> from lib.runs.profiles import profile_named
         >>> from lib.training.recipe import recipe
-        >>> [one.name for one in inputs_of(profile("mini"), recipe("mini_sda"))]
+        >>> [one.name for one in inputs_of(profile_named("mini"), recipe("mini_sda"))]
         ['dev', 'test', 'model', 'corpus', 'parser', 'rules', 'english']
     """
     found = [*graded_inputs(profile, data_dir), model_input(recipe.backbone)]
@@ -77,8 +77,8 @@ def inputs_of(
         path = partial(positives_path, recipe)
         found.append(Input("positive_file", lambda: [path()], lambda: files.sha256(path())))
     if recipe.positive in NEED_SYNONYMS:
-        own = partial(synonym_files, recipe.synonyms), partial(synonyms_hash, recipe.synonyms)
-        found.append(Input("synonyms", *own))
+        of_source = partial(synonym_files, recipe.synonyms), partial(synonyms_hash, recipe.synonyms)
+        found.append(Input("synonyms", *of_source))
     if recipe.parses:
         of_parser, name = partial(_pipeline_files, recipe.parser), model_path(recipe.parser)
         found.append(Input("parser", of_parser, lambda: parse.pipeline_digest(parse.load(name))))

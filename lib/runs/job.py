@@ -15,7 +15,7 @@ from lib.encoder.device import resolve_device, resolve_precision
 from lib.encoder.load import fitting_pooling
 from lib.runs.folder import Run
 from lib.runs.inputs import Input, folder_of, inputs_of, model_path, portable, text_hash
-from lib.runs.profiles import Profile, of_profile, profile, sentences_of, with_text_at_hand
+from lib.runs.profiles import Profile, of_profile, profile_named, sentences_of, with_text_at_hand
 from lib.training.forward import Group, compiles
 from lib.training.loop import MOST_STEPS
 from lib.training.recipe import Recipe, recipe, recipes
@@ -90,22 +90,22 @@ class Job:
         Raises:
             ValueError: a name that there is not, or a value outside its range.
         """
-        given = {name: value for name, value in parameters.items() if value is not None}
-        for name in {"name", "source", "backbone"} & given.keys():
+        fields = {name: value for name, value in parameters.items() if value is not None}
+        for name in {"name", "source", "backbone"} & fields.keys():
             raise ValueError(f"{name} is no parameter: name a method, or an encoder in model")
-        own = {name: given.pop(name) for name in RunSettings.model_fields if name in given}
-        settings, used = made(RunSettings, own, "a run"), profile(profile_name)
-        if used.eval_every is not None:  # at mini at most some ten dev scores a run
-            tenth = -(-(settings.max_steps or 0) // 10) if used.name == "mini" else 0
-            given.setdefault("eval_every", max(used.eval_every, tenth))
-        base = recipe(_recipe_name(method, used, settings.model or ""))
+        run_fields = {n: fields.pop(n) for n in RunSettings.model_fields if n in fields}
+        settings, profile = made(RunSettings, run_fields, "a run"), profile_named(profile_name)
+        if profile.eval_every is not None:  # at mini at most some ten dev scores a run
+            tenth = -(-(settings.max_steps or 0) // 10) if profile.name == "mini" else 0
+            fields.setdefault("eval_every", max(profile.eval_every, tenth))
+        base = recipe(_recipe_name(method, profile, settings.model or ""))
         if settings.model and is_causal(settings.model):
             for name in ("pooling", "eval_pooling"):
                 if getattr(base, name) == "cls":
-                    given.setdefault(name, "last_token")
-        trained = base.changed(backbone=settings.model or used.model or base.backbone, **given)
-        steps = used.max_steps if settings.max_steps is None else settings.max_steps
-        return cls(notebook, _on_text(used, settings), trained, steps, settings)
+                    fields.setdefault(name, "last_token")
+        trained = base.changed(backbone=settings.model or profile.model or base.backbone, **fields)
+        steps = profile.max_steps if settings.max_steps is None else settings.max_steps
+        return cls(notebook, _on_text(profile, settings), trained, steps, settings)
 
     def with_text_at_hand(self) -> Job:
         """The job on the training text that is here (`profiles.with_text_at_hand`)."""
@@ -165,8 +165,9 @@ class Job:
 
     def record(self) -> Run:
         """Its run, finished or not."""
-        of, name = self.settings, self.recipe.name
-        return Run(self.notebook, name, of.seed, self.parameters(), self.hashes(), of.output_dir)
+        seed, folder = self.settings.seed, self.settings.output_dir
+        params, hashes = self.parameters(), self.hashes()
+        return Run(self.notebook, self.recipe.name, seed, params, hashes, folder)
 
 
 def is_causal(model: str) -> bool:
@@ -185,25 +186,25 @@ def bring(model: object) -> None:
             fitting_pooling(model_path(str(model)))
 
 
-def portable_parameters(of: Recipe) -> dict[str, object]:
+def portable_parameters(recipe: Recipe) -> dict[str, object]:
     """`Recipe.parameters` with the project's own paths as they are in any checkout."""
-    values = of.parameters()
+    values = recipe.parameters()
     return values | {n: portable(str(values[n])) for n in PATHS if n in values}
 
 
-def _on_text(used: Profile, settings: RunSettings) -> Profile:
-    corpus, n = settings.corpus or used.corpus, settings.n_sentences
-    if corpus == used.corpus:
-        n = n or used.n_sentences
-    return replace(used, corpus=corpus, n_sentences=n)
+def _on_text(profile: Profile, settings: RunSettings) -> Profile:
+    corpus, n = settings.corpus or profile.corpus, settings.n_sentences
+    if corpus == profile.corpus:
+        n = n or profile.n_sentences
+    return replace(profile, corpus=corpus, n_sentences=n)
 
 
-def _recipe_name(method: str, used: Profile, model: str) -> str:
-    name = f"{used.recipe_prefix}_{method}"
+def _recipe_name(method: str, profile: Profile, model: str) -> str:
+    name = f"{profile.recipe_prefix}_{method}"
     if method.startswith(PREFIXES):
         return method
-    if name in recipes() or used.recipe_prefix != "paper":
+    if name in recipes() or profile.recipe_prefix != "paper":
         return name
-    if used.name == "chinese":
+    if profile.name == "chinese":
         return f"{name}_zh"
     return f"{name}_roberta" if "roberta" in model else f"{name}_bert"

@@ -41,7 +41,7 @@ class Profile:
         """The name at this profile of a metric that is named for the real sets.
 
         Example:
-            >>> profile("mini").metric("sts7_test_avg_best")
+            >>> profile_named("mini").metric("sts7_test_avg_best")
             'mini_test_spearman_best'
         """
         if self.test != "sts7":
@@ -91,7 +91,7 @@ PROFILES: dict[str, Profile] = {
 }
 
 
-def profile(name: str) -> Profile:
+def profile_named(name: str) -> Profile:
     """The profile called `name`.
 
     Raises:
@@ -102,10 +102,10 @@ def profile(name: str) -> Profile:
     return PROFILES[name]
 
 
-def of_profile(used: Profile, sentences: int) -> dict[str, object]:
+def of_profile(profile: Profile, sentences: int) -> dict[str, object]:
     """What an id says of a profile."""
-    found = {"profile": used.name, "corpus": used.corpus, "n_sentences": sentences}
-    return found | {"dev": used.dev, "test": used.test}
+    found = {"profile": profile.name, "corpus": profile.corpus, "n_sentences": sentences}
+    return found | {"dev": profile.dev, "test": profile.test}
 
 
 def with_text_at_hand(profile: Profile, data_dir: str | None = None) -> Profile:
@@ -122,8 +122,8 @@ def sentences_of(profile: Profile, data_dir: str | None = None) -> list[str]:
 
     It is kept until another one is asked for or one of its files changes.
     """
-    found = map(os.stat, data.corpus_files(profile.corpus, data_dir))
-    stamps = tuple((of.st_ino, of.st_size, of.st_mtime_ns, of.st_ctime_ns) for of in found)
+    stats = map(os.stat, data.corpus_files(profile.corpus, data_dir))
+    stamps = tuple((s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns) for s in stats)
     return list(_corpus(profile.corpus, data_dir, profile.n_sentences, stamps))
 
 

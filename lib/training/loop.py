@@ -76,21 +76,21 @@ def fit(
     Source: the loop of SimCSE (Gao et al. 2021); checkpoint selection by dev score as in their
         appendix A.
     """
-    own = made(Options, options, "a training")
+    chosen = made(Options, options, "a training")
     recipe = feed.recipe
-    total = recipe.epochs * len(feed) if own.max_steps is None else own.max_steps
-    eval_every = own.eval_every or recipe.eval_every
-    group = Group(resolve_device(own.device))
+    total = recipe.epochs * len(feed) if chosen.max_steps is None else chosen.max_steps
+    eval_every = chosen.eval_every or recipe.eval_every
+    group = Group(resolve_device(chosen.device))
     group.check(feed.order.sizes)
-    precision = resolve_precision(own.precision, group.device)
+    precision = resolve_precision(chosen.precision, group.device)
     objective = Objective(recipe, feed.seed)
-    forward = Forward(encoder, recipe, group, feed.seed, precision, own.compile)
+    forward = Forward(encoder, recipe, group, feed.seed, precision, chosen.compile)
     with forward, _interrupts() as interrupted:
         optimizer = make_optimizer(encoder, recipe)
         state = State(forward, optimizer, feed, out, steps=total, eval_every=eval_every)
         state.restore()
         encoder.train()
-        monitor = Monitor(state.result, total, own.progress and group.is_main)
+        monitor = Monitor(state.result, total, chosen.progress and group.is_main)
         done = state.result.steps
         end = done if state.result.stopped_early else total
         for step, batch in prefetched(feed.steps(done, end, group.share, forward.widths)):
@@ -112,7 +112,7 @@ def fit(
                         state.score(dev)
                     ends = state.result.stopped_early or step + 1 == total
                     stop = interrupted.is_set()
-                    state.save(0 if ends or stop else own.checkpoint_minutes)
+                    state.save(0 if ends or stop else chosen.checkpoint_minutes)
                 if ends:
                     break
                 if stop:

@@ -376,9 +376,9 @@ def own_settings(recipe: Recipe) -> dict[str, float]:
     if recipe.loss == "arccon":
         return {"margin": recipe.angular_margin}
     if recipe.loss == "scd":
-        own = {"decorrelation": recipe.decorrelation, "off_diagonal": recipe.off_diagonal}
+        weights = {"decorrelation": recipe.decorrelation, "off_diagonal": recipe.off_diagonal}
         width = recipe.head.rpartition(":")[2] if ":" in recipe.head else 0
-        return own | {"features": int(width)}
+        return weights | {"features": int(width)}
     return {}
 
 
