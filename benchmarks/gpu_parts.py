@@ -25,7 +25,7 @@ from lib import data
 from lib.encoder import Encoder
 from lib.encoder.device import resolve_precision
 from lib.training.batches import Feed
-from lib.training.forward import Forward, Group
+from lib.training.forward import Forward, ProcessGroup
 from lib.training.loop import make_optimizer
 from lib.training.state import State
 
@@ -164,7 +164,7 @@ class Best:
         self.device = device
         encoder = Encoder.load(task.model, pooling="cls", device=str(device))
         feed = Feed.of(task.sample(), task.recipe(), encoder.tokenizer, 0)
-        forward = Forward(encoder, feed.recipe, Group(device))
+        forward = Forward(encoder, feed.recipe, ProcessGroup(device))
         optimizer = make_optimizer(encoder.train(), feed.recipe)
         for parameter in encoder.parameters():
             parameter.grad = torch.zeros_like(parameter)

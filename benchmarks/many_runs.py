@@ -40,7 +40,7 @@ def cells(found: list[Grid], n: int) -> list[Cell]:
     distinct: list[Cell] = []
     for cell in filter(None, in_turn):
         values = {name: value for name, value in cell.set.items() if name != "max_steps"}
-        alone = not cell.has_no_seed and not NOT_HERE & values.keys()
+        alone = not cell.ignores_seed and not NOT_HERE & values.keys()
         if alone and values not in [other.set for other in distinct]:
             distinct.append(Cell(row=cell.row, set=values))
     if not distinct:

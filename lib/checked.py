@@ -72,7 +72,7 @@ class Checked(BaseModel):
     @field_validator("*", mode="after")
     @classmethod
     def _known(cls, value: Any, info: Any) -> Any:
-        among = extra(cls, info.field_name).get("among")
+        among = metadata_of(cls, info.field_name).get("among")
         if among is not None and value not in among:
             names = ", ".join(map(repr, among))
             hint = closest(value, among)
@@ -80,12 +80,12 @@ class Checked(BaseModel):
         return value
 
 
-def extra(kind: type[BaseModel], name: str) -> dict[str, Any]:
+def metadata_of(kind: type[BaseModel], name: str) -> dict[str, Any]:
     """What `setting` says of a field beside its type, default and bounds."""
     return kind.model_fields[name].json_schema_extra or {}  # type: ignore[return-value]
 
 
-def made(kind: type[T], values: Any, called: str) -> T:
+def validated(kind: type[T], values: Any, called: str) -> T:
     """An object of these values.
 
     Args:

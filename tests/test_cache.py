@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tiny import tiny_recipe, tiny_sentences, tiny_tokenizer
 
 from lib.augment.tfidf import TfidfModel
-from lib.data.files import digest, kept, load_arrays, save_arrays
+from lib.data.files import cached, digest, load_arrays, save_arrays
 from lib.encoder import tokens
 from lib.runs import experiment
 from lib.training import batches
@@ -40,10 +40,10 @@ def load(path) -> int:
 @pytest.mark.parametrize("damage", [b"", b"PK\x03\x04half", b"text"])
 def test_what_is_damaged_is_made_anew(tmp_path, damage):
     path = tmp_path / "a" / "number.npz"
-    assert kept(path, lambda: 7, save, load) == 7
-    assert kept(path, lambda: 8, save, load) == 7
+    assert cached(path, lambda: 7, save, load) == 7
+    assert cached(path, lambda: 8, save, load) == 7
     path.write_bytes(damage)
-    assert kept(path, lambda: 9, save, load) == 9 == load(path)
+    assert cached(path, lambda: 9, save, load) == 9 == load(path)
 
 
 def test_views_and_negatives_are_those_without_a_cache(tmp_path):

@@ -9,7 +9,7 @@ from transformers import LlamaConfig, LlamaModel
 
 from lib.encoder import Encoder
 from lib.training import loop as train
-from lib.training.forward import Forward, Group
+from lib.training.forward import Forward, ProcessGroup
 from lib.training.loop import make_optimizer
 from lib.training.losses import Objective
 
@@ -68,7 +68,7 @@ def test_graphs_give_the_losses_of_plain_steps(tmp_path, kind, precision, tolera
 
 def test_graphs_draw_new_masks_in_every_step(tmp_path):
     encoder, feed = prepared(tmp_path, dropout=0.5, bucket=True)
-    group = Group(torch.device(GPU))
+    group = ProcessGroup(torch.device(GPU))
     with Forward(encoder.train(), feed.recipe, group, compiled=True) as forward:
         _, batch = next(feed.steps(0, 1, widths=forward.widths))
         drawn = []
@@ -82,7 +82,7 @@ def test_graphs_draw_new_masks_in_every_step(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_step_waits_for_the_gpu(tmp_path, kind):
     encoder, feed = prepared(tmp_path, **KINDS[kind])
-    group, recipe = Group(torch.device(GPU)), feed.recipe
+    group, recipe = ProcessGroup(torch.device(GPU)), feed.recipe
     optimizer, objective = make_optimizer(encoder.train(), recipe), Objective(recipe)
     with Forward(encoder, recipe, group, precision="bf16") as forward:
         for step, batch in feed.steps(0, 4):

@@ -28,7 +28,7 @@ import torch.distributed as dist
 from safetensors.torch import save_file
 from tiny import begin, tiny_encoder, tiny_recipe, tiny_sentences, trained
 from lib.training.batches import Feed
-from lib.training.forward import Group
+from lib.training.forward import ProcessGroup
 from lib.training.forward import Forward
 from lib.training.losses import Objective
 
@@ -45,7 +45,7 @@ def gradients(name, changes):
     recipe = tiny_recipe(dropout=0.0, temperature=0.3, batch_size=12, **changes)
     options = {"head": recipe.head, "head_per_view": recipe.head_per_view}
     encoder = tiny_encoder(base, pooling="cls", dropout=0.0, **options)
-    feed, group = Feed.of(sentences, recipe, encoder.tokenizer), Group(torch.device("cpu"))
+    feed, group = Feed.of(sentences, recipe, encoder.tokenizer), ProcessGroup(torch.device("cpu"))
     with Forward(encoder.train(), recipe, group) as forward:
         z = forward(feed.batch(0, group.share), 0)
         assert all(len(rows) == 12 for rows in z.values())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModel
 
 from lib.augment import vectors
-from lib.augment.vectors import EmbeddingViews, draw, smallest
+from lib.augment.vectors import EmbeddingViews, draw, k_smallest
 
 WIDTH = 6
 ROWS = ("token_cutoff", "span_cutoff")
@@ -50,7 +50,7 @@ def test_smallest_is_a_full_sort(seed: int, m: int, n: int, top: int) -> None:
     k = (share * (among.sum(1) + 1)).long().clamp_max(among.sum(1))
     keys = draws.long().masked_fill(~among, 2**40)
     rank = keys.argsort(dim=1, stable=True).argsort(1)
-    assert smallest(draws, k, among).equal(rank < k[:, None])
+    assert k_smallest(draws, k, among).equal(rank < k[:, None])
 
 
 def are_equally_frequent(codes: torch.Tensor, kinds: int) -> bool:
@@ -63,7 +63,7 @@ def are_equally_frequent(codes: torch.Tensor, kinds: int) -> bool:
 def test_subsets_shuffles_and_spans_are_uniform() -> None:
     n = 30_000
     among = torch.ones(n, 4, dtype=torch.bool)
-    chosen = smallest(draw((n, 4), generator()), torch.full((n,), 2), among)
+    chosen = k_smallest(draw((n, 4), generator()), torch.full((n,), 2), among)
     assert are_equally_frequent((chosen * torch.tensor([1, 2, 4, 8])).sum(1), 6)
     shuffled = vectors.shuffle(torch.arange(3).repeat(n, 1), torch.ones(n, 3), generator())
     assert are_equally_frequent((shuffled * torch.tensor([9, 3, 1])).sum(1), 6)

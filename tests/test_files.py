@@ -21,7 +21,7 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path) -> None:
     files.write_json(path, {"x": 1})
     with pytest.raises(TypeError):
         files.write_json(path, {"x": object()})
-    with pytest.raises(RuntimeError), files.written(path) as temporary:
+    with pytest.raises(RuntimeError), files.atomic_write(path) as temporary:
         temporary.write_text("half")
         raise RuntimeError
     assert path.read_text() == '{\n "x": 1\n}\n' and left(tmp_path) == ["a.json"]
@@ -35,7 +35,7 @@ def test_json_has_no_nan(tmp_path) -> None:
 
 def test_a_folder_takes_the_place_of_another(tmp_path) -> None:
     for content in ("old", "new"):
-        with files.written(tmp_path / "best") as temporary:
+        with files.atomic_write(tmp_path / "best") as temporary:
             temporary.mkdir()
             (temporary / content).touch()
     assert left(tmp_path) == ["best"] and left(tmp_path / "best") == ["new"]
@@ -47,7 +47,7 @@ def killed_while_writing(path, kill_at: str) -> None:
     code = (
         "import os, pathlib, signal, sys\nfrom lib.data import files\n"
         f"def kill(*_): os.kill(os.getpid(), signal.SIGKILL)\n{kill_at} = kill\n"
-        "with files.written(sys.argv[1]) as t:\n    t.mkdir()\n    (t / 'new').touch()\n"
+        "with files.atomic_write(sys.argv[1]) as t:\n    t.mkdir()\n    (t / 'new').touch()\n"
     )
     assert (
         subprocess.run(
@@ -60,7 +60,7 @@ def killed_while_writing(path, kill_at: str) -> None:
 @pytest.mark.parametrize("kill_at", ["files.replace", "pathlib.Path.rename"])
 def test_what_a_killed_process_left_goes_with_the_next_writing(tmp_path, kill_at) -> None:
     path = tmp_path / "best"
-    with files.written(path) as temporary:
+    with files.atomic_write(path) as temporary:
         temporary.mkdir()
     killed_while_writing(path, kill_at)
     assert len(left(tmp_path)) == 2
@@ -70,13 +70,13 @@ def test_what_a_killed_process_left_goes_with_the_next_writing(tmp_path, kill_at
 
 def test_a_folder_that_was_moved_aside_gets_its_name_back(tmp_path) -> None:
     path = tmp_path / "best"
-    with files.written(path) as temporary:
+    with files.atomic_write(path) as temporary:
         temporary.mkdir()
         (temporary / "old").touch()
     code = (
         "import os, pathlib, signal, sys\nfrom lib.data import files\nrename = pathlib.Path.rename\ndef"
         " once(self, target):\n    rename(self, target)\n    os.kill(os.getpid(),"
-        " signal.SIGKILL)\npathlib.Path.rename = once\nwith files.written(sys.argv[1]) as t:\n   "
+        " signal.SIGKILL)\npathlib.Path.rename = once\nwith files.atomic_write(sys.argv[1]) as t:\n   "
         " t.mkdir()\n"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], cwd=paths.ROOT, check=False)

@@ -13,11 +13,11 @@ from tiny import begin, same, tiny_bert, tiny_encoder, tiny_recipe, tiny_sentenc
 from torch import nn
 
 from lib.augment import augment, edits
-from lib.augment.representations import climb, gaussian_negatives
+from lib.augment.representations import gaussian_negatives, gradient_ascent
 from lib.encoder.layers import dropout_of
 from lib.training import checkpoint
 from lib.training.batches import Batch
-from lib.training.forward import Forward, Group, Memory
+from lib.training.forward import Forward, MomentumQueue, ProcessGroup
 from lib.training.loop import learning_rate, make_optimizer
 from lib.training.losses import Objective, arccon, info_nce, scd
 from lib.training.recipe import recipe
@@ -189,7 +189,7 @@ def test_each_view_has_its_own_dropout(folder):
     """At rates next to 0 and far from it, the anchors hardly vary and the positives do."""
     recipe = tiny_recipe(dropout=1e-5, dropout2=0.5)
     encoder, feed = begin(folder, recipe, SENTENCES)
-    with Forward(encoder, recipe, Group(CPU)) as forward:
+    with Forward(encoder, recipe, ProcessGroup(CPU)) as forward:
         encoder.train()
         first, second = forward(feed.batch(0), 0), forward(feed.batch(0), 0)
     assert first.keys() == {"anchor", "positive"}
@@ -217,16 +217,16 @@ def test_noise_goes_up_the_gradient_step_by_step():
                 gradient[column] = (values[0] - values[1]) / 2e-6
             moved[row] += 0.05 * gradient / gradient.norm()
         slow = moved
-    found = climb(noise, lambda x: info_nce(z1, z2, 0.2, x), steps=3, rate=0.05)
+    found = gradient_ascent(noise, lambda x: info_nce(z1, z2, 0.2, x), steps=3, rate=0.05)
     assert torch.allclose(found, slow, atol=1e-6) and not found.requires_grad
     assert info_nce(z1, z2, 0.2, found) > info_nce(z1, z2, 0.2, noise)
 
 
 def test_each_step_has_its_length_if_there_is_a_gradient():
     noise = draw(3, 4)
-    assert torch.equal(climb(noise, lambda x: x.sum(), steps=0), noise)
-    assert torch.equal(climb(noise, lambda x: 0 * x.sum(), steps=2), noise)
-    moved = climb(noise, lambda x: 1e-20 * (x**2).sum(), steps=1, rate=0.5) - noise
+    assert torch.equal(gradient_ascent(noise, lambda x: x.sum(), steps=0), noise)
+    assert torch.equal(gradient_ascent(noise, lambda x: 0 * x.sum(), steps=2), noise)
+    moved = gradient_ascent(noise, lambda x: 1e-20 * (x**2).sum(), steps=1, rate=0.5) - noise
     assert moved.norm(dim=1).tolist() == pytest.approx([0.5] * 3, rel=1e-5)
 
 
@@ -256,7 +256,7 @@ def ids_of(encoder, sentences) -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_the_queue_draws_no_random_number(folder):
     encoder = tiny_encoder(folder, head="tanh", dropout=0.3).train()
-    memory, state = Memory(encoder, 5), torch.get_rng_state()
+    memory, state = MomentumQueue(encoder, 5), torch.get_rng_state()
     memory(*ids_of(encoder, SENTENCES[:4]))
     assert torch.equal(torch.get_rng_state(), state) and encoder.backbone.training
 
@@ -300,7 +300,7 @@ def test_hard_negatives_and_the_queue_are_both_candidates():
 
 @pytest.mark.parametrize("name", ["queue", "dropout2"])
 def test_several_processes_are_refused(folder, name, monkeypatch):
-    group = Group(CPU)
+    group = ProcessGroup(CPU)
     monkeypatch.setattr(group, "size", 2)
     with pytest.raises(ValueError, match="several processes"):
         Forward(tiny_encoder(folder), tiny_recipe(**{name: 0.5}), group)

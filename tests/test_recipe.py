@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from lib import paths
-from lib.checked import extra
+from lib.checked import metadata_of
 from lib.runs import Job, grids
 from lib.training import recipe as module
 from lib.training.recipe import FIELDS, Recipe, default_of, recipe, recipes
 
 SETTINGS = pd.read_csv(paths.PAPERS / "settings.csv", dtype=str, keep_default_na=False)
 KINDS = {name: Recipe.model_fields[name].annotation for name in FIELDS}
-NAMES = [name for name in FIELDS if extra(Recipe, name)["among"]]
+NAMES = [name for name in FIELDS if metadata_of(Recipe, name)["among"]]
 PAPERS = [name for name in recipes() if name.startswith("paper_")]
 TABLES = sorted(path.stem for path in paths.GRIDS.glob("*_table_*.yaml"))
 
@@ -56,7 +56,7 @@ def test_a_value_outside_its_range_is_one_sentence(name: str, wrong: float) -> N
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_unknown_name_is_told_what_there_is_and_the_nearest(name: str) -> None:
-    known = next(value for value in extra(Recipe, name)["among"] if value)
+    known = next(value for value in metadata_of(Recipe, name)["among"] if value)
     with pytest.raises(ValueError, match=f"{name} must be one of.*did you mean '{known}'"):
         recipe("mini_simcse", **{name: f"{known}x"})
 

@@ -13,9 +13,9 @@ from lib.results.statistics import (
     called,
     critical_value,
     mean_sd,
+    minimum_detectable_effect,
     paired_differences,
     power_of,
-    smallest_effect,
 )
 
 
@@ -134,14 +134,16 @@ def test_power_is_that_of_g_power(n: int, d: float, printed: float) -> None:
 
 def test_the_smallest_effect_is_that_of_r() -> None:
     """`pwr.t.test(d = 0.5, power = 0.8, type = "paired")` asks for 33.37 pairs."""
-    assert smallest_effect(33, 1.0) > 0.5 > smallest_effect(34, 1.0)
-    assert smallest_effect(5, 1.0) == pytest.approx(1.68, abs=0.005)
-    assert smallest_effect(5, 0.7) == pytest.approx(0.7 * smallest_effect(5, 1.0))
+    assert minimum_detectable_effect(33, 1.0) > 0.5 > minimum_detectable_effect(34, 1.0)
+    assert minimum_detectable_effect(5, 1.0) == pytest.approx(1.68, abs=0.005)
+    assert minimum_detectable_effect(5, 0.7) == pytest.approx(
+        0.7 * minimum_detectable_effect(5, 1.0)
+    )
 
 
 @pytest.mark.parametrize(("n", "comparisons", "power"), [(5, 1, 0.8), (5, 15, 0.8), (3, 6, 0.5)])
 def test_power_is_that_of_a_simulation(n: int, comparisons: int, power: float) -> None:
-    effect = smallest_effect(n, 0.7, comparisons, power)
+    effect = minimum_detectable_effect(n, 0.7, comparisons, power)
     assert power_of(effect, n, 0.7, comparisons) == pytest.approx(power)
     draws = np.random.default_rng(0).normal(effect, 0.7, (40_000, n))
     seen = stats.ttest_1samp(draws, 0, axis=1).pvalue < 0.05 / comparisons
@@ -164,7 +166,7 @@ def test_power_without_effect_is_the_level() -> None:
 )
 def test_an_effect_needs_a_design(wrong: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        smallest_effect(**{"n": 5, "sd": 1.0, **wrong})
+        minimum_detectable_effect(**{"n": 5, "sd": 1.0, **wrong})
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def pack(out: Path, chosen: Mapping[str, Grid], options: argparse.Namespace) -> 
         for cell in grid.cells:
             for one in _reads(grid, cell, options.data_dir):
                 _add(members, needs, one, options.data_dir)
-    with files.written(out) as folder:
+    with files.atomic_write(out) as folder:
         folder.mkdir()
         files.write_json(folder / folder_of_runs.COMMIT, folder_of_runs.commit())
         members[folder_of_runs.COMMIT] = folder / folder_of_runs.COMMIT
@@ -285,7 +285,7 @@ def _take_run(run: Path, chosen: list[Grid], data_dir: str | None, known: dict) 
     with files.locked(record.folder, timeout=0):
         if record.metrics is not None:
             return "here already"
-        with files.written(record.folder) as temporary:
+        with files.atomic_write(record.folder) as temporary:
             shutil.copytree(run, temporary)
     return "taken"
 

@@ -44,7 +44,7 @@ def prepare(folder: Path, sentences: Sequence[str], dev: data.Pairs, **options: 
     order = np.random.default_rng(0).permutation(len(lists))
     away, kept = np.split(order, [options.get("held_out", HELD_OUT)])
     rows, held_out = (pack([lists[i] for i in sorted(part)], width) for part in (kept, away))
-    with files.written(folder) as temporary:
+    with files.atomic_write(folder) as temporary:
         temporary.mkdir()
         tokenizer.save_pretrained(temporary)
         np.save(temporary / "rows.npy", rows)

@@ -109,7 +109,7 @@ def lacking(grid: Grid, runs_of: pd.DataFrame) -> Counter[str]:
     rows = {row for row, _ in found}
     lost: Counter[str] = Counter()
     for cell in grid.cells:
-        if cell.has_no_seed:
+        if cell.ignores_seed:
             lost[cell.row] += cell.row not in rows
         else:
             lost[cell.row] += sum((cell.row, seed) not in found for seed in grid.seeds)

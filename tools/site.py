@@ -17,7 +17,7 @@ import nbformat
 import pandas as pd
 
 from lib import paths
-from lib.data.files import is_foreign, remove, written
+from lib.data.files import atomic_write, is_foreign, remove
 from lib.runs import grids, notebooks
 from tools import pages
 
@@ -168,7 +168,7 @@ def build(folder: Path) -> Path:
         )
     remove(html)
     sphinx = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
-    with written(html) as temporary:
+    with atomic_write(html) as temporary:
         command = [*sphinx, "-c", "book", ".", str(temporary)]
         done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
         if done.returncode:

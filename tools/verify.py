@@ -19,7 +19,7 @@ import pandas as pd
 
 from lib import data, paths, results
 from lib.augment import sda
-from lib.checked import made
+from lib.checked import validated
 from lib.encoder.device import resolve_precision
 from lib.runs import Job, run_job
 from lib.runs.baseline import UNTRAINED
@@ -47,7 +47,7 @@ def recipe_of(row: Mapping[str, Any]) -> Recipe:
             values[name] = str(value) in ("True", "1.0", "1")
         else:
             values[name] = kind(value)  # type: ignore[misc]
-    return made(Recipe, values, "a recipe")
+    return validated(Recipe, values, "a recipe")
 
 
 def id_of(row: Mapping[str, Any]) -> str:
@@ -73,7 +73,7 @@ def job_of(row: Mapping[str, Any], data_dir: str | None = None, output: str | No
         n = None  # all of a corpus in its order, not a draw of all its sentences
     used = replace(profile_named(str(row["profile"])), corpus=row["corpus"], n_sentences=n)
     own = {"seed": int(row["seed"]), "scoring": row["scoring"], "device": "cpu"}
-    settings = made(RunSettings, {**own, "data_dir": data_dir, "output_dir": output}, "a run")
+    settings = validated(RunSettings, {**own, "data_dir": data_dir, "output_dir": output}, "a run")
     return Job(str(row["notebook"]), used, recipe_of(row), int(row["max_steps"]), settings)
 
 

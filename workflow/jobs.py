@@ -92,7 +92,7 @@ def tables(chosen: Configuration) -> dict[str, Grid]:
     found = {}
     for path in sorted(paths.GRIDS.glob("*.yaml")):
         grid = grids.read(path)
-        if chosen.profile in ("", grid.profile) or not grid.is_of_its_size:
+        if chosen.profile in ("", grid.profile) or not grid.is_papers_own:
             at = grid.at(chosen.profile, **chosen.steps)
             found[path.stem] = at.changed(seeds=list(chosen.seeds) or grid.seeds)
     return found

@@ -128,7 +128,7 @@ def gaussian_negatives(like: Tensor, times: float, generator: Generator = None) 
     return torch.randn(shape, generator=generator, device=like.device, dtype=like.dtype)
 
 
-def climb(noise: Tensor, loss: Callable[[Tensor], Tensor], steps=4, rate=1e-3) -> Tensor:
+def gradient_ascent(noise: Tensor, loss: Callable[[Tensor], Tensor], steps=4, rate=1e-3) -> Tensor:
     """Move each row of `noise` (m, d) up the gradient of `loss`: x ← x + β g/‖g‖, t times.
 
     Args:
@@ -141,7 +141,7 @@ def climb(noise: Tensor, loss: Callable[[Tensor], Tensor], steps=4, rate=1e-3) -
         The rows, without a gradient to anything.
 
     Example:
-        >>> climb(torch.tensor([[1.0, 2.0]]), lambda x: x[:, 0].sum(), steps=2, rate=0.5)
+        >>> gradient_ascent(torch.tensor([[1.0, 2.0]]), lambda x: x[:, 0].sum(), steps=2, rate=0.5)
         tensor([[2., 2.]])
 
     Source: Zhou et al. 2022 (DCLR), its non-uniformity; simcse/models.py lines 677-696 of its code,

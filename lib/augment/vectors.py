@@ -40,7 +40,7 @@ def draw(shape: Sequence[int], random: Random, device: torch.device | str = "cpu
     return pairs.view(torch.int32)[:n].view(*shape)
 
 
-def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
+def k_smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
     """Mark the k_i smallest draws of row i among the eligible ones: a uniformly random subset of
     exactly that size.
 
@@ -56,7 +56,7 @@ def smallest(draws: Tensor, k: Tensor, among: Tensor) -> Tensor:
 
     Example:
         >>> draws = torch.tensor([[30, 10, 20, 0]], dtype=torch.int32)
-        >>> smallest(draws, torch.tensor([2]), torch.tensor([[True, True, True, False]])).tolist()
+        >>> k_smallest(draws, torch.tensor([2]), torch.tensor([[True, True, True, False]])).tolist()
         [[False, True, True, False]]
     """
     keys = draws.long().masked_fill(~among, 2**31)
@@ -91,7 +91,7 @@ def token_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor
         2
     """
     draws = draw(mask.shape, random, x.device)
-    cut = smallest(draws, _share(rate, mask.sum(1)), mask.bool())  # (n, t)
+    cut = k_smallest(draws, _share(rate, mask.sum(1)), mask.bool())  # (n, t)
     return x.masked_fill_(cut[:, :, None], 0)
 
 
@@ -108,7 +108,7 @@ def feature_cutoff(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tens
     """
     n, _, d = x.shape
     every = torch.ones(n, d, dtype=torch.bool, device=x.device)
-    cut = smallest(draw((n, d), random, x.device), _share(rate, every.sum(1)), every)  # (n, d)
+    cut = k_smallest(draw((n, d), random, x.device), _share(rate, every.sum(1)), every)  # (n, d)
     return x.masked_fill_(mask.bool()[:, :, None] & cut[:, None, :], 0)
 
 
@@ -142,7 +142,7 @@ def dropout_view(x: Tensor, mask: Tensor, rate: float, random: Random) -> Tensor
     n, t, d = x.shape
     among = mask.bool()[:, :, None].expand(n, t, d).reshape(n, t * d)
     draws = draw((n, t, d), random, x.device).reshape(n, t * d)
-    return x.mul_(~smallest(draws, _share(rate, mask.sum(1) * d), among).view(n, t, d))
+    return x.mul_(~k_smallest(draws, _share(rate, mask.sum(1) * d), among).view(n, t, d))
 
 
 def shuffle(position_ids: Tensor, mask: Tensor, random: Random) -> Tensor:

@@ -124,7 +124,7 @@ def remove(path: Path) -> None:
 
 
 @contextmanager
-def written(path: str | Path) -> Iterator[Path]:
+def atomic_write(path: str | Path) -> Iterator[Path]:
     """A temporary name to write a file or a folder to; on success it takes the place of `path`,
     else it is removed.
 
@@ -134,7 +134,7 @@ def written(path: str | Path) -> Iterator[Path]:
 
     Example:
         >>> import tempfile; folder = Path(tempfile.mkdtemp())
-        >>> with written(folder / "a.txt") as temporary:
+        >>> with atomic_write(folder / "a.txt") as temporary:
         ...     _ = temporary.write_text("whole")
         >>> [p.name for p in folder.iterdir()]
         ['a.txt']
@@ -156,7 +156,7 @@ def replace(temporary: Path, path: Path) -> None:
 
 def write_bytes(path: str | Path, content: bytes) -> None:
     """Write a file: complete, or not at all."""
-    with written(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(content)
 
 
@@ -247,7 +247,7 @@ def digest(*parts: str | Iterable[str]) -> str:
     return found.hexdigest()[:16]
 
 
-def kept(path: Path, make: Callable[[], T], save: Callable, load: Callable[[Path], T]) -> T:
+def cached(path: Path, make: Callable[[], T], save: Callable, load: Callable[[Path], T]) -> T:
     """What `load` reads from `path`; where nothing is, or something damaged, what `make` gives,
     saved there.
 
@@ -268,7 +268,7 @@ def kept(path: Path, make: Callable[[], T], save: Callable, load: Callable[[Path
 
 def save_arrays(arrays: Arrays, path: Path) -> None:
     """Write arrays by name as one `.npz` file, complete or not at all."""
-    with written(path) as temporary, open(temporary, "wb") as file:
+    with atomic_write(path) as temporary, open(temporary, "wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 

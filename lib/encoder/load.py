@@ -31,7 +31,7 @@ SETTINGS_FILE = "sentence_encoder.json"
 HEAD_FILE = "head.safetensors"
 MODULES = "modules.json"  # of sentence-transformers, whose weights lie beside it
 # Our poolings that sentence-transformers has, too, by their new and their old names there.
-THEIR_POOLINGS = {
+SENTENCE_TRANSFORMERS_POOLINGS = {
     "cls": ("cls", "pooling_mode_cls_token"),
     "mean": ("mean", "pooling_mode_mean_tokens"),
     "last_token": ("lasttoken", "pooling_mode_lasttoken"),
@@ -83,7 +83,7 @@ def first_line(error: BaseException) -> str:
     return " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1]) or type(error).__name__
 
 
-def small_files(name: str) -> Path:
+def download_small_files(name: str) -> Path:
     """The folder of a model's JSON files and head: itself, or that of a Hub id in the cache.
 
     Raises:
@@ -217,7 +217,7 @@ def check_finite(state: Mapping[str, torch.Tensor]) -> None:
             raise ValueError(f"{tensor} holds numbers that are not finite: fetch it again")
 
 
-def their_pooling(folder: Path) -> str | None:
+def sentence_transformers_pooling(folder: Path) -> str | None:
     """Our name of the pooling that a sentence-transformers model asks for; None for other models.
 
     Raises:
@@ -234,14 +234,15 @@ def their_pooling(folder: Path) -> str | None:
     flags = [flag for flag, on in config.items() if flag.startswith("pooling_mode_") and on]
     modes = config.get("pooling_mode") or flags or "mean"
     mode = modes if isinstance(modes, str) else " + ".join(modes)
-    ours = {name: pooling for pooling, names in THEIR_POOLINGS.items() for name in names}
+    theirs = SENTENCE_TRANSFORMERS_POOLINGS.items()
+    ours = {name: pooling for pooling, names in theirs for name in names}
     if odd or mode not in ours:
         advice = "pass pooling=… to take the backbone alone"
         raise ValueError(f"sentence-transformers' {', '.join(odd) or mode} is unknown: {advice}")
     return ours[mode]
 
 
-def limit(tokenizer: Any, folder: Path) -> None:
+def configure_tokenizer(tokenizer: Any, folder: Path) -> None:
     """Let a tokenizer cut and lower-case as a sentence-transformers model says, in place."""
     file = next(folder.glob("sentence_*_config.json"), None)  # named after the family
     settings = read_json(file) if file else {}
@@ -258,7 +259,7 @@ def write_modules(folder: Path, pooling: str, width: int, transformer: dict[str,
         {"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for i, (kind, path) in enumerate([("Transformer", ""), ("Pooling", "1_Pooling")])
     ]
-    modes = {flag: name == pooling for name, (_, flag) in THEIR_POOLINGS.items()}
+    modes = {flag: name == pooling for name, (_, flag) in SENTENCE_TRANSFORMERS_POOLINGS.items()}
     write_json(folder / MODULES, modules)
     write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": width, **modes})
     write_json(folder / "sentence_bert_config.json", transformer)

@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from lib.checked import made
-from lib.data.files import read_json, write_json, write_text, written
+from lib.checked import validated
+from lib.data.files import atomic_write, read_json, write_json, write_text
 from lib.encoder import layers, load
 from lib.encoder.device import copied_to, resolve_device, resolve_precision
 from lib.encoder.heads import POOLINGS, PoolingSettings, build_head, pool
@@ -46,7 +46,7 @@ class Encoder(nn.Module):
     def __init__(self, backbone, tokenizer, seed: int = 0, speedups: bool = True, **settings: Any):
         super().__init__()
         self.backbone, self.tokenizer = backbone, tokenizer
-        chosen = made(PoolingSettings, settings, "an encoder")
+        chosen = validated(PoolingSettings, settings, "an encoder")
         pooling = chosen.pooling or fitting_pooling(backbone.config)
         poolings = {"pooling": pooling, "eval_pooling": chosen.eval_pooling or pooling}
         self.settings = chosen.model_dump(exclude={"head_init", "head_per_view"}) | poolings
@@ -106,18 +106,18 @@ class Encoder(nn.Module):
             known = ", ".join((*POOLINGS, "pooler"))
             raise ValueError(f"unknown pooling {options['pooling']!r}: choose one of {known}")
         with load.explained(name):
-            folder = load.small_files(name)
+            folder = load.download_small_files(name)
             path = folder / load.SETTINGS_FILE
             saved = read_json(path) if path.is_file() else {}
             if "pooling" in options:
                 saved.pop("eval_pooling", None)
             settings = saved | options
-            if pooling := settings.get("pooling") or load.their_pooling(folder):
+            if pooling := settings.get("pooling") or load.sentence_transformers_pooling(folder):
                 settings["pooling"] = pooling
             backbone, tokenizer = load.load_backbone(name, dropout, pooling)
             if pooling == "pooler":
                 settings |= {"pooling": "cls", "head": "tanh", "eval_head": True}
-            load.limit(tokenizer, folder)
+            load.configure_tokenizer(tokenizer, folder)
             if settings.get("speedups", True):
                 layers.speed_up(backbone)
             if lora_rank:
@@ -289,7 +289,7 @@ class Encoder(nn.Module):
 
         The folder appears complete or not at all; an older one of that name is replaced.
         """
-        with _written(folder) as temporary:
+        with _atomic_write(folder) as temporary:
             self._write_backbone(temporary)
             state = {k: v.contiguous() for k, v in self.head.state_dict().items()}
             if state:
@@ -321,13 +321,13 @@ class Encoder(nn.Module):
                 the head is kept at evaluation.
         """
         pooling = self.settings["eval_pooling"]
-        if pooling not in load.THEIR_POOLINGS or self.settings["eval_head"]:
+        if pooling not in load.SENTENCE_TRANSFORMERS_POOLINGS or self.settings["eval_head"]:
             advice = "export with cls, mean or last_token and without head"
             raise ValueError(f"sentence-transformers has no module for this {pooling!r}: {advice}")
         transformer: dict[str, Any] = {"max_seq_length": self.longest_input()}
         if load.takes_pooler(type(self.backbone)):
             transformer["model_args"] = {"add_pooling_layer": False}
-        with _written(folder) as temporary:
+        with _atomic_write(folder) as temporary:
             self._write_backbone(temporary, padded=True)
             load.write_modules(temporary, pooling, self.backbone.config.hidden_size, transformer)
             if card:
@@ -335,10 +335,10 @@ class Encoder(nn.Module):
 
 
 @contextmanager
-def _written(folder: str | Path) -> Iterator[Path]:
-    """`files.written`, where all may read the weights that safetensors writes for their owner
+def _atomic_write(folder: str | Path) -> Iterator[Path]:
+    """`files.atomic_write`, where all may read the weights that safetensors writes for their owner
     alone, and what it and the tokenizer raise on a full disk is an OSError."""
-    with written(folder) as temporary:
+    with atomic_write(folder) as temporary:
         try:
             yield temporary
             for path in temporary.rglob("*.safetensors"):

@@ -13,7 +13,7 @@ from threading import Lock
 import numpy as np
 import torch
 
-from lib.data.files import Arrays, digest, kept, load_arrays, save_arrays
+from lib.data.files import Arrays, cached, digest, load_arrays, save_arrays
 
 CHUNK = 10_000  # sentences tokenised at once
 _ONE_AT_A_TIME = Lock()  # a tokenizer keeps the length it cuts at, which all threads share
@@ -71,7 +71,7 @@ def tokenise_once(
     del parts["truncation"], parts["padding"]  # what the last call asked for
     key = digest(json.dumps(parts), type(tokenizer).__name__, str(max_length), sentences)
     load = partial(load_arrays, names=("ids", "offsets", "pad_id"))
-    found = kept(cache / f"tokens-{key}.npz", arrays, save_arrays, load)
+    found = cached(cache / f"tokens-{key}.npz", arrays, save_arrays, load)
     return TokenRows(found["ids"], found["offsets"], int(found["pad_id"]))
 
 

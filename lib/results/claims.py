@@ -14,7 +14,7 @@ import pandas as pd
 
 from lib import paths
 from lib.results.committed import rows as rows_of_grid
-from lib.results.statistics import called, paired_differences, smallest_effect
+from lib.results.statistics import called, minimum_detectable_effect, paired_differences
 
 VERDICTS: tuple[str, ...] = ("confirmed", "smaller", "reversed")
 VERDICTS += ("not found at the printed size", "undecided", "not tested")
@@ -127,8 +127,8 @@ def judged(
 
     Returns:
         Columns paper, where, claim, printed, ours, half_width, could_be_seen, seeds, grid, verdict,
-        full, untested. `could_be_seen` is the `smallest_effect` at the scatter of our difference. A
-        claim without runs, or whose runs collapsed, has NaN and "not tested".
+        full, untested. `could_be_seen` is the `minimum_detectable_effect` at the scatter of our
+        difference. A claim without runs, or whose runs collapsed, has NaN and "not tested".
     """
     names = {claim.rows.format(size) for claim in claims if claim.rows for size in SIZES}
     rows = {name: rows_of_grid(name) for name in sorted(names)}
@@ -154,6 +154,6 @@ def _ours(
     row, baseline = pair(claim, grid.split("_")[1])
     found = paired_differences(rows, metric, {row: baseline}, comparisons=comparisons).loc[row]
     ours, half, n = claim.sign * found["mean"], found["95 % ±"], int(found["seeds"])
-    seen = math.nan if math.isnan(half) else smallest_effect(n, found["sd"], comparisons)
+    seen = math.nan if math.isnan(half) else minimum_detectable_effect(n, found["sd"], comparisons)
     said = "not tested" if math.isnan(half) else called(ours, half, printed(claim))
     return {"ours": ours, "half_width": half, "could_be_seen": seen, "seeds": n, "verdict": said}

@@ -221,7 +221,7 @@ def power_of(effect: float, n: int, sd: float, comparisons: int = 1) -> float:
     return float(above + np.nan_to_num(below))  # scipy: NaN where it is next to nothing
 
 
-def smallest_effect(n: int, sd: float, comparisons: int = 1, power: float = 0.8) -> float:
+def minimum_detectable_effect(n: int, sd: float, comparisons: int = 1, power: float = 0.8) -> float:
     """The smallest true difference that `n` seeds would tell from zero with this power: the
     `effect` at which `power_of` is `power`.
 
@@ -235,8 +235,8 @@ def smallest_effect(n: int, sd: float, comparisons: int = 1, power: float = 0.8)
         ValueError: as `power_of`; a power outside that range.
 
     Example:
-        >>> round(smallest_effect(5, sd=1.0), 2), round(smallest_effect(5, 1.0, comparisons=10), 2)
-        (1.68, 3.16)
+        >>> [round(minimum_detectable_effect(5, 1.0, comparisons=k), 2) for k in (1, 10)]
+        [1.68, 3.16]
 
     Source: as `power_of`.
     """

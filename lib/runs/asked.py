@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import create_model
 
-from lib.checked import Checked, made
+from lib.checked import Checked, validated
 from lib.runs.job import Job, RunSettings, portable_parameters
 from lib.runs.profiles import Profile, profile_named
 from lib.training.recipe import FIELDS, Recipe
@@ -45,7 +45,8 @@ def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
     fields: Any = {name: (kind, None) for name, kind in declared.items()}
     kind = create_model("Parameters", __base__=Checked, **fields)
     given = {name: namespace[name] for name in declared if name in namespace}
-    made(kind, {**given, **dict.fromkeys(_injected(namespace) - declared.keys())}, "this notebook")
+    unknown = dict.fromkeys(_injected(namespace) - declared.keys())
+    validated(kind, given | unknown, "this notebook")
     if "method" in given:
         own = {n: given[n] for n in given if n in FIELDS or n in RunSettings.model_fields}
         Job.of("", given["method"], given["profile"], **own)

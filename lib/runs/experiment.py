@@ -19,12 +19,12 @@ from lib.evaluate.sphere import MEASURES
 from lib.evaluate.sts import unit
 from lib.runs.folder import Run, peak_rss_gib
 from lib.runs.inputs import model_path, positives_path
-from lib.runs.job import Job, bring, is_causal, portable_parameters
+from lib.runs.job import Job, fetch_configuration, is_causal, portable_parameters
 from lib.runs.profiles import Profile
 from lib.runs.workers import available_cores
 from lib.training import checkpoint
 from lib.training.batches import Feed, Text
-from lib.training.forward import Group, is_main_process
+from lib.training.forward import ProcessGroup, is_main_process
 from lib.training.loop import fit
 from lib.training.recipe import Recipe
 from lib.training.state import Result
@@ -55,14 +55,14 @@ def run(notebook: str, method: str, profile_name: str = "mini", **parameters: An
             ranked.
         FileNotFoundError: data, encoder or another file is not there.
     """
-    bring(parameters.get("model"))
+    fetch_configuration(parameters.get("model"))
     return run_job(Job.of(notebook, method, profile_name, **parameters).with_text_at_hand())
 
 
 def run_job(job: Job) -> Run:
     """As `run`, for a job."""
     record = job.record()
-    alone = files.locked(record.folder) if Group.processes() == 1 else nullcontext()
+    alone = files.locked(record.folder) if ProcessGroup.processes() == 1 else nullcontext()
     if finished := record.finished():
         return finished
     with alone:  # a second process waits, then finds the run finished; those of one training share

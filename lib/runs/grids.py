@@ -15,16 +15,16 @@ import yaml
 from pydantic import BeforeValidator, field_validator
 
 from lib import paths
-from lib.checked import Checked, closest, made, setting
+from lib.checked import Checked, closest, setting, validated
 from lib.results import committed
 from lib.runs import experiment, folder
 from lib.runs.baseline import OF_AN_ENCODER, UNTRAINED, Baseline
 from lib.runs.experiment import names_of_scores
 from lib.runs.finished import Member, add_members
-from lib.runs.job import Job, bring
+from lib.runs.job import Job, fetch_configuration
 from lib.runs.profiles import profile_named
 from lib.runs.workers import at_once
-from lib.training.forward import Group, is_main_process
+from lib.training.forward import ProcessGroup, is_main_process
 
 
 class Cell(Checked):
@@ -47,7 +47,7 @@ class Cell(Checked):
         return str(self.set["method"])
 
     @property
-    def has_no_seed(self) -> bool:
+    def ignores_seed(self) -> bool:
         """Whether nothing is trained, so that all seeds are one run."""
         return self.method in UNTRAINED or self.set.get("max_steps") == 0
 
@@ -84,7 +84,7 @@ class Grid(Checked):
         if not isinstance(cells, list):
             return cells
         common, column = (info.data.get(name) for name in ("common", "column"))
-        found = [made(Cell, cell, f"cell {number}") for number, cell in enumerate(cells, 1)]
+        found = [validated(Cell, cell, f"cell {number}") for number, cell in enumerate(cells, 1)]
         return [
             Cell(row=one.row, column=one.column or column, set={**(common or {}), **one.set})
             for one in found
@@ -100,7 +100,7 @@ class Grid(Checked):
         return Path(self.path) == paths.GRIDS / f"{self.name}.yaml"
 
     @property
-    def is_of_its_size(self) -> bool:
+    def is_papers_own(self) -> bool:
         """Whether a cell names a paper's recipe, whose size it has."""
         return any(cell.method.startswith("paper_") for cell in self.cells)
 
@@ -110,7 +110,7 @@ class Grid(Checked):
         for number, seed in enumerate(self.seeds):
             done: list[Mapping[str, object]] = []
             for cell in self.cells:
-                if cell.set not in done and not (cell.has_no_seed and number):
+                if cell.set not in done and not (cell.ignores_seed and number):
                     done.append(cell.set)
                     yield cell, seed
 
@@ -124,13 +124,13 @@ class Grid(Checked):
             ValueError: there is no such profile, or a cell has one of its own.
         """
         cells = [
-            c if c.has_no_seed else c.model_copy(update={"set": {**c.set, **parameters}})
+            c if c.ignores_seed else c.model_copy(update={"set": {**c.set, **parameters}})
             for c in self.cells
         ]
         profile = profile_named(profile_name or self.profile)
         if profile.name == self.profile:
             return self.changed(cells=cells)
-        if self.is_of_its_size:
+        if self.is_papers_own:
             raise ValueError(f"{self.name} is the paper's own setting, of profile {self.profile}")
         new = {"name": f"{self.name}@{profile.name}", "metric": profile.metric(self.metric)}
         return self.changed(**new, profile=profile.name, cells=cells)
@@ -160,7 +160,7 @@ def read(name: str | Path) -> Grid:
         if not isinstance(content, dict):
             raise ValueError("it holds no grid: book/use.md shows one")
         content |= {"name": path.stem, "path": str(path.absolute())}
-        grid = made(Grid, content, "a grid")
+        grid = validated(Grid, content, "a grid")
         check(grid)
     except (yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
@@ -260,12 +260,12 @@ def _outcome(work: tuple[Grid, Cell, int, Mapping[str, Any]]) -> tuple[str | Non
     grid, cell, seed, machine = work
     name = f"{cell.row}, seed {seed}"
     try:
-        bring(cell.set.get("model"))
+        fetch_configuration(cell.set.get("model"))
         job = job_of(grid, cell, seed, machine).with_text_at_hand()
         record = job.run() if isinstance(job, Baseline) else experiment.run_job(job)
         score = (record.metrics or {}).get(grid.metric)
     except Exception as error:
-        if Group.processes() > 1:
+        if ProcessGroup.processes() > 1:
             raise
         return None, f"FAILED {name}: {type(error).__name__}: {' '.join(str(error).split())}"
     return record.id, f"{name}: {grid.metric} {'–' if score is None else f'{score:.2f}'}"

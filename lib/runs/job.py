@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 
-from lib.checked import Checked, made, setting
+from lib.checked import Checked, setting, validated
 from lib.encoder.device import resolve_device, resolve_precision
 from lib.encoder.load import fitting_pooling
 from lib.runs.folder import Run
 from lib.runs.inputs import Input, folder_of, inputs_of, model_path, portable, text_hash
 from lib.runs.profiles import Profile, of_profile, profile_named, sentences_of, with_text_at_hand
-from lib.training.forward import Group, compiles
+from lib.training.forward import ProcessGroup, compiles
 from lib.training.loop import MOST_STEPS
 from lib.training.recipe import Recipe, recipe, recipes
 
@@ -94,7 +94,7 @@ class Job:
         for name in {"name", "source", "backbone"} & fields.keys():
             raise ValueError(f"{name} is no parameter: name a method, or an encoder in model")
         run_fields = {n: fields.pop(n) for n in RunSettings.model_fields if n in fields}
-        settings, profile = made(RunSettings, run_fields, "a run"), profile_named(profile_name)
+        settings, profile = validated(RunSettings, run_fields, "a run"), profile_named(profile_name)
         if profile.eval_every is not None:  # at mini at most some ten dev scores a run
             tenth = -(-(settings.max_steps or 0) // 10) if profile.name == "mini" else 0
             fields.setdefault("eval_every", max(profile.eval_every, tenth))
@@ -141,7 +141,8 @@ class Job:
         """Whether the training is compiled."""
         steps = self.recipe.steps(len(self.sentences)) if self.steps is None else self.steps
         asked = self.settings.compile
-        return steps > 0 and compiles(asked, self.device, steps, self.recipe, Group.processes())
+        processes = ProcessGroup.processes()
+        return steps > 0 and compiles(asked, self.device, steps, self.recipe, processes)
 
     @property
     def inputs(self) -> list[Input]:
@@ -172,13 +173,13 @@ class Job:
 
 def is_causal(model: str) -> bool:
     """Whether a model's first token sees itself alone, so that [CLS] is no place to read a sentence
-    from; not of a model that is not on this machine, as nothing is fetched here (`bring`)."""
+    from; not of a model that is not on this machine, which `fetch_configuration` fetches."""
     with suppress(OSError, ValueError, ImportError):
         return fitting_pooling(folder_of(model)) == "last_token"
     return False
 
 
-def bring(model: object) -> None:
+def fetch_configuration(model: object) -> None:
     """Fetch the configuration of a Hub model that a run is about to load, so that `is_causal` knows
     it; whoever loads a model that cannot be had is told."""
     if model:

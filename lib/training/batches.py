@@ -27,7 +27,7 @@ from lib.augment.edits import MASK_TOKEN
 from lib.augment.tfidf import Terms, TfidfModel
 from lib.augment.una import UNA
 from lib.checked import Registry
-from lib.data.files import digest, kept
+from lib.data.files import cached, digest
 from lib.encoder.device import copied_to
 from lib.encoder.tokens import TokenRows, tokenise, tokenise_once
 
@@ -347,7 +347,7 @@ def counted(
         model = fit()
     else:
         path = cache / f"tfidf-{digest(sentences, more)}.npz"
-        model = kept(path, fit, TfidfModel.save, TfidfModel.load)
+        model = cached(path, fit, TfidfModel.save, TfidfModel.load)
     return model, model.encode(sentences)
 
 

@@ -36,7 +36,7 @@ def write(folder: Path, state: Mapping[str, Any]) -> None:
     buffer = io.BytesIO()
     torch.save(state, buffer)
     content = buffer.getbuffer()  # no copy: a large model's has gigabytes
-    with files.written(folder / NAME) as temporary, open(temporary, "wb") as file:
+    with files.atomic_write(folder / NAME) as temporary, open(temporary, "wb") as file:
         file.write(hashlib.sha256(content).digest())
         file.write(content)
 

@@ -48,7 +48,7 @@ class WholeBatchNorm(nn.BatchNorm1d):
         return whole.chunk(dist.get_world_size())[dist.get_rank()]
 
 
-class Group:
+class ProcessGroup:
     """The processes that train together.
 
     The loss of the gathered batch is the same in every process, and each one back-propagates
@@ -108,7 +108,7 @@ class Group:
         rows."""
         return list(views) if self.size == 1 else [torch.cat(all_gather(z)) for z in views]
 
-    def agree(self, flag: bool) -> bool:
+    def broadcast(self, flag: bool) -> bool:
         """The main process's `flag`, in every process."""
         if self.size == 1:
             return flag
@@ -205,7 +205,7 @@ class Forward:
         self,
         encoder: Encoder,
         recipe: Recipe,
-        group: Group,
+        group: ProcessGroup,
         seed: int = 42,
         precision: str = "fp32",
         compiled: bool = False,
@@ -216,7 +216,7 @@ class Forward:
         self.seed, self.precision = seed, precision
         self.model: Callable[..., Tensor] = group.prepare(encoder)
         rows = max(1, int(recipe.queue * recipe.batch_size))
-        self.memory = Memory(encoder, rows, recipe.queue_momentum) if recipe.queue else None
+        self.memory = MomentumQueue(encoder, rows, recipe.queue_momentum) if recipe.queue else None
         self.embedding_views = None
         if recipe.has_views:
             self.embedding_views = EmbeddingViews(encoder.backbone, recipe.views)
@@ -259,7 +259,7 @@ class Forward:
             self.embedding_views.remove()
 
 
-class Memory:
+class MomentumQueue:
     """A queue of embeddings of earlier batches, made by a copy of the encoder that follows it
     slowly.
 
@@ -276,7 +276,7 @@ class Memory:
 
     Example:
         >>> from lib import paths
-        >>> memory = Memory(Encoder.load(paths.MINI_BERT).train(), rows=3, momentum=0.995)
+        >>> memory = MomentumQueue(Encoder.load(paths.MINI_BERT).train(), rows=3, momentum=0.995)
         >>> ids = torch.tensor([[2, 7, 3], [2, 9, 3]])
         >>> [len(memory(ids, torch.ones_like(ids))) for _ in range(3)]
         [0, 2, 3]

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from lib.checked import Checked, made, setting
+from lib.checked import Checked, setting, validated
 from lib.encoder import Encoder
 from lib.encoder.device import resolve_device, resolve_precision
 from lib.training import losses
 from lib.training.batches import Feed, prefetched
-from lib.training.forward import Forward, Group
+from lib.training.forward import Forward, ProcessGroup
 from lib.training.losses import Objective
 from lib.training.recipe import Recipe
 from lib.training.state import Dev, Result, State
@@ -76,11 +76,11 @@ def fit(
     Source: the loop of SimCSE (Gao et al. 2021); checkpoint selection by dev score as in their
         appendix A.
     """
-    chosen = made(Options, options, "a training")
+    chosen = validated(Options, options, "a training")
     recipe = feed.recipe
     total = recipe.epochs * len(feed) if chosen.max_steps is None else chosen.max_steps
     eval_every = chosen.eval_every or recipe.eval_every
-    group = Group(resolve_device(chosen.device))
+    group = ProcessGroup(resolve_device(chosen.device))
     group.check(feed.order.sizes)
     precision = resolve_precision(chosen.precision, group.device)
     objective = Objective(recipe, feed.seed)

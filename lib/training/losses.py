@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lib.augment.representations import REPRESENTATIONS, climb, gaussian_negatives
+from lib.augment.representations import REPRESENTATIONS, gaussian_negatives, gradient_ascent
 from lib.checked import Registry
 from lib.training.seeds import step_generator
 
@@ -438,7 +438,7 @@ class Objective:
             return self._contrast(anchor, positive, [noise])
 
         start = gaussian_negatives(anchor, self.recipe.noise, generator)
-        return climb(start, loss, self.recipe.noise_steps, self.recipe.noise_rate)
+        return gradient_ascent(start, loss, self.recipe.noise_steps, self.recipe.noise_rate)
 
     def _contrast(self, anchor: Tensor, positive: Tensor, candidates: list[Tensor]) -> Tensor:
         """The recipe's loss; the candidates are further negatives of every anchor."""

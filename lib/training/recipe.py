@@ -20,7 +20,7 @@ from lib.augment import AUGMENTATIONS, NEED_SYNONYMS
 from lib.augment.representations import REPRESENTATIONS
 from lib.augment.sda import RULES
 from lib.augment.vectors import VIEWS
-from lib.checked import Checked, Names, closest, extra, made, setting
+from lib.checked import Checked, Names, closest, metadata_of, setting, validated
 from lib.encoder.heads import BATCH_NORM_HEADS, DRAWN_HEADS, HEAD_INITS, POOLINGS, check_head
 from lib.training.batches import NEGATIVES
 from lib.training.losses import LOSSES
@@ -326,7 +326,7 @@ class Recipe(
         return {name: getattr(self, name) for name in FIELDS if self._has_effect(name)}
 
     def _has_effect(self, name: str) -> bool:
-        other, _, wanted = (extra(Recipe, name)["when"] or "").partition("=")
+        other, _, wanted = (metadata_of(Recipe, name)["when"] or "").partition("=")
         if not other:
             return True
         found = getattr(self, other)
@@ -342,7 +342,7 @@ class Recipe(
             True
         """
         used = self.in_use().items()
-        return {n: v for n, v in used if v != default_of(n) or not extra(Recipe, n)["later"]}
+        return {n: v for n, v in used if v != default_of(n) or not metadata_of(Recipe, n)["later"]}
 
     def changed(self, **changes: Any) -> "Recipe":
         """A copy with some fields changed.
@@ -363,7 +363,7 @@ class Recipe(
         for name, rate in RATES.items():
             if name in changes and not takes_rate(name, str(changes[name])):
                 changes.setdefault(rate, 0.0)
-        return made(Recipe, self.model_dump() | changes, "a recipe")
+        return validated(Recipe, self.model_dump() | changes, "a recipe")
 
     @model_validator(mode="after")
     def _consistent(self) -> "Recipe":
@@ -428,7 +428,7 @@ def recipes() -> dict[str, Recipe]:
     for name, row in file["recipes"].items():
         try:
             values = _inherited(row, file["bases"])
-            found[name] = made(Recipe, {"name": name, **values}, "a recipe")
+            found[name] = validated(Recipe, {"name": name, **values}, "a recipe")
         except ValueError as error:
             raise ValueError(f"recipe {name!r}: {error}") from error
     return found

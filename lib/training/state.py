@@ -91,7 +91,7 @@ class State:
                 result.best_score, result.best_step = score, result.steps
                 result.best_state = _copy(self.encoder.trained_state())
         stale = sum("dev_score" in row for row in result.history[result.best_step :])
-        result.stopped_early = self.group.agree(0 < self.patience <= stale)
+        result.stopped_early = self.group.broadcast(0 < self.patience <= stale)
         self._reseed()
 
     def save(self, minutes: float = 0.0) -> None:

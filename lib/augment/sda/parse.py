@@ -24,7 +24,7 @@ from lib.augment.sda import chinese
 from lib.augment.sda.rules import RULES as ENGLISH
 from lib.augment.sda.rules import apply
 from lib.augment.sda.trees import Tree
-from lib.data.files import digest, kept, make_folder, sha256, write_bytes
+from lib.data.files import cached, digest, make_folder, sha256, write_bytes
 
 UNUSED = ("ner", "senter", "textcat", "entity_ruler", "entity_linker")
 _NEEDED = {
@@ -101,7 +101,7 @@ def parse(
             yield from make()
         else:
             path = Path(folder) / f"{digest(part, pipeline)}.spacy"
-            yield from kept(path, make, _save, partial(_load, nlp, part))
+            yield from cached(path, make, _save, partial(_load, nlp, part))
 
 
 def _docs(nlp: Language, sentences: list[str], workers: int) -> list[Doc]:
