@@ -49,8 +49,8 @@ def setting(default: Any, *, among=None, when=None, later=False, **bounds: float
 class Checked(BaseModel):
     """A frozen object whose values have the declared types and ranges.
 
-    Nothing is rounded or guessed: a whole number may be written 1e2, a number 3, and a NumPy scalar
-    stands for what it holds; True is no number, "3" neither, and NaN and infinity are nothing.
+    Nothing is rounded or guessed. A whole number may be written 1e2, a number 3, and a NumPy scalar
+    counts as the number it holds. Booleans, strings, NaN and infinity are not accepted as numbers.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

@@ -53,7 +53,7 @@ def test_an_unknown_verb_is_named_and_the_known_ones_are_listed(capsys) -> None:
     [
         (ValueError("two\n lines"), 2, "error: two lines\n"),
         (FileNotFoundError("no x"), 2, "error: no x\n"),
-        (KeyboardInterrupt(), 130, "interrupted; grid and run go on with the same command\n"),
+        (KeyboardInterrupt(), 130, "interrupted: to resume a grid or a run, repeat the command\n"),
     ],
 )
 def test_what_a_user_can_cause_is_one_sentence(error, status, text, capsys) -> None:

@@ -234,7 +234,7 @@ MALFORMED = {
         ("g\tf\ty\ti\t3\ta\tb\ng\tf\ty\ti\t3\ta\t \n", "line 2: a sentence is empty"),
     ],
     "SICK/SICK_trial.txt": [
-        ("sentence_A\tsentence_B\n", "line 1: not one column 'relatedness_score'"),
+        ("sentence_A\tsentence_B\n", "line 1: expected exactly one column 'relatedness_score'"),
         ("sentence_A\tsentence_B\trelatedness_score\na\tb\n", "line 2: 2 fields where 3"),
     ],
     "chinese/cnsd/cnsd-sts-dev.txt": [("1||a||b||3\n1||a||3\n", "line 2: 3 fields where 4")],
@@ -521,8 +521,8 @@ def test_a_file_that_belongs_to_a_corpus_is_drawn_like_it(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("A\nB\n\nD\n", r"b\.txt, line 2: there or in the corpus"),
-        ("A\n\n\nD\n", r"b\.txt, line 3: there or in the corpus"),
+        ("A\nB\n\nD\n", r"b\.txt, line 2: a sentence here or in the corpus"),
+        ("A\n\n\nD\n", r"b\.txt, line 3: a sentence here or in the corpus"),
     ],
 )
 def test_two_blanks_at_different_places_do_not_cancel(tmp_path, content, message):

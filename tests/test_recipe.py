@@ -78,7 +78,7 @@ def test_a_head_that_there_is_not(head: str) -> None:
     ("changes", "message"),
     [
         ({"positive": "crop"}, "changes nothing"),
-        ({"view1": "shuffle", "rate1": 0.2}, "means nothing"),
+        ({"view1": "shuffle", "rate1": 0.2}, "has no effect"),
         ({"positive": "identical", "view1": "shuffle"}, "encodes once"),
         ({"loss": "simsiam"}, "need each other"),
         ({"negative": "una", "negative_mode": "margin", "loss": "nt_xent"}, "info_nce"),

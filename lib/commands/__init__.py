@@ -44,7 +44,7 @@ def reporting(main: Main) -> Main:
             print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
             return 2
         except KeyboardInterrupt:
-            print("interrupted; grid and run go on with the same command", file=sys.stderr)
+            print("interrupted: to resume a grid or a run, repeat the command", file=sys.stderr)
             return 130
 
     return reported

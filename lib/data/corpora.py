@@ -167,7 +167,8 @@ def training_text(name: str | Path, data_dir: Folder = None, n: int | None = Non
     sentences = corpus(name, data_dir, n)
     if repeated := len(sentences) - len(set(sentences)):
         lines = f"{repeated:,} of {len(sentences):,} lines of {str(name)!r} repeat an earlier line"
-        warnings.warn(f"{lines}, whose negative they are in one batch with it", stacklevel=2)
+        effect = "in the same batch the two count as each other's negatives"
+        warnings.warn(f"{lines}; {effect}", stacklevel=2)
     return sentences
 
 
@@ -196,8 +197,9 @@ def aligned_corpus(
     both = list(zip_longest(_lines(name, data_dir), read_aligned(positives), fillvalue=""))
     for number, (line, other) in enumerate(both, 1):
         if bool(line) != bool(other):
-            where = f"{positives}, line {number}: there or in the corpus {str(name)!r} alone"
-            raise ValueError(f"{where}: line i must belong to line i, as `lib augment` writes it")
+            where = f"{positives}, line {number}: a sentence here or in the corpus {str(name)!r}"
+            rule = "line i must belong to line i, as `lib augment` writes it"
+            raise ValueError(f"{where}, but not in both: {rule}")
     pairs = [pair for pair in both if pair[0]]
     drawn = [pairs[row] for row in sample(len(pairs), n)]
     return [line for line, _ in drawn], [other for _, other in drawn]

@@ -48,7 +48,8 @@ def make_folder(folder: Path, other: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OSError(f"no folder {folder}: {error.strerror}: give another {other}") from error
+        reason = f"cannot create the folder {folder} ({error.strerror})"
+        raise OSError(f"{reason}: choose another {other}") from error
 
 
 def _is_abandoned(path: Path, mark: re.Match) -> bool:

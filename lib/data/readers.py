@@ -174,7 +174,8 @@ def cells(path: Path, form: Format) -> Iterator[tuple[str, list[str]]]:
     if not counts:
         header = next(lines, (1, ""))[1].split(separator)
         if wrong := [name for name in columns if header.count(str(name)) != 1]:
-            raise ValueError(f"{path}, line 1: not one column {wrong[0]!r} among {header}")
+            expected = f"expected exactly one column {wrong[0]!r} in the header {header}"
+            raise ValueError(f"{path}, line 1: {expected}")
         columns, counts = [header.index(str(name)) for name in columns], (len(header),)
     for number, line in lines:
         where, found = f"{path}, line {number}", line.split(separator)

@@ -24,7 +24,8 @@ def resolve_device(device: str = "auto") -> torch.device:
     except (RuntimeError, TypeError):
         resolved = None
     if resolved is None or (resolved.index or 0) >= present.get(resolved.type, 0):
-        raise ValueError(f"device must be 'auto' or one that is here, 'cpu', say, got {device!r}")
+        allowed = "'auto' or one available here, such as 'cpu'"
+        raise ValueError(f"device must be {allowed}, got {device!r}")
     return resolved
 
 

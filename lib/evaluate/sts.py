@@ -100,7 +100,8 @@ def spearman(x: Sequence[float] | np.ndarray, y: Sequence[float] | np.ndarray) -
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     if x.shape != y.shape or x.ndim != 1 or len(x) < 2 or not np.isfinite([x, y]).all():
-        raise ValueError("to rank are two lists of one length, at least 2, of finite numbers")
+        needs = "two lists of finite numbers, of equal length and at least 2"
+        raise ValueError(f"a rank correlation needs {needs}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConstantInputWarning)
         return 100 * float(spearmanr(x, y).statistic)
@@ -123,7 +124,7 @@ def check_rankable(pairs: Pairs) -> None:
         ValueError: fewer than two scored pairs, or the same score for all of them.
     """
     if len(set(pairs.scores.tolist())) < 2:
-        raise ValueError(f"{pairs.name}: {len(pairs)} pairs without two different scores to rank")
+        raise ValueError(f"{pairs.name}: {len(pairs)} pairs need two different scores to be ranked")
 
 
 def sts_task(encode: Encode, subsets: Mapping[str, Pairs]) -> float:

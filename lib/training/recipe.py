@@ -387,12 +387,12 @@ def takes_rate(name: str, value: str) -> bool:
 
 
 def _contradictions(r: Recipe) -> Iterator[str]:
-    """A sentence about each two fields that do not go together."""
+    """One message for each contradiction between fields."""
     further = r.queue or r.noise
     for name, rate in RATES.items():
         value, share = getattr(r, name), getattr(r, rate)
         if share and not takes_rate(name, value):
-            yield f"{rate}={share} means nothing with {name}={value!r}: set {rate}=0"
+            yield f"{rate}={share} has no effect with {name}={value!r}: set {rate}=0"
         if takes_rate(name, value) and not share:
             yield f"{name}={value!r} at {rate}=0 changes nothing: give {rate}, a share in (0, 1]"
     for name in LOSSES_WITH_A_HEAD:
