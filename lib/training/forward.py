@@ -217,9 +217,7 @@ class Forward:
         self.model: Callable[..., Tensor] = group.prepare(encoder)
         rows = max(1, int(recipe.queue * recipe.batch_size))
         self.memory = MomentumQueue(encoder, rows, recipe.queue_momentum) if recipe.queue else None
-        self.embedding_views = None
-        if recipe.has_views:
-            self.embedding_views = EmbeddingViews(encoder.backbone, recipe.views)
+        self.hooks = EmbeddingViews(encoder.backbone, recipe.views) if recipe.has_views else None
         self.compiled = compiled
         self.graphs = compiled and group.device.type == "cuda"
         self.widths = padded_widths(recipe.max_length) if compiled else ()
@@ -233,7 +231,7 @@ class Forward:
         if self.graphs:  # what those of the last step hold may be overwritten
             torch.compiler.cudagraph_mark_step_begin()
         device, rank, queue = self.group.device, self.group.rank, {}
-        generator = step_generator(self.seed, step, device, rank) if self.embedding_views else None
+        generator = step_generator(self.seed, step, device, rank) if self.hooks else None
         with torch.autocast(device.type, torch.bfloat16, enabled=self.precision == "bf16"):
             batch = batch.to(device)
             z = self._encoded(batch, generator)
@@ -245,8 +243,7 @@ class Forward:
     def _encoded(self, batch: Batch, generator: torch.Generator | None) -> dict[str, Tensor]:
         """All roles in one pass, or the positives in one of their own with their own dropout."""
         if not self.recipe.dropout2:
-            views = self.embedding_views
-            return encode_batch(self.model, batch, self.recipe.chunk_size, views, generator)
+            return encode_batch(self.model, batch, self.recipe.chunk_size, self.hooks, generator)
         z = encode_batch(self.model, batch.of_roles(batch.sizes.keys() - {"positive"}))
         with dropout_of(self.encoder.backbone, self.recipe.dropout2):
             return z | encode_batch(self.model, batch.of_roles({"positive"}))
@@ -255,8 +252,8 @@ class Forward:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.embedding_views is not None:
-            self.embedding_views.remove()
+        if self.hooks is not None:
+            self.hooks.remove()
 
 
 class MomentumQueue:
