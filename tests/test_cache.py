@@ -24,7 +24,8 @@ def test_only_equal_lists_have_equal_digests(a, b):
 
 
 def test_parts_are_not_mixed_up():
-    assert len({digest(["a", "b"]), digest(["a"], ["b"]), digest(["ab"]), digest("ab", [])}) == 4
+    parts = [["a", "b"]], [["a"], ["b"]], [["ab"]], ["ab", []], [["a\nb"]]
+    assert len({digest(*part) for part in parts}) == 5
 
 
 def save(value: int, path) -> None:
@@ -80,6 +81,12 @@ def test_a_text_is_counted_and_cut_once(tmp_path, monkeypatch):
     longer = tiny_recipe(max_length=5)
     batches.make_views(Text(SENTENCES, cache=tmp_path / "cache"), longer, tokenizer, 1)
     assert sorted(calls) == ["cut", "cut", "fit", "fit"]
+
+
+def test_a_text_with_other_positives_is_counted_anew(tmp_path):
+    for more in ([], ["zebra"], ["yak"]):
+        model, _ = batches.counted(SENTENCES, more, tmp_path)
+        assert [word for word in model.terms if word in ("zebra", "yak")] == more
 
 
 def test_another_tokenizer_has_tokens_of_its_own(tmp_path):

@@ -56,8 +56,8 @@ own = pytest.mark.usefixtures("own_sets")
 
 
 def test_handwritten_lines_have_a_paraphrase_or_none(tmp_path):
-    path = write(tmp_path / "a.txt", "# head\n## snow\none | eins\n\n two \nthree |drei\n")
-    assert readers.handwritten_file(path) == [("one", "eins"), ("two", ""), ("three", "drei")]
+    path = write(tmp_path / "a.txt", "# head\n## snow\none | eins\n\n two \n#\nNo. #3 |drei\n")
+    assert readers.handwritten_file(path) == [("one", "eins"), ("two", ""), ("No. #3", "drei")]
 
 
 LINES = [f"sentence number {i} of some" for i in range(30)]

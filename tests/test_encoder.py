@@ -220,7 +220,7 @@ def test_the_head_of_diffcse_doubles_the_width_in_between():
     assert build_head("bn_mlp:12:7", 32)(torch.randn(5, 32)).shape == (5, 7)
 
 
-@pytest.mark.parametrize("head", ["linear", "tanh", "relu"])
+@pytest.mark.parametrize("head", ["linear", "tanh", "relu", "scd"])
 def test_a_single_layer_begins_like_berts_or_like_torchs(folder, head):
     """initializer_range is 0.3 here; torch draws from U(-1/√d, 1/√d), the bias too."""
 

@@ -297,6 +297,22 @@ def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
     assert "transfer_pooling" not in recipe("mini_sda").parameters()
 
 
+def test_transfer_vectors_are_cut_as_those_of_a_test_and_never_whitened(tiny, monkeypatch):
+    asked, lines = [], ["the old dog sees a red house", "a cat sleeps", "two birds"]
+
+    def transfer7(encode, data_dir=None):
+        asked.append(encode(lines))
+        return {"avg": 50.0}
+
+    monkeypatch.setattr(experiment.transfer, "transfer7", transfer7)
+    task = data.TransferTask("MR", {"all": (lines, [0, 1, 0])})
+    monkeypatch.setattr(data, "transfer_task", lambda name, data_dir=None: task)
+    own = {"transfer_pooling": "mean", "whiten": True, "test_max_length": 5}
+    run("nb", "simcse", "tiny", max_steps=0, device="cpu", **own)
+    plain = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean").encode
+    np.testing.assert_array_equal(asked[0], plain(lines, precision="fp32", max_length=5))
+
+
 def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, monkeypatch):
     rows = {"dev": 30, "test": 35, "train": 40}
     monkeypatch.setattr(
@@ -367,6 +383,13 @@ def test_a_run_that_another_notebook_has_finished_is_taken(tiny, trained):
     again = run("07_results", "simcse", "tiny", device="cpu", precision="fp32")
     assert trained == [] and again.folder == first.folder and again.metrics == first.metrics
     assert again.history().equals(first.history()) and len(runs.collect()) == 1
+
+
+def test_a_run_that_another_notebook_has_only_begun_is_trained(tiny):
+    begun = run("02_simcse", "simcse", "tiny", max_steps=1, device="cpu")
+    (begun.folder / "metrics.json").unlink()
+    found = run("07_results", "simcse", "tiny", max_steps=1, device="cpu")
+    assert found.id == begun.id and found.folder != begun.folder and found.metrics
 
 
 # --- what reaches the training

@@ -105,6 +105,12 @@ def test_interval_of_a_mean_is_that_of_drawing_with_replacement():
     assert (low, high) == pytest.approx(tuple(slow), abs=0.01)
 
 
+def test_a_higher_level_is_a_wider_interval():
+    values = list(range(30))
+    half, usual, nearly = (mean_interval(values, level=level) for level in (0.5, 0.95, 0.99))
+    assert nearly.low < usual.low < half.low < half.high < usual.high < nearly.high
+
+
 @pytest.mark.parametrize("values", [[], [[1.0]], [math.nan], [math.inf]])
 def test_no_interval_without_numbers(values):
     with pytest.raises(ValueError, match="no mean: values of shape"):

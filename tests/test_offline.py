@@ -11,6 +11,7 @@ import pytest
 
 from lib import paths
 from lib.__main__ import main as cli
+from lib.data import files
 from lib.runs.baseline import Baseline
 from lib.runs.profiles import profile_named
 from tools import offline
@@ -104,6 +105,20 @@ def test_a_run_is_taken_once(finished, grid, capsys) -> None:
         assert offline.main(["take", archive, "--grid", grid]) == 0
         assert counts in capsys.readouterr().out
     assert len(metrics(finished.with_name("here"))) == 1
+
+
+@pytest.mark.timeout(60)
+def test_a_run_that_is_being_trained_here_is_refused(finished, grid, capsys) -> None:
+    name = next(finished.glob("02_simcse/mini_tfidf-*")).name
+    with files.locked(finished.with_name("here") / "02_simcse" / name):
+        assert offline.main(["take", archive_of(finished), "--grid", grid]) == 1
+    assert "it is being trained here just now" in capsys.readouterr().err
+
+
+def test_a_run_below_another_notebook_is_refused(finished, grid, capsys) -> None:
+    (finished / "02_simcse").rename(finished / "04_una")
+    assert offline.main(["take", archive_of(finished), "--grid", grid]) == 1
+    assert "no row of these grids has its id" in capsys.readouterr().err
 
 
 def change(name: str, **values):

@@ -35,6 +35,19 @@ def test_a_recipe_is_timed_once_for_all_its_rates(monkeypatch) -> None:
     assert timed == [8, 16]
 
 
+def test_another_text_is_timed_by_itself(monkeypatch) -> None:
+    grid, timed = grids.read("simcse_light").at("mini", max_steps=3), []
+    cells = [Cell(row=str(n), set={"method": "simcse", "n_sentences": n}) for n in (256, 512)]
+
+    def pace(job: Job) -> tuple[float, float]:
+        timed.append(len(job.sentences))
+        return 1.0, 0.0
+
+    monkeypatch.setattr(plan, "_pace", pace)
+    plan.plan(grid.changed(cells=cells, seeds=[1, 2]), {})
+    assert timed == [256, 512]
+
+
 @pytest.mark.parametrize("method", ["simcse", "sda"])
 def test_five_steps_are_timed_here_and_now(method) -> None:
     step, score = plan._pace(Job.of("nb", method, "mini", batch_size=8, device="cpu"))

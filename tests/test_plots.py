@@ -42,6 +42,14 @@ def test_a_new_figure_has_so_many_axes_of_its_size():
     )
 
 
+def test_a_figure_of_several_axes_is_told_by_its_own_title():
+    figure, (axis, _) = plots.new_figure(2)
+    axis.set_title("the first")
+    assert plots.shown(figure)["alt"] == "the first"
+    figure.suptitle("both")
+    assert plots.shown(figure)["alt"] == "both"
+
+
 def test_a_stored_picture_is_twice_as_large_and_keeps_its_colours(monkeypatch):
     figure, (axis,) = plots.new_figure()
     for i in range(len(plots.COLOURS)):

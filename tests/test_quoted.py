@@ -145,6 +145,13 @@ def test_scd_in_closed_form():
     assert torch.equal(scd(z[:, :4], z[:, :4]), scd(z[:, :4], z[:, :4], features=2))
 
 
+def test_the_recipe_reaches_the_weights_of_scd():
+    own = {"loss": "scd", "head": "scd:24:4", "decorrelation": 0.7, "off_diagonal": 0.2}
+    z1, z2 = draw(6, 10, seed=1), draw(6, 10, seed=2)
+    found = Objective(tiny_recipe(temperature=0.3, **own))({"anchor": z1, "positive": z2}).item()
+    assert found == pytest.approx(slow_scd(z1, z2, 0.3, 4, 0.7, 0.2))
+
+
 def test_measures_are_of_the_vectors_that_the_loss_compares():
     z = {"anchor": draw(4, 10), "positive": draw(4, 10, seed=1)}
     widths = {"scd:6:4": 6, "scd": 5, "simsiam": 5, "none": 10}  # of ten columns

@@ -39,6 +39,8 @@ PINNED = {
         "我，没有钱", "我必须没有钱", "并非我有钱", "我有钱"),
     "他/PN/nsubj/3 会/VV/aux:modal/3 游泳/VV/ROOT/0 。/PU/punct/3": (
         "他，会游泳。", "不得不说，他会游泳。", "并非他不会游泳。", "他不会游泳。"),
+    "他/PN/nsubj/3 会/VV/aux:modal/3 有/VE/ROOT/0 钱/NN/dobj/3": (
+        "他，会有钱", "不得不说，他会有钱", "并非他不会有钱", "他不会有钱"),
     "天气/NN/nsubj/2 好/VA/ROOT/0 ！/PU/punct/2": (
         "天气，好！", "天气必须好！", "并非天气不好！", "天气不好！"),
     "你/PN/nsubj/2 来/VV/ROOT/0 吗/SP/discourse/2 ？/PU/punct/2": (

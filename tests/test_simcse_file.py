@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from functools import partial
+from itertools import islice
 
 import pytest
 import torch
@@ -61,6 +62,12 @@ def test_the_first_losses_and_the_score_before_training_are_those_of_lib(tmp_pat
     assert losses == pytest.approx([row["loss"] for row in result.history], abs=1e-6)
 
 
+def test_an_epoch_has_every_full_batch_and_an_order_of_its_own():
+    taken = list(islice(simcse.batches(list("abcdefgh"), 4, seed=0), 4))
+    first, second = taken[0] + taken[1], taken[2] + taken[3]
+    assert sorted(first) == sorted(second) == list("abcdefgh") and first != second
+
+
 def test_it_is_one_short_file_that_needs_torch_and_transformers_alone():
     text = FILE.read_text(encoding="utf-8")
     imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import)]
@@ -89,6 +96,19 @@ def test_where_no_step_scores_better_the_first_weights_stay(tmp_path):
     before = simcse.evaluate(encoder, pairs)
     simcse.train(encoder, simcse.read_lines(chosen.data)[:400], pairs)
     assert simcse.evaluate(encoder, pairs) == before
+
+
+def test_the_weights_of_the_best_step_come_back(tmp_path, monkeypatch):
+    chosen = options(tmp_path, "--batch-size", "8", "--steps", "3", "--eval-every", "1")
+    encoder, scores, seen = simcse.Encoder(chosen), iter([0.0, 2.0, 1.0, 0.5]), []
+
+    def evaluate(encoder, pairs):
+        seen.append(encoder.head[0].weight.detach().clone())
+        return next(scores)
+
+    monkeypatch.setattr(simcse, "evaluate", evaluate)
+    simcse.train(encoder, simcse.read_lines(chosen.data), [])
+    assert torch.equal(encoder.head[0].weight, seen[1]) and not torch.equal(seen[1], seen[3])
 
 
 def test_spearman_gives_equal_values_equal_ranks():

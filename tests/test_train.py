@@ -6,6 +6,7 @@ import math
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from lib.encoder import Encoder
 from lib.training import checkpoint, state
 from lib.training import loop as train
 from lib.training.batches import BucketBatches, Text, make_negatives, make_views
+from lib.training.forward import Forward, ProcessGroup
 from lib.training.loop import learning_rate, make_optimizer
 from lib.training.losses import LOSSES, in_batch_accuracy, info_nce
 from lib.training.seeds import step_generator
@@ -70,6 +72,18 @@ def test_history_has_every_step(trained):
         assert row["lr"] == learning_rate(tiny_recipe(), row["step"] - 1, 7)
     assert result.sentences_per_second == pytest.approx(7 * 8 / result.seconds)
     json.dumps(result.history)
+
+
+def test_the_time_of_dev_scores_is_not_that_of_the_steps(trained, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(train, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+
+    def dev(encoder):
+        now[0] += 100
+        return 0.0
+
+    _, result = trained(steps=6, dev=dev, eval_every=3)
+    assert (result.seconds, result.dev_seconds) == (0.0, 200.0)
 
 
 @pytest.mark.parametrize("clip", [0.0, 0.05])
@@ -267,6 +281,18 @@ def test_the_first_step_with_views_by_hand(folder, trained):
         handle.remove()
     expected = info_nce(*z, 0.3).item()
     assert losses_of(trained(recipe, steps=1)[1])[0] == pytest.approx(expected, rel=1e-4)
+
+
+def test_each_process_draws_views_of_its_own(folder):
+    recipe = tiny_recipe(view1="feature_cutoff", rate1=0.3, view2="shuffle", **STILL)
+    encoder, feed = begin(folder, recipe, SENTENCES)
+    group, found = ProcessGroup(torch.device("cpu")), []
+    with Forward(encoder.train(), recipe, group) as forward:
+        for group.rank in (0, 0, 1):
+            found.append(forward(feed.batch(0), 0))
+    for role in ("anchor", "positive"):
+        first, again, other = (z[role] for z in found)
+        assert torch.equal(first, again) and not torch.allclose(first, other)
 
 
 # --- schedule and optimiser -----------------------------------------------------------------------
