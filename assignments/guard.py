@@ -32,9 +32,10 @@ _NO_NAMES = _words(
     " input locals memoryview open quit setattr vars"
 )
 _NO_ATTRIBUTES = _words(
-    "ag_frame builtins cr_frame dump f_back f_globals f_locals fromfile genfromtxt get_type_hints"
-    " gi_frame importlib inspect load loadtxt memmap modules os save savetxt savez"
-    " set_default_device set_default_dtype sys tb_frame tb_next tofile update_wrapper"
+    "ag_frame attrgetter autograd builtins cr_frame dump enable_grad f_back f_globals f_locals"
+    " fromfile func genfromtxt get_type_hints gi_frame importlib inference_mode inspect load loadtxt"
+    " memmap methodcaller operator os save savetxt savez set_default_device set_default_dtype"
+    " set_grad_enabled sys tb_frame tb_next tofile update_wrapper"
 )
 _METHODS = _words("__call__ __getitem__ __init__ __iter__ __len__ __next__ __repr__")
 _SETTABLE = _words("grad requires_grad training")
@@ -114,7 +115,7 @@ def refusals(
     for name in sorted(bound):
         same = name in origins and origins[name] == given.get(name)
         if name in _BUILTINS or (name in given and not same):
-            why.append(f"gives {name} a new meaning, which the tests use: take another name")
+            why.append(f"gives {name} a new meaning, which the assignment uses: take another name")
     for name in sorted(inside - _BUILTINS - _NO_NAMES - bound - own - set(given)):
         why.append(f"uses {name}, which neither it nor the assignment defines")
     return list(dict.fromkeys(why))
@@ -123,11 +124,12 @@ def refusals(
 def _reasons(node: ast.AST, used: Set[str]) -> Iterator[str]:
     """What is wrong with one piece of code, whatever stands around it."""
     for module, origin, name in _imports(node):
+        last = origin.rpartition(".")[2]
         if module.partition(".")[0] == "lib":
             yield f"imports {module}: write it yourself"
         elif name in used and module not in MODULES:  # an import that nobody uses does no harm
             yield f"imports {module}: not needed here"
-        elif name == "*" or (name in used and origin.rpartition(".")[2] in _NO_ATTRIBUTES):
+        elif name == "*" or (name in used and (last[:1] == "_" or last in _NO_ATTRIBUTES)):
             yield f"imports {origin}: not needed here"
     if isinstance(node, ast.Attribute):
         own = isinstance(node.value, ast.Name) and node.value.id == "self"
@@ -138,7 +140,7 @@ def _reasons(node: ast.AST, used: Set[str]) -> Iterator[str]:
             yield f"uses .{node.attr}: hooks are not for this"
         elif not (isinstance(node.ctx, ast.Load) or own or node.attr in _SETTABLE):
             yield f"sets .{node.attr} of something that is not its own"
-    if isinstance(node, ast.Constant) and ".__" in str(node.value):
+    if isinstance(node, ast.Constant) and re.search(r"\.__|^__\w+__$", str(node.value)):
         yield "holds a text with .__: not needed here"
     if isinstance(node, ast.Name) and (node.id in _NO_NAMES or _IPYTHON.fullmatch(node.id)):
         yield f"uses {node.id}: not needed here"

@@ -33,6 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import guard
 
+STOPPED = "NOT GRADED: autograde stopped"
+
 
 class Mend(NbGraderPreprocessor):
     """Mends what `OverwriteCells` stops at: a cell copied within the notebook or from another
@@ -109,15 +111,18 @@ class Grades(CsvExportPlugin):
         path = Path(self.to or "grades.csv")
         rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
         for row in rows:
-            awaiting = 0.0
+            awaiting, stopped = 0.0, False
             try:
                 submission = gradebook.find_submission(row["assignment"], row["student_id"])
                 for notebook in submission.notebooks:
-                    awaiting += sum(g.max_score for g in notebook.grades if g.needs_manual_grade)
+                    unread = [g for g in notebook.grades if g.needs_manual_grade]
+                    awaiting += sum(g.max_score for g in unread)
+                    stopped |= any(g.cell.cell_type == "code" for g in unread)
             except MissingEntry:
                 pass
             row["points_awaiting_a_person"] = awaiting
-            row["state"] = self._state(row["student_id"], row["assignment"], awaiting)
+            state = self._state(row["student_id"], row["assignment"], awaiting)
+            row["state"] = STOPPED if stopped else state
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, rows[0] if rows else [])
             writer.writeheader()
@@ -128,7 +133,7 @@ class Grades(CsvExportPlugin):
         if not Path(folders.format_path("submitted", student, assignment)).exists():
             return "not handed in"
         if not list(Path(folders.format_path("autograded", student, assignment)).glob("*.ipynb")):
-            return "NOT GRADED: autograde stopped"
+            return STOPPED
         return "to be read" if awaiting else "done"
 
 
@@ -172,7 +177,10 @@ c.ExecutePreprocessor.timeout = 180  # seconds a cell
 c.ClearSolutions.code_stub = {"python": "raise NotImplementedError()"}
 # `nbgrader zip_collect` takes files called <student>__<assignment>.ipynb from downloaded/<assignment>/archive/
 c.FileNameCollectorPlugin.named_regexp = r".*[/\\](?P<student_id>[^/\\]+?)__(?P<file_id>[^/\\]+)$"
-c.Execute.extra_arguments = ["--IPKernelApp.ignore_cwd=True"]  # no torch.py handed in with a notebook
+c.Execute.extra_arguments = [
+    "--IPKernelApp.ignore_cwd=True",  # no torch.py handed in with a notebook
+    "--InteractiveShell.xmode=Plain",  # an endless recursion is rendered in a second, not in minutes
+]
 c.OverwriteCells.add_missing_cells = True  # a test that a student deletes comes back
 c.HTMLExporter.sanitize_html = True  # of outputs; `NoMarkup` cleans answers, too
 c.GenerateFeedback.exporter_class = Feedback
