@@ -121,9 +121,7 @@ def fit(
     encoder.eval()
     state.write_models()
     group.wait()
-    if (
-        interrupted.is_set()
-    ):  # in the last score: all is written, and the caller's next training waits
+    if interrupted.is_set():  # in the last score: all is written; no further training begins
         raise KeyboardInterrupt
     return state.result
 
