@@ -33,8 +33,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import guard
 
-STOPPED = "NOT GRADED: autograde stopped"
-
 
 class Mend(NbGraderPreprocessor):
     """Mends what `OverwriteCells` stops at: a cell copied within the notebook or from another
@@ -111,30 +109,29 @@ class Grades(CsvExportPlugin):
         path = Path(self.to or "grades.csv")
         rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
         for row in rows:
-            awaiting, stopped = 0.0, False
-            try:
-                submission = gradebook.find_submission(row["assignment"], row["student_id"])
-                for notebook in submission.notebooks:
-                    unread = [g for g in notebook.grades if g.needs_manual_grade]
-                    awaiting += sum(g.max_score for g in unread)
-                    stopped |= any(g.cell.cell_type == "code" for g in unread)
-            except MissingEntry:
-                pass
-            row["points_awaiting_a_person"] = awaiting
-            state = self._state(row["student_id"], row["assignment"], awaiting)
-            row["state"] = STOPPED if stopped else state
+            unread = self._unread(gradebook, row["student_id"], row["assignment"])
+            row["points_awaiting_a_person"] = sum((g.max_score for g in unread), 0.0)
+            row["state"] = self._state(row["student_id"], row["assignment"], unread)
         with path.open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, rows[0] if rows else [])
             writer.writeheader()
             writer.writerows(rows)
 
-    def _state(self, student, assignment, awaiting):
+    def _unread(self, gradebook, student, assignment):
+        try:
+            notebooks = gradebook.find_submission(assignment, student).notebooks
+        except MissingEntry:
+            return []
+        return [g for notebook in notebooks for g in notebook.grades if g.needs_manual_grade]
+
+    def _state(self, student, assignment, unread):
         folders = self.parent.coursedir
         if not Path(folders.format_path("submitted", student, assignment)).exists():
             return "not handed in"
-        if not list(Path(folders.format_path("autograded", student, assignment)).glob("*.ipynb")):
-            return STOPPED
-        return "to be read" if awaiting else "done"
+        graded = list(Path(folders.format_path("autograded", student, assignment)).glob("*.ipynb"))
+        if not graded or any(g.cell.cell_type == "code" for g in unread):  # a test never waits
+            return "NOT GRADED: autograde stopped"
+        return "to be read" if unread else "done"
 
 
 class MathML(IPythonRenderer):
