@@ -5,9 +5,8 @@ checkout itself, so a page links to others and to files as it does there:
 """
 
 from docutils.nodes import SkipNode
-from latex2mathml.converter import convert
 
-from tools import site
+from tools import pages, site
 
 project = "Contrastive sentence embeddings"
 author = "the authors of the course"
@@ -63,7 +62,7 @@ suppress_warnings = ["mystnb.unknown_mime_type", "myst.header"]
 
 def _drawn(display: str):
     def visit(translator, node):
-        mathml = convert(node.astext(), display=display)
+        mathml = pages.mathml(node.astext(), display)
         translator.body.append(
             mathml if display == "inline" else f'<div class="math">{mathml}</div>'
         )

@@ -16,6 +16,7 @@ from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 TEMPLATE = Path(__file__).with_name("page.html.j2")
 WIDGET = "application/vnd.jupyter.widget-view+json"
+_FUNCTION = re.compile(r"<mi>(ln|log|exp)</mi>(?!<mo[^>]*>&#x00028;)")  # not before a bracket
 PICTURE = re.compile(r"!\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 
 
@@ -51,9 +52,16 @@ def embedded(picture: Path) -> str:
 
 
 def mathml(latex: str, display: str) -> str:
-    """An equation as MathML; the LaTeX itself where the converter cannot read it."""
+    """An equation as MathML; the LaTeX itself where the converter cannot read it.
+
+    Example:
+        >>> 'rspace="0.167em">ln</mo><mi>n</mi>' in mathml(r"\\ln n", "inline")
+        True
+    """
     try:
-        return convert(latex, display=display)
+        return _FUNCTION.sub(
+            r'<mo lspace="0.167em" rspace="0.167em">\1</mo>', convert(latex, display=display)
+        )
     except Exception:
         return f"<code>{escape(latex)}</code>"
 
