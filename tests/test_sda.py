@@ -207,20 +207,6 @@ def test_do_support_and_agreement(verb, tag, lemma, negated, modal):
 
 
 @pytest.mark.parametrize(
-    ("past", "lemma", "participle"),
-    [
-        ("walked", "walk", "walked"),
-        ("went", "go", "gone"),
-        ("were", "be", "been"),
-        ("cut", "cut", "cut"),
-        ("travelled", "travel", "travelled"),
-    ],
-)
-def test_past_participles(past, lemma, participle):
-    assert english.participle(past, lemma) == participle
-
-
-@pytest.mark.parametrize(
     ("phrase", "forms"),
     [
         ("have to", {"has to", "had to", "have to"}),

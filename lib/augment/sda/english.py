@@ -19,7 +19,6 @@ _NATIONS = re.compile(
 # Base form, past tense, participle.
 _VERBS = Path(__file__).with_name("irregular_verbs.txt").read_text("utf-8")
 _FORMS = [line.split() for line in _VERBS.splitlines()]
-_PARTICIPLES = {base: participle for base, _, participle in _FORMS} | {"be": "been"}
 _PASTS = {past for base, past, _ in _FORMS if base != past}
 _AMBIGUOUS = {"found", "lay", "ground", "wound", "saw", "felt"}
 _BASES = {form: base for base, *forms in _FORMS for form in forms if form not in _AMBIGUOUS}
@@ -117,19 +116,6 @@ def _candidates(word: str) -> list[str]:
     if double and (stem[-1] not in "lsfz" or travelled):
         return [stem[:-1], stem]
     return [stem + "e", stem] if not double and _SILENT_E.search(stem) else [stem, stem + "e"]
-
-
-def participle(word: str, lemma: str) -> str:
-    """Past participle of a verb whose past tense is `word`.
-
-    Example:
-        >>> participle("went", "go"), participle("travelled", "travel"), participle("was", "be")
-        ('gone', 'travelled', 'been')
-    """
-    for part in ("", *_PARTS):
-        if (rest := lemma.removeprefix(part)) in _PARTICIPLES:
-            return part + _PARTICIPLES[rest]
-    return word
 
 
 def agreed(phrase: str, past: bool, third: bool) -> str:
