@@ -424,11 +424,11 @@ REACHES = [
     ("01", "n_seeds", (2, 5), {}, "random-loss"),
     ("02", "dropout", (0.0, 0.3), FEW, "run-plot run-read kinds"),
     ("03", "view1", ("token_cutoff", "dropout"), FEW | {"rate1": 0.6},
-     "views-slider reading run-plot probe-figure payoff-figure"),
+     "views-slider run-plot probe-figure payoff-figure"),
     ("04", "beta", (0.1, 0.9), FEW,
      "derived hook-table hook-answer p-slider b2 hard run-plot reading-table payoff"),
     ("05", "delta", (0.0, 0.4), FEW | {"n_sentences": 400},
-     "derived push-slider run-scores live-curve live-reading-say"),
+     "derived push-slider run-scores live-curve"),
     ("06", "pooling", ("cls", "mean"), FEW, "run-read"),
     ("07", "method", ("simcse", "consert"), FEW, "derived run-read"),
 ]  # fmt: skip
