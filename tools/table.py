@@ -10,7 +10,7 @@ from lib import paths, results
 from lib.data import files
 from lib.data.files import write_text
 from lib.results import claims
-from lib.results.statistics import called, mean_sd
+from lib.results.statistics import mean_sd
 from tools import front, primary
 from tools.markers import fill
 from tools.notes import notes
@@ -97,7 +97,6 @@ def headlines() -> dict[Path, str]:
 
 
 SHIPPED = {"midi-BERT": "small", "mini-BERT": "light", **dict.fromkeys(paths.SIBLINGS, "light")}
-TOLD = "una"  # beside the declared claims that have a verdict
 
 
 def shipped_encoders() -> str:
@@ -128,18 +127,10 @@ def front_page() -> dict[str, str]:
     of_declared = primary.outcome()
     of_declared = of_declared[of_declared["kind"] == "primary"]
     tested = of_declared[of_declared["difference"].notna()]
-    told = pd.concat([tested, with_older_runs(of_declared[of_declared["claim"] == TOLD])]).head(3)
-    table = primary.shown(told)[["claim", "printed", "ours", "verdict"]]
-    table["claim"] = told["paper"] + ": " + told["says"]
+    tested = tested.sort_values("verdict", key=lambda one: one.str.startswith("preliminary"))
+    table = primary.shown(tested)[["claim", "printed", "ours", "verdict"]]
+    table["claim"] = tested["paper"] + ": " + tested["says"]
     return {"encoders": shipped_encoders(), "three claims": f"{_markdown(table)}\n\n{counted}"}
-
-
-def with_older_runs(of_declared: pd.DataFrame) -> pd.DataFrame:
-    """Claims without a declared test, judged by the runs from before the declaration."""
-    told = of_declared[of_declared["difference"].isna()].copy()
-    told["difference"], told["half_width"] = told["older_difference"], told["older_half_width"]
-    sides = zip(told["difference"], told["half_width"], told["printed"], strict=True)
-    return told.assign(verdict=[called(*side) for side in sides])
 
 
 PAPERS = {"una": "UNA", "sda": "SDA", "consert_ext": "ConSERT, extended", "backbones": "Backbones"}
