@@ -59,6 +59,16 @@ def test_cells_that_a_notebook_folds_are_folded_on_the_site() -> None:
     assert node.cells[0].metadata.tags == ["hide-input", "hide-output"]
 
 
+def test_a_folded_function_and_the_folded_cell_that_calls_it_have_one_bar() -> None:
+    cells = [nbformat.v4.new_code_cell(one) for one in ("def f(): ...", "f()", "f", "open", "f")]
+    for cell in [*cells[:3], cells[4]]:
+        cell.metadata.jupyter = {"source_hidden": True}
+    cells[1].outputs = [nbformat.v4.new_output("stream", text="1")]
+    cells[2].metadata.mystnb = {"code_prompt_show": "Show a solution"}
+    node = site.read_notebook(nbformat.writes(nbformat.v4.new_notebook(cells=cells)))
+    assert [cell.source for cell in node.cells] == ["def f(): ...\n\n\nf()", "f", "open", "f"]
+
+
 def test_a_folder_of_something_else_is_left_alone(tmp_path) -> None:
     (tmp_path / "html").mkdir()
     (tmp_path / "html" / "mine.txt").write_text("mine")

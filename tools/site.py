@@ -20,6 +20,7 @@ from lib import paths
 from lib.data.files import atomic_write, is_foreign, remove
 from lib.runs import grids, notebooks
 from tools import pages
+from tools.density import is_folded
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"[^>]*>")
 
@@ -84,7 +85,25 @@ def read_notebook(text: str) -> nbformat.NotebookNode:
         for key, tag in (("source_hidden", "hide-input"), ("outputs_hidden", "hide-output")):
             if hidden.get(key):
                 cell.metadata["tags"] = [*cell.metadata.get("tags", []), tag]
+    node.cells = _under_one_bar(node.cells)
     return node
+
+
+def _under_one_bar(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Cells in which a folded function stands with the folded cell that calls it; a folded solution
+    has a bar of its own, which is named so."""
+    joined: list[nbformat.NotebookNode] = []
+    for cell in cells:
+        if joined and _is_silent(joined[-1]) and cell.cell_type == "code" and is_folded(cell):
+            cell.source = f"{joined.pop().source}\n\n\n{cell.source}"
+        joined.append(cell)
+    return joined
+
+
+def _is_silent(cell: nbformat.NotebookNode) -> bool:
+    """Whether a page shows nothing of a cell but a bar without a name."""
+    hidden = cell.cell_type == "code" and is_folded(cell)
+    return hidden and not cell.outputs and "mystnb" not in cell.metadata
 
 
 def anchor(heading: str) -> str:
