@@ -87,7 +87,7 @@ def interact(draw: Callable[..., Figure], **controls: Any) -> None:
     display(bundle, metadata={"image/png": size}, raw=True)
 
 
-def png(figure: Figure, colours: int = 160) -> bytes:
+def png(figure: Figure, colours: int = 96) -> bytes:
     """The figure as a PNG file of twice its size in pixels and so many colours.
 
     The palette holds the figure's own colours: lines and areas keep theirs, and a shade between two

@@ -69,6 +69,17 @@ def test_a_folded_function_and_the_folded_cell_that_calls_it_have_one_bar() -> N
     assert [cell.source for cell in node.cells] == ["def f(): ...\n\n\nf()", "f", "open", "f"]
 
 
+def test_sentences_that_a_folded_cell_says_have_no_bar() -> None:
+    said = nbformat.v4.new_output("display_data", {"text/markdown": "It is so.", "text/plain": ""})
+    drawn = nbformat.v4.new_output("display_data", {"image/png": "", "text/plain": ""})
+    cells = [nbformat.v4.new_code_cell("f", outputs=out) for out in ([said], [said, drawn], [])]
+    for cell in cells:
+        cell.metadata.tags = ["hide-input", "hide-output"]
+    node = site.read_notebook(nbformat.writes(nbformat.v4.new_notebook(cells=cells)))
+    assert node.cells[0].metadata.tags == ["hide-output", "remove-input"]
+    assert all("hide-input" in cell.metadata.tags for cell in node.cells[1:])
+
+
 def test_a_folder_of_something_else_is_left_alone(tmp_path) -> None:
     (tmp_path / "html").mkdir()
     (tmp_path / "html" / "mine.txt").write_text("mine")

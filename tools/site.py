@@ -90,12 +90,15 @@ def read_notebook(text: str) -> nbformat.NotebookNode:
 
 
 def _under_one_bar(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    """Cells in which a folded function stands with the folded cell that calls it; a folded solution
-    has a bar of its own, which is named so."""
+    """Cells in which a folded function stands with the folded cell that calls it, and what a cell
+    says has no bar; a folded solution has a bar of its own, which is named so."""
     joined: list[nbformat.NotebookNode] = []
     for cell in cells:
         if joined and _is_silent(joined[-1]) and cell.cell_type == "code" and is_folded(cell):
             cell.source = f"{joined.pop().source}\n\n\n{cell.source}"
+        elif _only_speaks(cell):
+            tags = set(cell.metadata.get("tags", [])) - {"hide-input"}
+            cell.metadata["tags"] = [*sorted(tags), "remove-input"]
         joined.append(cell)
     return joined
 
@@ -104,6 +107,17 @@ def _is_silent(cell: nbformat.NotebookNode) -> bool:
     """Whether a page shows nothing of a cell but a bar without a name."""
     hidden = cell.cell_type == "code" and is_folded(cell)
     return hidden and not cell.outputs and "mystnb" not in cell.metadata
+
+
+def _only_speaks(cell: nbformat.NotebookNode) -> bool:
+    """Whether all that a folded cell does is to show sentences, which a page shows like the text
+    around them."""
+    hidden = cell.cell_type == "code" and is_folded(cell)
+    return (
+        hidden
+        and bool(cell.outputs)
+        and all("text/markdown" in o.get("data", {}) for o in cell.outputs)
+    )
 
 
 def anchor(heading: str) -> str:
