@@ -68,7 +68,7 @@ def page(finished: pd.DataFrame, collected: Collected, folder: Path) -> str:
         ' Which runs stand behind a row of a table or a verdict: `results.rows("una_light")` has'
         " them with the row's name (of all notebooks: a run counts for every grid that asks for"
         " it, and is committed once), and `data/papers/claims.csv` names the two rows of each"
-        " claim. Experiments that answered nothing: [LOG](LOG.md).",
+        " claim. What else was tried: [LOG](LOG.md).",
         "",
         "| file | runs | with history | profiles | training text | machines | hours |",
         "|---|--:|--:|---|---|---|--:|",
