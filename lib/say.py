@@ -34,24 +34,28 @@ def say(text: str) -> None:
 
 def judge(yours: Any, wanted: Any, hint: str = "") -> str:
     """What there is to say of a reader's answer: `not written yet` for None, `right`, or `not yet`
-    and the hint.
+    with a wrong shape, or else with the hint.
 
     A number or array is right if it has the wanted shape and lies within 0.01 % of the wanted
-    values, or 1e-5 of zero, whatever its type; what is no number is not yet right.
+    values, or 2e-5 of zero, whatever its type; what is no number is not yet right.
 
     Example:
-        >>> judge(None, 0.5), judge(0.50001, 0.5), judge([0.5], 0.5), judge(0.4, 0.5, "what of τ?")
-        ('not written yet', 'right', 'not yet', 'not yet, what of τ?')
+        >>> judge(None, 0.5), judge(0.50001, 0.5), judge(0.4, 0.5, "what of τ?")
+        ('not written yet', 'right', 'not yet, what of τ?')
+        >>> judge([[0.5]], [0.5])
+        'not yet, shape (1, 1) where (1,) is wanted'
     """
     if yours is None:
         return "not written yet"
-    not_yet = f"not yet, {hint}" if hint else "not yet"
     try:
         answer, right = _numbers(yours), _numbers(wanted)
+        same = answer.shape == right.shape
+        if same and np.allclose(answer, right, rtol=1e-4, atol=2e-5):
+            return "right"
+        hint = hint if same else f"shape {answer.shape} where {right.shape} is wanted"
     except (TypeError, ValueError, RuntimeError):
-        return not_yet
-    same = answer.shape == right.shape and np.allclose(answer, right, rtol=1e-4, atol=1e-5)
-    return "right" if same else not_yet
+        pass
+    return f"not yet, {hint}" if hint else "not yet"
 
 
 def _numbers(x: Any) -> np.ndarray:

@@ -25,12 +25,22 @@ def test_a_right_answer_is_right_in_any_type(yours) -> None:
 
 
 @pytest.mark.parametrize(
-    "yours",
-    [0.25, [0.25], ROW[None], [[0.25], [0.75, 0.0]], {"a": 1}, "a half", [ROW, 1.0], ROW * np.nan],
+    ("yours", "shape"),
+    [
+        (0.25, "()"),
+        ([0.25], "(1,)"),
+        (ROW[None], "(1, 2)"),
+        ([[0.25], [0.75, 0.0]], None),
+        ({"a": 1}, None),
+        ("a half", None),
+        ([ROW, 1.0], None),
+        (ROW * np.nan, None),
+    ],
 )
-def test_a_wrong_answer_of_any_kind_is_not_yet_right(yours) -> None:
-    assert judge(yours, ROW) == "not yet"
-    assert judge(yours, ROW, "two numbers are wanted") == "not yet, two numbers are wanted"
+def test_a_wrong_answer_of_any_kind_is_not_yet_right(yours, shape) -> None:
+    of_shape = f"not yet, shape {shape} where (2,) is wanted"
+    assert judge(yours, ROW) == (of_shape if shape else "not yet")
+    assert judge(yours, ROW, "two numbers") == (of_shape if shape else "not yet, two numbers")
 
 
 def test_no_answer_is_no_mistake() -> None:
