@@ -89,6 +89,9 @@ def read_notebook(text: str) -> nbformat.NotebookNode:
     return node
 
 
+_BUTTON = {"code_prompt_show": "Show the output", "code_prompt_hide": "Hide the output"}
+
+
 def _under_one_bar(cells: list[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
     """Cells in which a folded function stands with the folded cell that calls it, and what a cell
     says has no bar; a folded solution has a bar of its own, which is named so."""
@@ -99,6 +102,7 @@ def _under_one_bar(cells: list[nbformat.NotebookNode]) -> list[nbformat.Notebook
         elif _only_speaks(cell):
             tags = set(cell.metadata.get("tags", [])) - {"hide-input"}
             cell.metadata["tags"] = [*sorted(tags), "remove-input"]
+            cell.metadata["mystnb"] = _BUTTON
         joined.append(cell)
     return joined
 
