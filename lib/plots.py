@@ -7,6 +7,7 @@ labels say the same again.
 """
 
 import io
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,24 @@ def marker(i: int) -> str:
         49
     """
     return MARKERS[(i + i // len(COLOURS)) % len(MARKERS)]
+
+
+def numbers(axis: Axes, matrix: Any, digits=2, white_above=math.inf, bold: Any = None) -> None:
+    """Write the numbers of a matrix into the cells that `axis.imshow` draws of it.
+
+    Args:
+        matrix: array or table (rows, columns); the cell of a NaN stays empty.
+        digits: after the point.
+        white_above: larger numbers are white, on dark cells.
+        bold: (rows, columns), which numbers are bold; None: none is.
+    """
+    for (row, column), value in np.ndenumerate(np.asarray(matrix)):
+        if np.isnan(value):
+            continue
+        text = f"{round(float(value), digits) + 0:.{digits}f}".replace("-", "−")
+        ink = "white" if value > white_above else "black"
+        weight = "bold" if bold is not None and bold[row, column] else "normal"
+        axis.text(column, row, text, color=ink, weight=weight, ha="center", va="center")
 
 
 @mpl.rc_context(STYLE)

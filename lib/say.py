@@ -37,7 +37,7 @@ def judge(yours: Any, wanted: Any, hint: str = "") -> str:
     with a wrong shape, or else with the hint.
 
     A number or array is right if it has the wanted shape and lies within 0.01 % of the wanted
-    values, or 2e-5 of zero, whatever its type; what is no number is not yet right.
+    values, or 1e-5 of zero, whatever its type; what is no number is not yet right.
 
     Example:
         >>> judge(None, 0.5), judge(0.50001, 0.5), judge(0.4, 0.5, "what of τ?")
@@ -50,7 +50,7 @@ def judge(yours: Any, wanted: Any, hint: str = "") -> str:
     try:
         answer, right = _numbers(yours), _numbers(wanted)
         same = answer.shape == right.shape
-        if same and np.allclose(answer, right, rtol=1e-4, atol=2e-5):
+        if same and np.allclose(answer, right, rtol=1e-4, atol=1e-5):
             return "right"
         hint = hint if same else f"shape {answer.shape} where {right.shape} is wanted"
     except (TypeError, ValueError, RuntimeError):

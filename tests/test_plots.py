@@ -75,6 +75,21 @@ def test_a_stored_picture_is_twice_as_large_and_keeps_its_colours(monkeypatch):
     assert few.size == stored.size and len(few.getcolors()) <= 4
 
 
+def test_numbers_stand_in_their_cells_white_on_dark_ones_and_none_for_a_nan():
+    _, (axis,) = plots.new_figure()
+    matrix = np.array([[0.9, -0.001], [-0.5, NAN]])
+    plots.numbers(axis, matrix, white_above=0.8, bold=matrix < 0)
+    told = [(t.get_position(), t.get_text(), t.get_color(), t.get_weight()) for t in axis.texts]
+    assert told == [
+        ((0, 0), "0.90", "white", "normal"),
+        ((1, 0), "0.00", "black", "bold"),
+        ((0, 1), "−0.50", "black", "bold"),
+    ]
+    _, (axis,) = plots.new_figure()
+    plots.numbers(axis, pd.DataFrame([[70.6]]), digits=0)
+    assert axis.texts[0].get_text() == "71"
+
+
 def test_a_forest_has_a_dot_and_its_interval_a_row():
     table = pd.DataFrame({"mean": [1.0, -2.0], "95 % ±": [0.5, NAN]}, index=["a", "b"])
     (axis,) = plots.forest(table, "points").axes

@@ -19,9 +19,9 @@ NOT_PROSE = re.compile(r"```.*?```|\$\$.*?\$\$|<[^>]+>|^[ >]*\|.*$", re.S | re.M
 
 
 def is_folded(cell: nbformat.NotebookNode) -> bool:
-    """Whether a reader sees a bar in the place of a cell's source."""
+    """Whether a reader sees a bar in the place of a cell's code."""
     hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
-    return hidden or "hide-input" in cell.metadata.get("tags", [])
+    return cell.cell_type == "code" and (hidden or "hide-input" in cell.metadata.get("tags", []))
 
 
 def lines(source: str) -> int:

@@ -20,7 +20,7 @@ from lib import paths
 from lib.data.files import atomic_write, is_foreign, remove
 from lib.runs import grids, notebooks
 from tools import pages
-from tools.density import is_folded
+from tools.density import is_folded, told
 
 _LOADED = re.compile(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\"(?:https?:)?//[^\"]*\"[^>]*>")
 
@@ -97,7 +97,7 @@ def _under_one_bar(cells: list[nbformat.NotebookNode]) -> list[nbformat.Notebook
     says has no bar; a folded solution has a bar of its own, which is named so."""
     joined: list[nbformat.NotebookNode] = []
     for cell in cells:
-        if joined and _is_silent(joined[-1]) and cell.cell_type == "code" and is_folded(cell):
+        if joined and _is_silent(joined[-1]) and is_folded(cell):
             cell.source = f"{joined.pop().source}\n\n\n{cell.source}"
         elif _only_speaks(cell):
             tags = set(cell.metadata.get("tags", [])) - {"hide-input"}
@@ -109,19 +109,13 @@ def _under_one_bar(cells: list[nbformat.NotebookNode]) -> list[nbformat.Notebook
 
 def _is_silent(cell: nbformat.NotebookNode) -> bool:
     """Whether a page shows nothing of a cell but a bar without a name."""
-    hidden = cell.cell_type == "code" and is_folded(cell)
-    return hidden and not cell.outputs and "mystnb" not in cell.metadata
+    return is_folded(cell) and not cell.outputs and "mystnb" not in cell.metadata
 
 
 def _only_speaks(cell: nbformat.NotebookNode) -> bool:
     """Whether all that a folded cell does is to show sentences, which a page shows like the text
     around them."""
-    hidden = cell.cell_type == "code" and is_folded(cell)
-    return (
-        hidden
-        and bool(cell.outputs)
-        and all("text/markdown" in o.get("data", {}) for o in cell.outputs)
-    )
+    return is_folded(cell) and 0 < len(cell.outputs) == len(told(cell))
 
 
 def anchor(heading: str) -> str:
