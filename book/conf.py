@@ -4,6 +4,8 @@ checkout itself, so a page links to others and to files as it does there:
     python -m sphinx -b html -c book . FOLDER
 """
 
+from importlib.resources import files
+
 from docutils.nodes import SkipNode
 
 from tools import pages, site
@@ -51,7 +53,7 @@ myst_heading_anchors = 3
 myst_heading_slug_func = "tools.site.anchor"
 html_theme = "sphinx_book_theme"
 html_title = project
-html_static_path = ["_static"]
+html_static_path = ["_static", str(files("ziamath") / "fonts" / "STIXTwoMath-Regular.ttf")]
 html_css_files = ["course.css"]
 html_theme_options = {"home_page_in_toc": True, "show_toc_level": 2, "use_download_button": False}
 html_additional_pages = {"index": "home.html"}

@@ -113,6 +113,7 @@ def test_pages_fit_the_screen(built, browser, screenshots, width) -> None:
     page.goto((built / "notebooks" / "01_infonce.html").as_uri())
     left = "e => e.firstElementChild.getBoundingClientRect().x - e.getBoundingClientRect().x"
     assert min(page.locator("div.math").evaluate_all(f"all => all.map({left})")) >= 0
+    assert page.evaluate("document.fonts.load('16px \"STIX Two Math\"').then(f => f.length)") == 1
     stretched = "e => e.clientWidth * e.naturalHeight / (e.clientHeight * e.naturalWidth)"
     figures = page.locator(".cell_output img:visible").evaluate_all(f"all => all.map({stretched})")
     assert figures and all(abs(ratio - 1) < 0.02 for ratio in figures)
