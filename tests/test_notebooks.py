@@ -187,7 +187,7 @@ def test_a_folded_cell_is_a_function_that_the_next_cell_is_the_first_to_use(path
 
 @each
 def test_is_light_and_clean(path: Path) -> None:
-    assert path.stat().st_size <= 400 * 1024  # figures are stored at twice their size
+    assert path.stat().st_size <= 400 * 1024
     assert "widgets" not in read(path).metadata
     assert "papermill" not in read(path).metadata
 

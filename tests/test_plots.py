@@ -50,7 +50,7 @@ def test_a_figure_of_several_axes_is_told_by_its_own_title():
     assert plots.shown(figure)["alt"] == "both"
 
 
-def test_a_stored_picture_is_twice_as_large_and_keeps_its_colours(monkeypatch):
+def test_a_stored_picture_has_more_pixels_than_shown_and_keeps_its_colours(monkeypatch):
     figure, (axis,) = plots.new_figure()
     for i in range(len(plots.COLOURS)):
         axis.plot([1, 2], [i, i + 1], color=plots.colour(i), lw=1.8)
@@ -61,11 +61,11 @@ def test_a_stored_picture_is_twice_as_large_and_keeps_its_colours(monkeypatch):
     (((content,), how),) = shown
     stored = Image.open(io.BytesIO(content["image/png"]))
     size = how["metadata"]["image/png"]
-    assert stored.size == pytest.approx((2 * size["width"], 2 * size["height"]), abs=1)
+    assert stored.size == pytest.approx((1.5 * size["width"], 1.5 * size["height"]), abs=1)
     assert stored.format == "PNG" and stored.mode == "P"
-    assert stored.size == pytest.approx(2 * figure.get_size_inches() * figure.dpi, abs=1)
+    assert stored.size == pytest.approx(1.5 * figure.get_size_inches() * figure.dpi, abs=1)
     full = io.BytesIO()
-    figure.savefig(full, format="png", dpi=2 * figure.dpi)
+    figure.savefig(full, format="png", dpi=1.5 * figure.dpi)
     drawn, kept = (np.asarray(p.convert("RGB"), dtype=int) for p in (Image.open(full), stored))
     assert abs(drawn - kept).max() <= 16
     for colour in plots.COLOURS:
