@@ -538,7 +538,7 @@ def markdown(content: Mapping) -> str:
         for r in content["ratios"]
     ]
     lines += ["", *_table(["our rate / theirs", "ratio of medians", "single repetitions"], ratios)]
-    for heading in ("scores", "floor", "counts", "counting", "targets"):
+    for heading in ("scores", "floor", "counts", "targets"):
         part = content.get(heading)
         if part:
             keys = list(part[0])

@@ -6,11 +6,9 @@ begins with words that are cut already, as ours begins with terms that are numbe
 """
 
 import argparse
-import json
 import math
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -41,45 +39,9 @@ from lib.training.loop import fit
 from lib.training.recipe import Recipe
 
 REFERENCE_BATCH = 1000  # strings that the reference hands to the tokenizer at once
-SAMPLES = {
-    "one": 20_000,
-    "choices": 500,
-    "small": 100_000,
-}  # sentences of the sides that do not take all of them
-PREFIX, CHOICES = "Algorithm 1 in Python", "Algorithm 1 in Python, choices(window)"
+SHARE = 0.02  # of all sentences, for the slower sides
+REFERENCE = "Algorithm 1 in Python"
 SIMCSE = "mini_simcse"
-STRINGS, IDS = f"{OURS}, to strings, batches of", f"{OURS}, to ids, batches of"
-PARTS = ("counting", "negatives", "training")
-Measured = tuple[dict[str, list[Sample]], list[dict]]
-
-# A fresh process that counts and nothing else. Its own peak is VmHWM: ru_maxrss contains that of
-# the parent's memory at the moment of the fork.
-COUNT = """
-import json, sys, time
-from itertools import islice
-from pathlib import Path
-from lib.augment.tfidf import TfidfModel
-
-def peak():
-    try:
-        import resource
-    except ImportError:
-        return None
-    unit = 1 if sys.platform == "darwin" else 1024
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-    status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    return next((int(s.split()[1]) * 1024 for s in lines if s.startswith("VmHWM:")), own)
-
-path, n, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-with open(path, encoding="utf-8") as f:
-    start = time.perf_counter()
-    model = TfidfModel.fit((line.rstrip("\\n") for line in islice(f, n)))
-    seconds = time.perf_counter() - start
-own = peak()
-model.save(out)
-print(json.dumps({"seconds": seconds, "terms": len(model.terms), "own": own}))
-"""
 
 
 # --- the reference
@@ -91,7 +53,7 @@ class Plain:
     of a sentence.
 
     Everything that does not depend on the sentence is computed here: idf, the terms sorted by s,
-    the prefix sums of s.
+    the prefix sums of s. A replacement is drawn by one binary search in them.
 
     Source: Shu & Lampos 2024 (UNA), Algorithm 1.
     """
@@ -129,30 +91,26 @@ class Plain:
             weights = [float(rank != here) for rank in range(first, last)]
         return self.sorted[first:last], weights
 
-    def by_choices(self, word: str) -> str:
-        """A replacement as the paper describes it: look at the whole window, line 10."""
-        candidates, weights = self.window(word)
-        return self.random.choices(candidates, weights)[0] if any(weights) else word
-
-    def by_prefix(self, word: str) -> str:
-        """The same distribution by one binary search in the prefix sums."""
+    def draw(self, word: str) -> str:
+        """A replacement, line 10."""
         here, first, last = self.bounds(word)
         before, own_weight = self.prefix[first], self.s[here]
         others = self.prefix[last] - before - own_weight
         if others <= 1e-12:
-            return self.by_choices(word)
+            candidates, weights = self.window(word)
+            return self.random.choices(candidates, weights)[0] if any(weights) else word
         target = before + self.random.random() * others
         if target >= self.prefix[here]:
             target += own_weight
         return self.sorted[min(bisect_right(self.prefix, target, first, last) - 1, last - 1)]
 
-    def __call__(self, words: Sequence[str], draw: Callable[[str], str]) -> str:
+    def __call__(self, words: Sequence[str]) -> str:
         """A negative of one sentence, lines 7 to 12."""
         if not words:
             return ""
         p = self.probabilities(words)
         return " ".join(
-            draw(w) if self.random.random() < q else w for w, q in zip(words, p, strict=True)
+            self.draw(w) if self.random.random() < q else w for w, q in zip(words, p, strict=True)
         )
 
 
@@ -168,7 +126,6 @@ class Source:
     terms: Terms
     una: UNA
     tokenizer: Any
-    max_length: int = 32
     seconds: float = 0.0
 
     def strings(self, rows: np.ndarray, step: int) -> list[str]:
@@ -179,28 +136,9 @@ class Source:
         """Padded ids and mask `(n, t)`; the time is added to `seconds`."""
         start = time.perf_counter()
         text = self.strings(rows, step)
-        ids_and_mask = tokenise(text, self.tokenizer, self.max_length)[np.arange(len(text))]
+        ids_and_mask = tokenise(text, self.tokenizer, 32)[np.arange(len(text))]
         self.seconds += time.perf_counter() - start
         return ids_and_mask
-
-
-def count(text: Path, n: int, out: Path) -> dict:
-    """`TfidfModel.fit` on the first `n` lines of `text` in a process of its own; the model is left
-    in `out`."""
-    command = [sys.executable, "-c", COUNT, str(text), str(n), str(out)]
-    done = subprocess.run(command, cwd=paths.ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    measured = json.loads(done.stdout.splitlines()[-1])
-    own_gib = None if measured["own"] is None else measured["own"] / 2**30
-    row = {
-        "sentences": n,
-        "terms": measured["terms"],
-        "seconds": round(measured["seconds"], 2),
-        "sentences_per_second": round(n / measured["seconds"]),
-        "seconds_per_100k": round(measured["seconds"] * 1e5 / n, 2),
-        "GiB_together": "" if own_gib is None else round(own_gib, 3),
-    }
-    print(f"fit {n:,} sentences: {row['seconds']} s, {row['GiB_together']} GiB", flush=True)
-    return row
 
 
 @contextmanager
@@ -229,15 +167,13 @@ def ours(make: Callable[[np.ndarray, int], object], corpus: int, n: int, batch: 
     return run
 
 
-def theirs(
-    plain: Plain, draw: Callable[[str], str], words: Sequence[list[str]], tokenizer=None
-) -> Side:
+def theirs(plain: Plain, words: Sequence[list[str]], tokenizer=None) -> Side:
     """The reference on sentences of `words`, to strings or, with a tokenizer, to padded ids."""
 
     def run(_: int) -> Sample:
         start = time.perf_counter()
         for first in range(0, len(words), REFERENCE_BATCH):
-            strings = [plain(sentence, draw) for sentence in words[first : first + REFERENCE_BATCH]]
+            strings = [plain(sentence) for sentence in words[first : first + REFERENCE_BATCH]]
             if tokenizer is not None:
                 tokenizer(
                     strings, truncation=True, max_length=32, padding=True, return_tensors="pt"
@@ -256,31 +192,6 @@ def timed(function: Callable[[Sequence[str]], object], sentences: Sequence[str])
         return Sample(time.perf_counter() - start, len(sentences))
 
     return run
-
-
-def negative_sides(
-    source: Source, sentences: Sequence[str], tokenizer, batch: int, scale: float
-) -> dict[str, Side]:
-    """From terms to text and to WordPiece ids, ours and the reference; and what reading text costs
-    beside it."""
-    some, few, many = (
-        sentences[: max(1, int(SAMPLES[k] * scale))] for k in ("one", "choices", "small")
-    )
-    words = [terms_of(s) for s in some]
-    plain = Plain(source.una.model, source.una.beta, source.una.radius)
-    corpus = len(source.terms)
-    return {
-        f"{STRINGS} {batch:,}": ours(source.strings, corpus, len(sentences), batch),
-        f"{STRINGS} 64": ours(source.strings, corpus, len(many), 64),
-        f"{IDS} 64": ours(source, corpus, len(some), 64),
-        f"{PREFIX}, to strings": theirs(plain, plain.by_prefix, words),
-        f"{PREFIX}, to ids": theirs(plain, plain.by_prefix, words, tokenizer),
-        f"{CHOICES}, to ids": theirs(plain, plain.by_choices, words[: len(few)], tokenizer),
-        "lib.encoder.tokens.tokenise of the corpus": timed(
-            lambda s: tokenise(s, tokenizer, 32), many
-        ),
-        "TfidfModel.encode of the corpus": timed(source.una.model.encode, some),
-    }
 
 
 def training_sides(
@@ -307,134 +218,45 @@ def training_sides(
     return {name: side(recipe) for name, recipe in recipe_by_name.items()}
 
 
-# --- the report
-# --------------------------------------------------------------------------------------------
+# --- the parts: samples and ratios of each
+# ------------------------------------------------------------------------------------------
+
+Measured = tuple[dict[str, list[Sample]], list[dict]]
 
 
-def take_sentences(n: int, options: argparse.Namespace, tokenizer) -> tuple[list[str], str]:
-    """`n` sentences and what they are."""
-    if options.smoke:
-        return common.made_up(n, tokenizer), "made-up strings (smoke run)"
-    try:
-        return data.corpus("wikipedia", options.data_dir, n), f"{n:,} distinct ones of Wikipedia"
-    except (FileNotFoundError, ValueError):
-        return common.wikipedia(n, options.data_dir)
-
-
-def targets(
-    counted: list[dict], ratios: list[dict], samples: dict[str, list[Sample]]
-) -> list[dict]:
-    """What was hoped for beside what was found, of the parts that were measured."""
-    table: list[tuple[str, float | str, str, float]] = []
-    if counted:
-        smaller, largest = counted[-2:]
-        growth = largest["seconds_per_100k"] / max(smaller["seconds_per_100k"], 0.01)
-        what = f"fit on {largest['sentences']:,} sentences"
-        table += [
-            (f"{what}: seconds", largest["seconds"], "≤", 90),
-            (f"{what}: GiB", largest["GiB_together"], "≤", 2.5),
-        ]
-        table += [
-            ("its seconds per 100k / those of the next smaller corpus", round(growth, 3), "≤", 1.2)
-        ]
-    rates = {row["side"]: row["sentences_per_second"] for row in common.rows(samples)}
-    table += [
-        (f"negatives per second, {side}", rate, "≥", 100_000)
-        for side, rate in rates.items()
-        if STRINGS in side
-    ]
-    table += [(r["what"], r["ratio"], "≤", 1.25) for r in ratios if r["what"].startswith("time")]
-    rows = []
-    for what, value, sign, aim in table:
-        met = (
-            ""
-            if isinstance(value, str)
-            else "yes"
-            if (value <= aim if sign == "≤" else value >= aim)
-            else "no"
-        )
-        rows.append({"what": what, "measured": value, "target": f"{sign} {aim:,}", "met": met})
-    return rows
-
-
-def arguments(argv: list[str] | None) -> argparse.Namespace:
-    """Command line."""
-    p = common.parser(__doc__, repetitions=2)
-    p.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure")
-    p.add_argument(
-        "--sizes",
-        type=int,
-        nargs="+",
-        default=[10_000, 100_000, 1_000_000],
-        help="sentences to fit on",
-    )
-
-    p.add_argument(
-        "--batch", type=int, default=2048, help="sentences whose negatives are drawn at once"
-    )
-    p.add_argument(
-        "--steps",
-        type=int,
-        default=80,
-        help="steps of an epoch of training (80 are 5,120 sentences)",
-    )
-    p.add_argument("--radius", type=int, default=4000, help="r of UNA")
-    options = p.parse_args(argv)
-    options.scale = 1.0
-    if options.smoke:
-        options.sizes, options.batch, options.steps, options.radius, options.repetitions = (
-            [100, 200, 400],
-            128,
-            5,
-            20,
-            1,
-        )
-        options.scale = 0.01
-    if len(options.sizes) < 2 or max(options.sizes) < options.steps * 64:
-        raise SystemExit("--sizes takes at least two numbers, the largest at least 64 × --steps")
-    options.sizes.sort()
-    common.prepare(options)
-    return options
-
-
-def fit_all(
-    options: argparse.Namespace, sentences: list[str], folder: Path
-) -> tuple[list[dict], Path]:
-    """Count every size; the model of all sentences is left in the file."""
-    text, out = folder / "sentences.txt", folder / "model.npz"
-    text.write_text("".join(f"{s}\n" for s in sentences), encoding="utf-8")
-    return [count(text, n, out) for n in options.sizes], out
-
-
-def number(
-    options: argparse.Namespace, sentences: list[str], model: TfidfModel, tokenizer
-) -> tuple[Source, str]:
-    """Term numbers of all sentences, and what they took."""
-    start = time.perf_counter()
-    terms = model.encode(sentences)
-    seconds = time.perf_counter() - start
-    took = f"{seconds:.1f} s to number {len(sentences):,} sentences"
-    print(took, flush=True)
-    return Source(terms, UNA(model, radius=options.radius), tokenizer), took
+def measure_counting(options: argparse.Namespace, sentences: list[str]) -> Measured:
+    """`TfidfModel.fit` on every size."""
+    fits = {
+        f"TfidfModel.fit of {n:,} sentences": timed(TfidfModel.fit, sentences[:n])
+        for n in options.sizes
+    }
+    return common.interleave(fits, options.repetitions), []
 
 
 def measure_negatives(
-    options: argparse.Namespace, source: Source, sentences: list[str], tokenizer
+    options: argparse.Namespace, source: Source, sentences: list[str]
 ) -> Measured:
-    """Negatives of all sentences and the reference."""
+    """Negatives to text and to WordPiece ids, ours and the reference; and what reading text costs
+    beside it."""
+    corpus = len(sentences)
+    few = max(64, int(SHARE * corpus))
+    words = [terms_of(s) for s in sentences[:few]]
+    plain = Plain(source.una.model, source.una.beta, source.una.radius)
+    strings, ids = f"{OURS}, to strings", f"{OURS}, to ids, batches of 64"
+    their_strings, their_ids = f"{REFERENCE}, to strings", f"{REFERENCE}, to ids"
+    sides = {
+        strings: ours(source.strings, corpus, corpus, options.batch),
+        ids: ours(source, corpus, few, 64),
+        their_strings: theirs(plain, words),
+        their_ids: theirs(plain, words, source.tokenizer),
+        "tokenise": timed(lambda s: tokenise(s, source.tokenizer, 32), sentences[:few]),
+        "TfidfModel.encode": timed(source.una.model.encode, sentences[:few]),
+    }
     with one_thread():
-        sides = negative_sides(source, sentences, tokenizer, options.batch, options.scale)
         samples = common.interleave(sides, options.repetitions)
-    whole, small, ids, plain_strings, plain_ids, *_ = samples
     return samples, [
-        common.ratio(
-            f"to strings, batches of {options.batch:,} / the reference",
-            whole,
-            plain_strings,
-            samples,
-        ),
-        common.ratio("to strings, batches of 64 / the reference", small, plain_strings, samples),
-        common.ratio("to ids, batches of 64 / the reference", ids, plain_ids, samples),
+        common.ratio("to strings / the reference", strings, their_strings, samples),
+        common.ratio("to ids / the reference", ids, their_ids, samples),
     ]
 
 
@@ -460,36 +282,67 @@ def measure_training(
     ]
 
 
+# --- the report
+# --------------------------------------------------------------------------------------------
+
+
+def take_sentences(n: int, options: argparse.Namespace, tokenizer) -> tuple[list[str], str]:
+    """`n` sentences and what they are."""
+    if options.smoke:
+        return common.made_up(n, tokenizer), "made-up strings (smoke run)"
+    try:
+        return data.corpus("wikipedia", options.data_dir, n), f"{n:,} distinct ones of Wikipedia"
+    except (FileNotFoundError, ValueError):
+        return common.wikipedia(n, options.data_dir)
+
+
+def arguments(argv: list[str] | None) -> argparse.Namespace:
+    """Command line."""
+    p = common.parser(__doc__, repetitions=2)
+    p.add_argument(
+        "--sizes",
+        type=int,
+        nargs="+",
+        default=[10_000, 100_000, 1_000_000],
+        help="sentences to fit on",
+    )
+    p.add_argument("--batch", type=int, default=2048, help="negatives drawn at once")
+    p.add_argument("--steps", type=int, default=80, help="steps of an epoch of training")
+    p.add_argument("--radius", type=int, default=4000, help="r of UNA")
+    options = p.parse_args(argv)
+    if options.smoke:
+        options.sizes, options.batch, options.steps = [100, 400], 128, 5
+        options.radius, options.repetitions = 20, 1
+    if max(options.sizes) < options.steps * 64:
+        raise SystemExit("the largest of --sizes must be at least 64 × --steps")
+    options.sizes.sort()
+    common.prepare(options)
+    return options
+
+
 def measure(options: argparse.Namespace, folder: Path) -> dict:
-    """The parts asked for in one report."""
+    """All parts in one report."""
     tokenizer = AutoTokenizer.from_pretrained(paths.MINI_BERT)
     sentences, text = take_sentences(options.sizes[-1], options, tokenizer)
-    settings: dict[str, object] = {"sentences": text, "repetitions": options.repetitions}
-    counted: list[dict] = []
-    samples: dict[str, list[Sample]] = {}
-    ratios: list[dict] = []
-    if "counting" in options.parts:
-        counted, path = fit_all(options, sentences, folder)
-    if {"negatives", "training"} & set(options.parts):
-        model = TfidfModel.load(path) if counted else TfidfModel.fit(sentences)
-        source, settings["preparation"] = number(options, sentences, model, tokenizer)
-        settings["UNA"] = (
-            f"β = {source.una.beta}, r = {options.radius:,}; negatives and the reference on one"
-            " thread"
-        )
-    if "negatives" in options.parts:
-        samples, ratios = measure_negatives(options, source, sentences, tokenizer)
-    if "training" in options.parts:
-        more, costs = measure_training(options, source, sentences, folder)
-        samples, ratios = {**samples, **more}, ratios + costs
-        shape = "a tiny model" if options.smoke else "data/mini-bert"
-        steps = f"{options.steps} steps of 64, at most 32 tokens, UNA on every 5th"
-        settings["training"] = f"{shape}, {steps}, {resolve_precision('auto', 'cpu')}"
-    aims = targets(counted, ratios, samples)
-    table = common.rows(samples)
-    return common.report(
-        "una_speed", "UNA on a CPU", settings, table, ratios, counting=counted, targets=aims
-    )
+    samples, ratios = measure_counting(options, sentences)
+    model = TfidfModel.fit(sentences)
+    source = Source(model.encode(sentences), UNA(model, radius=options.radius), tokenizer)
+    for more, compared in (
+        measure_negatives(options, source, sentences),
+        measure_training(options, source, sentences, folder),
+    ):
+        samples, ratios = {**samples, **more}, ratios + compared
+    shape = "a tiny model" if options.smoke else "data/mini-bert"
+    steps = f"{options.steps} steps of 64, at most 32 tokens, UNA on every 5th"
+    settings = {
+        "sentences": text,
+        "repetitions": options.repetitions,
+        "terms": f"{len(model.terms):,}",
+        "UNA": f"β = {source.una.beta}, r = {options.radius:,}; negatives, and the reference, on"
+        f" one thread, {options.batch:,} at once to strings",
+        "training": f"{shape}, {steps}, {resolve_precision('auto', 'cpu')}",
+    }
+    return common.report("una_speed", "UNA on a CPU", settings, common.rows(samples), ratios)
 
 
 def main(argv: list[str] | None = None) -> int:
