@@ -35,7 +35,7 @@ _NO_ATTRIBUTES = _words(
     "ag_frame attrgetter autograd builtins cr_frame dump enable_grad f_back f_globals f_locals"
     " fromfile func genfromtxt get_type_hints gi_frame importlib inference_mode inspect load loadtxt"
     " memmap methodcaller operator os save savetxt savez set_default_device set_default_dtype"
-    " set_grad_enabled sys tb_frame tb_next tofile update_wrapper"
+    " set_grad_enabled sys tb_frame tb_next tofile update_wrapper wraps"
 )
 _METHODS = _words("__call__ __getitem__ __init__ __iter__ __len__ __next__ __repr__")
 _SETTABLE = _words("grad requires_grad training")
@@ -215,7 +215,8 @@ def main(paths: list[str]) -> int:
         metas = [(cell, cell.metadata.get("nbgrader", {})) for cell in notebook.cells]
         found = refused(notebook, {m["grade_id"]: c.source for c, m in metas if m.get("locked")})
         for name, why in found.items():
-            print(f"{path}: the cell {name} would not be run: it {'; it '.join(why)}")
+            cell = notebook.cells[name].source.partition("\n")[0] if type(name) is int else name
+            print(f"{path}: the cell {cell} would not be run: it {'; it '.join(why)}")
             status = 1
         if not found:
             print(f"{path}: every cell would be run")

@@ -115,6 +115,7 @@ def test_honest_code_is_run(code) -> None:
         ("def f(): return get_ipython()", "uses get_ipython"),
         ("getattr(torch, 'sys')", "uses getattr"),
         ("torch.load('x')", "uses .load"),
+        ("import functools\nfunctools.wraps(Toy, assigned=())(torch)", "uses .wraps"),
         ("f = lambda: 0\nf.__globals__", "uses .__globals__"),
         ("f = (x for x in [])\nf.gi_frame", "uses .gi_frame"),
         ("x = '{0.__globals__}'", "holds a text with .__"),
