@@ -142,37 +142,14 @@ def test_a_dying_kernel_is_a_failure_and_not_a_crash(tmp_path: Path, outputs: Pa
     assert outcome.error and "Dead" in outcome.error
 
 
-@pytest.mark.parametrize(
-    ("kind", "texts", "values"),
-    [
-        ("None", ("3", "1e-3", "1:30", "null"), (3, 1e-3, "1:30", None)),
-        ("str", ("010", "1:30", "Question: what?", "None", ""), None),
-        ("str | None", ("010", "no", "[dog]", "true", "{a: 1}", ""), None),
-        ("Optional[str]", ("None", "text"), (None, "text")),
-        ("int | None", ("010", "-3", "None"), (10, -3, None)),
-        ("Optional[float]", ("1e-3", ".5", "4000", "None"), (0.001, 0.5, 4000.0, None)),
-        ("bool | None", ("false", "None"), (False, None)),
-        ("Optional[list[int]]", ("[0, 010]", "[]", "None"), ([0, 10], [], None)),
-    ],
-)
-def test_a_value_is_read_by_its_declared_type(kind, texts, values) -> None:
-    found = [notebooks.parse_value(text, kind) for text in texts]
-    expected = list(texts if values is None else values)
-    assert found == expected and list(map(type, found)) == list(map(type, expected))
-
-
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [
-        *(("int", text) for text in ("1.5", "1:30", "yes", "", "None", "[1]", "true")),
-        *(("float | None", text) for text in ("0,1", "nan", ".inf", "1e999", "", "true", "[0.1]")),
-        *(("bool | None", text) for text in ("1", "")),
-        ("list", "1"),
-    ],
-)
-def test_a_value_of_another_type_is_refused(kind: str, text: str) -> None:
-    with pytest.raises(ValueError):
-        notebooks.parse_value(text, kind)
+def test_a_value_is_read_as_python_writes_it() -> None:
+    texts = ("3", "1e-3", ".5", "-3", "False", "None", "[0, 10]", '"3"')
+    assert [notebooks.parse_value(text) for text in texts] == [
+        *(3, 0.001, 0.5, -3),
+        *(False, None, [0, 10], "3"),
+    ]
+    for text in ("010", "no", "1:30", "data/mini-bert", "Question: what?", "{a}", ""):
+        assert notebooks.parse_value(text) == text
 
 
 def test_notebooks_are_found_by_name_number_or_path() -> None:
@@ -185,7 +162,6 @@ def test_notebooks_are_found_by_name_number_or_path() -> None:
     ("arguments", "word"),
     [
         (["good.ipynb", "-p", "temprature", "0.1"], "'temperature'"),
-        (["good.ipynb", "-p", "temperature", "0,1"], "'0,1'"),
         (["good.ipynb", "-p", "seed", "1", "-p", "seed", "2"], "twice"),
         (["04_unna"], "'04_una'"),
         (["nowhere.ipynb"], "nowhere"),

@@ -11,7 +11,6 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics.pairwise import cosine_similarity
 from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences
 
 from lib import data, evaluate, paths, runs
@@ -706,27 +705,6 @@ def test_damaged_metrics_are_named(tiny):
             read()
     shutil.rmtree(record.folder)
     assert run("nb", "simcse", "tiny", max_steps=1, device="cpu").metrics["steps"] == 1
-
-
-def test_where_negations_stand_in_the_space_of_the_loss(tiny, monkeypatch):
-    negated = [f"not {sentence}" for sentence in tiny_sentences(64)]
-    monkeypatch.setattr(experiment, "rewritten", lambda *a: {"negation": negated})
-    changes = {"negative": "sda", "negative_mode": "margin", "every": 1, "head": "bn_mlp"}
-    record = run("nb", "simcse", "tiny", max_steps=2, device="cpu", precision="fp32", **changes)
-    encoder = Encoder.load(record.folder / "last", eval_pooling="cls", eval_head=True)
-    z, z_negated = (
-        encoder.encode(text, precision="fp32") for text in (tiny_sentences(64), negated)
-    )
-    cosines = cosine_similarity(z, np.vstack([z, z_negated]))
-    others = cosines[:, :64][~np.eye(64, dtype=bool)]
-    found = record.metrics
-    assert found["own_negation_cosine_last"] == pytest.approx(
-        np.diag(cosines[:, 64:]).mean(), abs=1e-5
-    )
-    assert found["other_sentence_cosine_last"] == pytest.approx(others.mean(), abs=1e-5)
-    assert record.history()["own_negative_cosine"].notna().all()
-    plain = run("nb", "simcse", "tiny", max_steps=1, device="cpu")
-    assert not {name for name in plain.metrics if "negation" in name}
 
 
 def test_a_collapsed_encoder_is_recorded_as_one(tiny, monkeypatch):

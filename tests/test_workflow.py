@@ -57,9 +57,7 @@ def test_a_command_gives_back_its_parameters(outputs) -> None:
     one = jobs.NotebookJob.of("04_una", parameters)
     words = shlex.split(one.command())
     given = {
-        words[i + 1]: parse_value(words[i + 2], "None")
-        for i, word in enumerate(words)
-        if word == "-p"
+        words[i + 1]: parse_value(words[i + 2]) for i, word in enumerate(words) if word == "-p"
     }
     assert given == parameters and words[words.index("--out") + 1] == str(one.path)
     assert jobs.NotebookJob.of("04_una", dict(reversed(parameters.items()))).path == one.path

@@ -143,8 +143,7 @@ class NotebookJob:
         words = [executable, "-m", "lib", "run", self.notebook]
         words += ["--no-lesson", "--out", str(self.path)]
         for name, value in self.parameters.items():
-            text = value if isinstance(value, str | None) else json.dumps(value)
-            words += ["-p", name, str(text)]
+            words += ["-p", name, str(value)]
         return shlex.join(words)
 
 

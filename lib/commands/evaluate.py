@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from lib.commands import reporting, verb_parser
-from lib.data.files import write_json
 
 
 @reporting
@@ -24,10 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
     add("--device", default="auto", help="cpu, cuda or mps (default: the best there is)")
     add("--data-dir", type=Path, help="default: CSE_DATA, then data/")
-    add("--json", type=Path, help="also write the scores to this file")
     options = parser.parse_args(arguments)
-    if options.json and options.json.is_dir():
-        raise ValueError(f"--json {options.json} is a folder: name a file")
     from lib.encoder import Encoder
     from lib.encoder.device import resolve_device, resolve_precision
     from lib.runs import model_path
@@ -41,10 +37,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(*(f"{task:<10}{score:7.2f}" for task, score in scores.items()), sep="\n")
     if any(map(math.isnan, scores.values())):
         print("nan: all similarities of a task are equal; the embeddings have collapsed")
-    if options.json:
-        known = {task: None if math.isnan(score) else score for task, score in scores.items()}
-        how = {"model": options.model, "suite": options.suite, "pooling": pooling, "head": head}
-        write_json(options.json, how | {"precision": precision, "spearman": known})
     return 0
 
 

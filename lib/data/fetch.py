@@ -99,7 +99,6 @@ def fetch(
         Face Hub.
     """
     target = Path(target or paths.DATA)
-    files.make_folder(target, "--target")
     final = {TAR: target / "senteval", WIKI1M: target / WIKI1M}
     parts = {TAR: tuple(name for name in EXPECTED if name not in OPTIONAL), WIKI1M: ("wiki1m",)}
     with files.locked(target / "fetch"), files.scratch_folder(target / "fetch") as scratch:

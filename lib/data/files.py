@@ -39,19 +39,6 @@ def temporary_name(path: Path, kind: str = "tmp") -> Path:
     return path.with_name(f".{path.name}.{kind}-{_HOST}-{os.getpid()}")
 
 
-def make_folder(folder: Path, other: str) -> None:
-    """Make a folder and those above it; `other` is where the user names another, such as "--out".
-
-    Raises:
-        OSError: it cannot be made.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = f"cannot create the folder {folder} ({error.strerror})"
-        raise OSError(f"{reason}: choose another {other}") from error
-
-
 def _is_abandoned(path: Path, mark: re.Match) -> bool:
     """Whether its writer has ended; on another machine, whether it has been still for a day."""
     if mark[3] == _HOST:

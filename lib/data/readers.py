@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 
 TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
 LONGEST_LINE = 1_000_000  # bytes; spaCy parses no longer text
@@ -294,31 +293,3 @@ def _trec_rows(path: Path) -> Iterator[tuple[str, int]]:
         if coarse not in TREC_CLASSES:
             raise ValueError(f"{path}, line {number}: no `CLASS:subclass question` of TREC")
         yield _sentence(f"{path}, line {number}", question), TREC_CLASSES.index(coarse)
-
-
-# --- settings
-
-
-class _Yaml(yaml.SafeLoader):
-    """YAML in which 1e-3 is a number and 010 is ten."""
-
-
-_POWER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$")
-_Yaml.add_implicit_resolver("tag:yaml.org,2002:float", _POWER, list("-+.0123456789"))
-_Yaml.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(node.value))
-
-
-def yaml_value(text: str) -> Any:
-    """What a YAML text means.
-
-    Raises:
-        ValueError: no YAML.
-
-    Example:
-        >>> yaml_value("{lr: 1e-3, steps: 010, seeds: [1, 2], model: null}")
-        {'lr': 0.001, 'steps': 10, 'seeds': [1, 2], 'model': None}
-    """
-    try:
-        return yaml.load(text, _Yaml)
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error

@@ -222,25 +222,6 @@ class Encoder(nn.Module):
         return self.head(z) if self.settings["eval_head"] and pooling is None else z
 
     @contextmanager
-    def as_trained(self) -> Iterator["Encoder"]:
-        """While open, `encode` gives what the loss sees, but without dropout: the pooling and the
-        head of the training.
-
-        Example:
-            >>> from lib import paths
-            >>> encoder = Encoder.load(paths.MINI_BERT, head="tanh", eval_pooling="mean")
-            >>> with encoder.as_trained():
-            ...     bool(abs(encoder.encode(["A dog barks."])).max() <= 1)
-            True
-        """
-        usual = self.settings
-        self.settings = usual | {"eval_pooling": usual["pooling"], "eval_head": True}
-        try:
-            yield self
-        finally:
-            self.settings = usual
-
-    @contextmanager
     def _evaluating(self) -> Iterator[None]:
         was_training = self.training
         self.eval()
@@ -259,15 +240,6 @@ class Encoder(nn.Module):
         positions = getattr(self.backbone.config, "max_position_embeddings", None) or 0
         limit = positions - offset if positions > 0 else _LONGEST  # XLNet has -1: no table
         return min(self.tokenizer.model_max_length, limit, _LONGEST)
-
-    def hidden_states(self, sentence: str) -> np.ndarray:
-        """Hidden states `(layers + 1, t, d)` of one sentence without dropout; entry 0 is the
-        embeddings' output."""
-        rows = tokenise([sentence], self.tokenizer, self.longest_input())
-        ids, mask = (x.to(self.device) for x in rows[[0]])
-        with self._evaluating():
-            output = self.backbone(input_ids=ids, attention_mask=mask, output_hidden_states=True)
-        return torch.stack(output.hidden_states)[:, 0].float().cpu().numpy()
 
     def trained_state(self) -> dict[str, Tensor]:
         """Weights that a training changes: with LoRA the adapters and the head, else all of them.

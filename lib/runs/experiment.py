@@ -16,7 +16,6 @@ from lib.data.sets import graded_sets
 from lib.encoder import Encoder
 from lib.evaluate import transfer
 from lib.evaluate.sphere import MEASURES
-from lib.evaluate.sts import unit
 from lib.runs.folder import Run, peak_rss_gib
 from lib.runs.inputs import model_path, positives_path
 from lib.runs.job import Job, fetch_configuration, is_causal, portable_parameters
@@ -79,7 +78,6 @@ def _train_and_score(job: Job, record: Run) -> None:
     """The run itself; with `steps=0` there is no training. The main process writes."""
     encoder = new_encoder(job.recipe, job.settings.seed)
     dev = DevScore(job)
-    metrics: dict[str, object] = {}
     if job.steps == 0:
         encoder.to(job.device)
         halved = job.device.type == "cuda" and job.scoring == "bf16"
@@ -88,16 +86,13 @@ def _train_and_score(job: Job, record: Run) -> None:
         score = dev(encoder)
         result = Result([{"step": 0, "dev_score": score}], best_step=0, best_score=score)
     else:
-        text, settings = text_of(job), job.settings
-        feed = Feed.of(text, job.recipe, encoder.tokenizer, settings.seed)
+        settings = job.settings
+        feed = Feed.of(text_of(job), job.recipe, encoder.tokenizer, settings.seed)
         options = settings.model_dump(include={"device", "checkpoint_minutes", "progress"})
         options |= {"max_steps": job.steps, "precision": job.precision, "compile": job.compiled}
         result = fit(encoder, feed, dev=dev, out=record.folder, **options)
-        if text.negated is not None and is_main_process():
-            metrics |= negation_cosines(encoder, text, job.scoring)
     if is_main_process():
-        metrics |= _metrics(job, encoder, result, dev)
-        record.finish(metrics, result.history)
+        record.finish(_metrics(job, encoder, result, dev), result.history)
         checkpoint.discard(record.folder)
 
 
@@ -144,29 +139,6 @@ def new_encoder(recipe: Recipe, seed: int) -> Encoder:
     names = {"pooling", "head", "eval_pooling", "eval_head", "dropout"}
     options = recipe.model_dump(include=names | {"lora_rank", "head_init", "head_per_view"})
     return Encoder.load(model_path(recipe.backbone), seed=seed, **options)
-
-
-def negation_cosines(
-    encoder: Encoder, text: Text, precision: str = "fp32", n: int = 1000
-) -> dict[str, float]:
-    """Where a negation stands in the space of the loss, without dropout: mean cosines of a training
-    sentence with its own negation and with other sentences.
-
-    Args:
-        text: the first `n` of its sentences and hard negatives are taken.
-
-    Returns:
-        `own_negation_cosine_last` and `other_sentence_cosine_last`, in [-1, 1].
-    """
-    both = (text.sentences, text.negated or [])
-    with encoder.as_trained():
-        z, z_negated = (unit(encoder.encode(list(s[:n]), precision=precision)) for s in both)
-    own, others = np.sum(z * z_negated), z.sum(axis=0)
-    total = len(z)
-    return {
-        "own_negation_cosine_last": float(own / total),
-        "other_sentence_cosine_last": float((others @ others - total) / (total * (total - 1))),
-    }
 
 
 def _metrics(job: Job, encoder: Encoder, result: Result, dev: DevScore) -> dict[str, object]:

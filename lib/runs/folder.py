@@ -20,7 +20,7 @@ import psutil
 import torch
 
 from lib import paths
-from lib.data.files import write_json, write_text
+from lib.data.files import read_json, write_json, write_text
 
 RESULTS_VERSION = 2
 COMMIT = "commit.json"
@@ -67,7 +67,7 @@ def commit() -> dict[str, object]:
     Code that a bundle brought to a machine has the file `commit.json` in place of a repository.
     """
     if (paths.ROOT / COMMIT).is_file():
-        return _read(paths.ROOT / COMMIT)
+        return read_json(paths.ROOT / COMMIT)
     status = _git("status", "--porcelain", "--untracked-files=no", "--", *CODE)
     known = _git("rev-parse", "HEAD") or None
     return {"commit": known, "dirty": None if status is None else bool(status)}
@@ -130,7 +130,7 @@ class Run:
             ValueError: `metrics.json` is damaged.
         """
         path = self.folder / "metrics.json"
-        return _with_nan(_read(path)) if path.exists() else None
+        return _with_nan(read_json(path)) if path.exists() else None
 
     def start(self, device="cpu", resolved: Mapping | None = None, **ran: object) -> None:
         """Write `params.json` and `env.json`.
@@ -178,18 +178,6 @@ def _with_nan(metrics: dict) -> dict:
     return {name: math.nan if value is None else value for name, value in metrics.items()}
 
 
-def _read(path: Path) -> dict:
-    """A JSON object of a run's folder.
-
-    Raises:
-        ValueError: it is not there or damaged; the message names it.
-    """
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged ({error}): remove its folder") from error
-
-
 def collect(folder: Path | None = None, notebook: str = "*") -> pd.DataFrame:
     """One row for each finished run under `folder` (default `paths.outputs()`), of one notebook or
     of all: its whole recipe, metrics, machine. A run that several notebooks have comes once.
@@ -205,10 +193,10 @@ def collect(folder: Path | None = None, notebook: str = "*") -> pd.DataFrame:
     """
     rows: dict[str, dict[str, object]] = {}
     for path in sorted(Path(folder or paths.outputs()).glob(f"{notebook}/*/metrics.json")):
-        params = _read(path.with_name("params.json"))
+        params = read_json(path.with_name("params.json"))
         if path.parent.name in rows or params.get("results_version") != RESULTS_VERSION:
             continue
-        env, metrics = _read(path.with_name("env.json")), _read(path)
+        env, metrics = read_json(path.with_name("env.json")), read_json(path)
         hashes, resolved = params.pop("data", {}), params.pop("resolved", {})
         row = {"notebook": path.parent.parent.name, **resolved, **params, **_with_nan(metrics)}
         row["collapsed"] = " ".join(name for name, value in metrics.items() if value is None)

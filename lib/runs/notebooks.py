@@ -4,32 +4,29 @@ The executed copy is written under a temporary name and renamed when it is compl
 notebook that failed is kept as `<name>.failed.ipynb`.
 """
 
+import ast
 import hashlib
 import os
 import re
 import time
-import typing
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 from urllib.parse import quote, unquote
 
 import nbformat
 import papermill
 from papermill.exceptions import PapermillExecutionError
-from pydantic import ConfigDict, TypeAdapter
 
 from lib import paths
 from lib.checked import closest
 from lib.data import files
-from lib.data.readers import yaml_value
 
 LOCAL_LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)")
 
 
-class Outcome(typing.NamedTuple):
+class Outcome(NamedTuple):
     """An executed notebook.
 
     Attributes:
@@ -77,54 +74,37 @@ def read(path: Path) -> nbformat.NotebookNode:
     return node
 
 
-def parameter_kinds(notebook: Path) -> dict[str, str]:
-    """The parameters of a notebook with their types, as papermill reads its cell tagged
-    `parameters`: it knows `Optional[float]`, not `float | None`."""
-    found = papermill.inspect_notebook(read(notebook))
-    return {name: one["inferred_type_name"] for name, one in found.items()}
+def parameter_names(notebook: Path) -> list[str]:
+    """The names in a notebook's cell tagged `parameters`, as papermill reads it."""
+    return list(papermill.inspect_notebook(read(notebook)))
 
 
 def read_parameters(notebook: Path, texts: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """The values of parameters that were typed as (name, text), read by their declared types.
+    """The values of parameters that were typed as (name, text); the notebook checks them.
 
     Raises:
-        ValueError: a name that the notebook does not define or that is given twice, or a text that
-            is no value of its type.
+        ValueError: a name that the notebook does not define or that is given twice.
     """
-    kinds, values = parameter_kinds(notebook), {}
+    names, values = parameter_names(notebook), dict[str, Any]()
     for name, text in texts:
-        if name not in kinds or name in values:
+        if name not in names or name in values:
             what = f"is given {name!r} twice" if name in values else f"has no parameter {name!r}"
-            raise ValueError(f"{notebook.stem} {what}{closest(name, kinds.keys() - {name})}")
-        try:
-            values[name] = parse_value(text, kinds[name])
-        except ValueError as error:
-            raise ValueError(f"{name} must be {kinds[name]}, got {text!r}") from error
+            raise ValueError(f"{notebook.stem} {what}{closest(name, {*names} - {name})}")
+        values[name] = parse_value(text)
     return values
 
 
-def parse_value(text: str, kind: str) -> Any:
-    """The value that a text means for a parameter of a declared type.
-
-    Args:
-        kind: such as `float` or `Optional[float]`; `None` for what the text looks like.
-
-    Raises:
-        ValueError: the text is no value of that type.
+def parse_value(text: str) -> Any:
+    """The value that a text means in Python; what is no literal is itself.
 
     Example:
-        >>> [parse_value(text, "Optional[float]") for text in ("0.1", "1e-3", "010", "None")]
-        [0.1, 0.001, 10.0, None]
-        >>> [parse_value(text, "str") for text in ("010", "yes", "1:30", "Question: what?")]
-        ['010', 'yes', '1:30', 'Question: what?']
-        >>> [parse_value(text, "None") for text in ("0.1", "true", "[0, 1]", "bert-base")]
-        [0.1, True, [0, 1], 'bert-base']
+        >>> [parse_value(text) for text in ("1e-3", "None", "[0, 1]", "bert-base", "010")]
+        [0.001, None, [0, 1], 'bert-base', '010']
     """
-    meant = eval(kind, dict(vars(typing))) or Any  # an annotation of a notebook that is executed
-    wanted = TypeAdapter(meant, config=ConfigDict(strict=True, allow_inf_nan=False))
-    with suppress(ValueError):
-        return wanted.validate_python(None if text == "None" else yaml_value(text or '""'))
-    return wanted.validate_python(text)
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
 
 
 def run_path(notebook: Path, parameters: dict[str, Any], lesson: bool = True) -> Path:

@@ -4,6 +4,9 @@ import os
 import warnings
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
+
+import yaml
 
 from lib import data, paths
 from lib.checked import closest
@@ -49,46 +52,12 @@ class Profile:
         return name.replace("stsb_dev", f"{self.dev}_dev")
 
 
-_MINI, _MIDI = str(paths.MINI_BERT), str(paths.MIDI_BERT)
-PROFILES: dict[str, Profile] = {
-    p.name: p
-    for p in (
-        Profile(
-            name="mini",
-            recipe_prefix="mini",
-            corpus="mini",
-            dev="mini",
-            test="mini",
-            model=_MINI,
-            max_steps=15,
-            eval_every=5,
-        ),
-        Profile(
-            name="light",
-            recipe_prefix="light",
-            corpus="wikipedia",
-            dev="stsb",
-            test="sts7",
-            model=_MINI,
-            n_sentences=50_000,
-            max_steps=60,
-            eval_every=20,
-        ),
-        Profile(
-            name="small",
-            recipe_prefix="small",
-            corpus="wiki1m_head",
-            dev="stsb",
-            test="sts7",
-            model=_MIDI,
-            max_steps=300,
-            eval_every=50,
-            scoring="auto",
-        ),
-        Profile(name="full", recipe_prefix="paper", corpus="wiki1m", dev="stsb", test="sts7"),
-        Profile(name="chinese", recipe_prefix="paper", corpus="simclue", dev="cnsd", test="cnsd"),
-    )
-}
+_FILE = Path(__file__).with_name("profiles.yaml")
+PROFILES: dict[str, Profile] = {}
+for _name, _row in yaml.safe_load(_FILE.read_text("utf-8")).items():
+    if "model" in _row:
+        _row["model"] = str(paths.ROOT / _row["model"])
+    PROFILES[_name] = Profile(name=_name, **_row)
 
 
 def profile_named(name: str) -> Profile:

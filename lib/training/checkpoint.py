@@ -1,9 +1,9 @@
 """The file of a checkpoint: written whole, read back whole or not at all."""
 
 import hashlib
-import io
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from torch import Tensor
 from lib.data import files
 
 NAME = "checkpoint.pt"
-DAMAGED = "checkpoint.damaged"
 
 
 def fingerprint(parts: Iterable[Tensor | np.ndarray | str]) -> str:
@@ -32,13 +31,9 @@ def fingerprint(parts: Iterable[Tensor | np.ndarray | str]) -> str:
 
 
 def write(folder: Path, state: Mapping[str, Any]) -> None:
-    """Write `folder`'s checkpoint after its SHA-256: complete, or the older one stays."""
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    content = buffer.getbuffer()  # no copy: a large model's has gigabytes
-    with files.atomic_write(folder / NAME) as temporary, open(temporary, "wb") as file:
-        file.write(hashlib.sha256(content).digest())
-        file.write(content)
+    """Write `folder`'s checkpoint: complete, or the older one stays."""
+    with files.atomic_write(folder / NAME) as temporary:
+        torch.save(dict(state), temporary)
 
 
 def read(folder: Path) -> dict[str, Any] | None:
@@ -50,14 +45,13 @@ def read(folder: Path) -> dict[str, Any] | None:
     path = folder / NAME
     if not path.exists():
         return None
-    content = memoryview(path.read_bytes())  # slices of it are no copies
-    if hashlib.sha256(content[32:]).digest() != content[:32]:
-        raise ValueError(f"{path} is damaged")
-    return torch.load(io.BytesIO(content[32:]), "cpu", weights_only=True)
+    try:
+        return torch.load(path, "cpu", weights_only=True)
+    except (EOFError, RuntimeError, UnpicklingError) as error:
+        raise ValueError(f"{path} is damaged: delete it, and the training starts anew") from error
 
 
 def discard(folder: Path) -> None:
     """Remove the checkpoint and what killed writers left of it."""
     files.sweep(folder / NAME)
-    for name in (NAME, DAMAGED):
-        (folder / name).unlink(missing_ok=True)
+    (folder / NAME).unlink(missing_ok=True)

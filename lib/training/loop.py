@@ -1,8 +1,6 @@
 """The training loop: batch → embeddings → loss → step → dev score → best and last weights."""
 
 import math
-import signal
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -85,7 +83,7 @@ def fit(
     precision = resolve_precision(chosen.precision, group.device)
     objective = Objective(recipe, feed.seed)
     forward = Forward(encoder, recipe, group, feed.seed, precision, chosen.compile)
-    with forward, _interrupts() as interrupted:
+    with forward:
         optimizer = make_optimizer(encoder, recipe)
         state = State(forward, optimizer, feed, out, steps=total, eval_every=eval_every)
         state.restore()
@@ -105,46 +103,18 @@ def fit(
             optimizer.step()
             optimizer.zero_grad()
             monitor.add(step, loss, objective.compared(z), lr)
-            scored = evaluates_after(step + 1, total, len(feed), recipe, eval_every)
-            if scored or interrupted.is_set():
+            if evaluates_after(step + 1, total, len(feed), recipe, eval_every):
                 with monitor.paused():
-                    if scored:
-                        state.score(dev)
+                    state.score(dev)
                     ends = state.result.stopped_early or step + 1 == total
-                    stop = interrupted.is_set()
-                    state.save(0 if ends or stop else chosen.checkpoint_minutes)
+                    state.save(0 if ends else chosen.checkpoint_minutes)
                 if ends:
                     break
-                if stop:
-                    raise KeyboardInterrupt
         monitor.close(feed)
     encoder.eval()
     state.write_models()
     group.wait()
-    if interrupted.is_set():  # in the last score: all is written; no further training begins
-        raise KeyboardInterrupt
     return state.result
-
-
-@contextmanager
-def _interrupts() -> Iterator[threading.Event]:
-    """An event that a first Ctrl-C sets, so that the step under way ends and is saved; a second one
-    stops at once. In another thread than the main one, which signals do not reach, it stays unset.
-    """
-    interrupted = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield interrupted
-        return
-
-    def note(number: int, frame: object) -> None:
-        interrupted.set()
-        signal.signal(signal.SIGINT, usual)
-
-    usual = signal.signal(signal.SIGINT, note)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, usual)
 
 
 def evaluates_after(

@@ -2,8 +2,6 @@
 bit."""
 
 import math
-import os
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,12 +108,14 @@ class State:
         self.saved = monotonic()
 
     def restore(self) -> None:
-        """Take up the checkpoint if there is one; a damaged one is set aside.
+        """Take up the checkpoint if there is one.
 
         Raises:
-            ValueError: it is of another training; the message names what differs.
+            ValueError: it is damaged, or of another training; the message names what differs.
         """
-        if self.out is None or (state := self._found(self.out)) is None:
+        state = None if self.out is None else checkpoint.read(self.out)
+        self.group.wait()  # every process has read it
+        if self.out is None or state is None:
             return
         there, here = state["identity"], self.identity
         if other := ", ".join(name for name in here if there.get(name) != here[name]):
@@ -130,18 +130,6 @@ class State:
         if self.group.device.type == "cuda":
             torch.cuda.set_rng_state(state["random on the GPU"], self.group.device)
         self._reseed()
-
-    def _found(self, out: Path) -> dict[str, Any] | None:
-        state, damage = None, None
-        try:
-            state = checkpoint.read(out)
-        except ValueError as error:
-            damage = error
-        self.group.wait()  # every process has read it
-        if damage is not None and self.group.is_main:
-            os.replace(out / checkpoint.NAME, out / checkpoint.DAMAGED)
-            warnings.warn(f"{damage}: set aside, the training starts at step 0", stacklevel=2)
-        return state
 
     def _reseed(self) -> None:
         """In processes that write no checkpoint, make dropout from here on a function of the step

@@ -24,7 +24,7 @@ from lib.augment.sda import chinese
 from lib.augment.sda.rules import RULES as ENGLISH
 from lib.augment.sda.rules import apply
 from lib.augment.sda.trees import Tree
-from lib.data.files import cached, digest, make_folder, sha256, write_bytes
+from lib.data.files import cached, digest, sha256, write_bytes
 
 UNUSED = ("ner", "senter", "textcat", "entity_ruler", "entity_linker")
 _NEEDED = {
@@ -91,8 +91,6 @@ def parse(
     if workers < 1 or chunk < 1:
         raise ValueError(f"workers and chunk must be at least 1, got {workers} and {chunk}")
     nlp = model if isinstance(model, Language) else load(model)
-    if folder is not None:
-        make_folder(Path(folder), "folder for parses")
     pipeline = [pipeline_digest(nlp), *nlp.pipe_names, *ATTRIBUTES]
     for start in range(0, len(sentences), chunk):
         part = list(sentences[start : start + chunk])
