@@ -19,9 +19,10 @@ def mean_pool(states, mask):
 
 
 # %% right: cross entropy with each sentence as its own class | loss_without_dropout
-def loss_without_dropout(z, temperature):
+def loss_without_dropout(z, temperature, same):
     u = z / z.norm(dim=1, keepdim=True)
-    return F.cross_entropy(u @ u.T / temperature, torch.arange(len(z)))
+    logits = (u @ u.T / temperature).masked_fill(same ^ torch.eye(len(z), dtype=torch.bool), float("-inf"))
+    return F.cross_entropy(logits, torch.arange(len(z)))
 
 
 # %% wrong: padding counted | mean_pool
@@ -100,27 +101,30 @@ def two_views(encoder, ids, mask):
 
 
 # %% wrong: numerator forgotten | loss_without_dropout
-def loss_without_dropout(z, temperature):
+def loss_without_dropout(z, temperature, same):
     u = F.normalize(z, dim=1)
-    return (u @ u.T / temperature).logsumexp(dim=1).mean()
+    copies = same & ~torch.eye(len(z), dtype=torch.bool)
+    return (u @ u.T / temperature).masked_fill(copies, -torch.inf).logsumexp(dim=1).mean()
 
 
 # %% wrong: no normalisation | loss_without_dropout
-def loss_without_dropout(z, temperature):
-    return (z @ z.T / temperature).logsumexp(dim=1).mean() - 1 / temperature
+def loss_without_dropout(z, temperature, same):
+    copies = same & ~torch.eye(len(z), dtype=torch.bool)
+    return (z @ z.T / temperature).masked_fill(copies, -torch.inf).logsumexp(dim=1).mean() - 1 / temperature
 
 
-# %% wrong: positive left out of the sum | loss_without_dropout
-def loss_without_dropout(z, temperature):
+# %% wrong: i itself left out, its copies counted | loss_without_dropout
+def loss_without_dropout(z, temperature, same):
     u = F.normalize(z, dim=1)
     sim = (u @ u.T / temperature).masked_fill(torch.eye(len(z), dtype=torch.bool), float("-inf"))
     return sim.logsumexp(dim=1).mean() - 1 / temperature
 
 
 # %% wrong: sum for mean | loss_without_dropout
-def loss_without_dropout(z, temperature):
+def loss_without_dropout(z, temperature, same):
     u = F.normalize(z, dim=1)
-    return ((u @ u.T / temperature).logsumexp(dim=1) - 1 / temperature).sum()
+    copies = same & ~torch.eye(len(z), dtype=torch.bool)
+    return ((u @ u.T / temperature).masked_fill(copies, -torch.inf).logsumexp(dim=1) - 1 / temperature).sum()
 
 
 # %% wrong: dropout in one view only | two_views
@@ -172,22 +176,25 @@ def two_views(encoder, ids, mask):
 
 # %% wrong: without a gradient | loss_without_dropout
 @torch.no_grad()
-def loss_without_dropout(z, temperature):
+def loss_without_dropout(z, temperature, same):
     u = F.normalize(z, dim=1)
-    return (u @ u.T / temperature).logsumexp(dim=1).mean() - 1 / temperature
+    copies = same & ~torch.eye(len(z), dtype=torch.bool)
+    return (u @ u.T / temperature).masked_fill(copies, -torch.inf).logsumexp(dim=1).mean() - 1 / temperature
 
 
 # %% wrong: candidates detached | loss_without_dropout
-def loss_without_dropout(z, temperature):
+def loss_without_dropout(z, temperature, same):
     u = F.normalize(z, dim=1)
-    return (u @ u.detach().T / temperature).logsumexp(dim=1).mean() - 1 / temperature
+    copies = same & ~torch.eye(len(z), dtype=torch.bool)
+    sim = (u @ u.detach().T / temperature).masked_fill(copies, -torch.inf)
+    return sim.logsumexp(dim=1).mean() - 1 / temperature
 
 
 # %% wrong: the library's two-view loss | loss_without_dropout
 from lib.training import losses
 
 
-def loss_without_dropout(z, temperature):
+def loss_without_dropout(z, temperature, same):
     return losses.info_nce(z, z, temperature)
 
 
@@ -195,7 +202,7 @@ def loss_without_dropout(z, temperature):
 import importlib
 
 
-def loss_without_dropout(z, temperature):
+def loss_without_dropout(z, temperature, same):
     return importlib.import_module("lib.training.losses").info_nce(z, z, temperature)
 
 
@@ -234,3 +241,82 @@ def two_views(encoder, ids, mask):
 # %% wrong: the mask read as a length | mean_pool
 def mean_pool(states, mask):
     return torch.stack([row[: int(kept.sum())].mean(0) for row, kept in zip(states, mask)])
+
+
+# %% right: the encoder called with keywords | two_views
+def two_views(encoder, ids, mask):
+    before = encoder.training
+    encoder.train()
+    views = tuple(mean_pool(states=encoder(ids=ids, mask=mask), mask=mask) for _ in range(2))
+    encoder.train(before)
+    return views
+
+
+# %% right: only the modules of dropout in training mode | two_views
+def two_views(encoder, ids, mask):
+    before = [(part, part.training) for part in encoder.modules() if isinstance(part, nn.Dropout)]
+    for part, _ in before:
+        part.train()
+    views = mean_pool(encoder(ids, mask), mask), mean_pool(encoder(ids, mask), mask)
+    for part, mode in before:
+        part.train(mode)
+    return views
+
+
+# %% right: the lesson's loss without the copies | loss_without_dropout
+def cosines(z):
+    u = F.normalize(z, dim=1)
+    return u @ u.T
+
+
+def loss_without_dropout(z, temperature, same):
+    others = ((cosines(z) - 1) / temperature).masked_fill(same, -torch.inf).exp()
+    return (1 + others.sum(1)).log().mean()
+
+
+# %% wrong: copies counted as negatives | loss_without_dropout
+def loss_without_dropout(z, temperature, same):
+    z = F.normalize(z, dim=1)
+    others = ((z @ z.T - 1) / temperature).fill_diagonal_(-torch.inf).exp()
+    return (1 + others.sum(1)).log().mean()
+
+
+# %% wrong: all pairs of the same sentence left out, i itself too | loss_without_dropout
+def loss_without_dropout(z, temperature, same):
+    u = F.normalize(z, dim=1)
+    return (u @ u.T / temperature).masked_fill(same, -torch.inf).logsumexp(dim=1).mean() - 1 / temperature
+
+
+# %% wrong: a logit of 0 for the copies | loss_without_dropout
+def loss_without_dropout(z, temperature, same):
+    u = F.normalize(z, dim=1)
+    copies = same & ~torch.eye(len(z), dtype=torch.bool)
+    return (u @ u.T / temperature).masked_fill(copies, 0.0).logsumexp(dim=1).mean() - 1 / temperature
+
+
+# %% wrong: repeated sentences taken out of the batch | loss_without_dropout
+def loss_without_dropout(z, temperature, same):
+    first = same.int().argmax(1) == torch.arange(len(z))
+    u = F.normalize(z[first], dim=1)
+    return (u @ u.T / temperature).logsumexp(dim=1).mean() - 1 / temperature
+
+
+# %% wrong: equal vectors taken for copies | loss_without_dropout
+def loss_without_dropout(z, temperature, same):
+    u = F.normalize(z, dim=1)
+    copies = (u @ u.T > 0.9999) & ~torch.eye(len(z), dtype=torch.bool)
+    return (u @ u.T / temperature).masked_fill(copies, -torch.inf).logsumexp(dim=1).mean() - 1 / temperature
+
+
+# %% wrong: exponentials overflow | loss_without_dropout
+def loss_without_dropout(z, temperature, same):
+    u = F.normalize(z, dim=1)
+    kept = ~same | torch.eye(len(z), dtype=torch.bool)
+    return ((u @ u.T / temperature).exp() * kept).sum(1).log().mean() - 1 / temperature
+
+
+# %% wrong: the caller's matrix changed | loss_without_dropout
+def loss_without_dropout(z, temperature, same):
+    u = F.normalize(z, dim=1)
+    copies = same.fill_diagonal_(False)
+    return (u @ u.T / temperature).masked_fill(copies, -torch.inf).logsumexp(dim=1).mean() - 1 / temperature
