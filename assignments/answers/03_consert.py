@@ -1,17 +1,37 @@
-# %% right: sorted noise | token_cutoff
-def token_cutoff(x, mask, rate, random):
-    noise = torch.rand(mask.shape, generator=random).masked_fill(mask == 0, 2.0)
-    order = noise.argsort(1).argsort(1)
-    k = (rate * mask.sum(1).double()).long()
-    return x * (order >= k[:, None])[..., None]
+# %% right: one comparison for the whole batch | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    length = mask.sum(1)
+    k = (rate * length.double()).long()
+    start = (torch.rand(len(x), generator=random) * (length - k + 1)).long()
+    place = torch.arange(x.shape[1]) - start[:, None]
+    return x.masked_fill(((place >= 0) & (place < k[:, None]))[..., None], 0)
 
 
-# %% right: a product of masks | feature_cutoff
-def feature_cutoff(x, mask, rate, random):
-    n, _, d = x.shape
-    rank = torch.rand(n, d, generator=random).argsort(1).argsort(1)
-    cut = (rank < int(rate * d))[:, None, :] & mask.bool()[..., None]
-    return x.masked_fill(cut, 0)
+# %% right: multiplied by zeros and ones | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    kept = torch.ones(mask.shape)
+    for i in range(len(x)):
+        length = int(mask[i].sum())
+        k = int(rate * length)
+        start = torch.randperm(length - k + 1, generator=random)[0]
+        kept[i, start : start + k] = 0
+    return x * kept[..., None]
+
+
+# %% right: bernoulli with a generator | dropout_view
+def dropout_view(x, mask, rate, random):
+    kept = torch.bernoulli(torch.full(x.shape, 1 - rate), generator=random)
+    real = mask[..., None].to(x.dtype)
+    return x * kept / (1 - rate) * real + x * (1 - real)
+
+
+# %% right: sentence by sentence | dropout_view
+def dropout_view(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        cut = torch.rand(length, x.shape[2], generator=random) < rate
+        out[i, :length] = (x[i, :length] / (1 - rate)).masked_fill(cut, 0)
+    return out
 
 
 # %% right: sorted noise | shuffle_positions
@@ -21,92 +41,328 @@ def shuffle_positions(mask, random):
     return noise.argsort(1).argsort(1)
 
 
-# %% wrong: each token by a coin | token_cutoff
-def token_cutoff(x, mask, rate, random):
+# %% wrong: wraps around | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        start = int(torch.randint(length, (), generator=random))
+        out[i, (start + torch.arange(k)) % length] = 0
+    return out
+
+
+# %% wrong: scattered tokens | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        out[i, torch.randperm(length, generator=random)[:k]] = 0
+    return out
+
+
+# %% wrong: each token by a coin | span_cutoff
+def span_cutoff(x, mask, rate, random):
     cut = (torch.rand(mask.shape, generator=random) < rate) & mask.bool()
     return x.masked_fill(cut[..., None], 0)
 
 
-# %% wrong: padding counted | token_cutoff
-def token_cutoff(x, mask, rate, random):
+# %% wrong: begins at 0 | span_cutoff
+def span_cutoff(x, mask, rate, random):
     out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        out[i, :k] = 0
+    return out
+
+
+# %% wrong: the last place forgotten | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        start = int(torch.randint(max(length - k, 1), (), generator=random))
+        out[i, start : start + k] = 0
+    return out
+
+
+# %% wrong: a place of any token, cut off at the end of the sentence | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        start = int(torch.randint(length, (), generator=random))
+        out[i, start : min(start + k, length)] = 0
+    return out
+
+
+# %% wrong: a place of any token, moved back where it does not fit | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        start = min(int(torch.randint(length, (), generator=random)), length - k)
+        out[i, start : start + k] = 0
+    return out
+
+
+# %% wrong: rounded places, half as often at both ends | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        start = round(torch.rand((), generator=random).item() * (length - k))
+        out[i, start : start + k] = 0
+    return out
+
+
+# %% wrong: the first token is never cut | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        start = int(torch.randint(min(1, length - k), length - k + 1, (), generator=random))
+        out[i, start : start + k] = 0
+    return out
+
+
+# %% wrong: padding counted in the length | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    out, t = x.clone(), x.shape[1]
+    k = int(rate * t)
     for i in range(len(x)):
-        out[i, torch.randperm(x.shape[1], generator=random)[: int(rate * x.shape[1])]] = 0
+        start = int(torch.randint(t - k + 1, (), generator=random))
+        out[i, start : start + k] = 0
     return out
 
 
-# %% wrong: the first tokens | token_cutoff
-def token_cutoff(x, mask, rate, random):
+# %% wrong: padding counted for the places | span_cutoff
+def span_cutoff(x, mask, rate, random):
     out = x.clone()
     for i, length in enumerate(mask.sum(1).tolist()):
-        out[i, : int(rate * length)] = 0
+        k = int(rate * length)
+        start = int(torch.randint(x.shape[1] - k + 1, (), generator=random))
+        out[i, start : start + k] = 0
     return out
 
 
-# %% wrong: in place | token_cutoff
-def token_cutoff(x, mask, rate, random):
+# %% wrong: rounded up | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    out = x.clone()
     for i, length in enumerate(mask.sum(1).tolist()):
-        x[i, torch.randperm(length, generator=random)[: int(rate * length)]] = 0
+        k = -int(-rate * length // 1)
+        start = int(torch.randint(length - k + 1, (), generator=random))
+        out[i, start : start + k] = 0
+    return out
+
+
+# %% wrong: in place | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        start = int(torch.randint(length - k + 1, (), generator=random))
+        x[i, start : start + k] = 0
     return x
 
 
-# %% wrong: rescaled like dropout | token_cutoff
-def token_cutoff(x, mask, rate, random):
+# %% wrong: rescaled like dropout | span_cutoff
+def span_cutoff(x, mask, rate, random):
     out = x.clone()
     for i, length in enumerate(mask.sum(1).tolist()):
-        out[i, torch.randperm(length, generator=random)[: int(rate * length)]] = 0
+        k = int(rate * length)
+        start = int(torch.randint(length - k + 1, (), generator=random))
+        out[i, start : start + k] = 0
     return out / (1 - rate)
 
 
-# %% wrong: rounded up | token_cutoff
-def token_cutoff(x, mask, rate, random):
+# %% wrong: ones for the values | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    kept = torch.ones_like(x)
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        start = int(torch.randint(length - k + 1, (), generator=random))
+        kept[i, start : start + k] = 0
+    return kept
+
+
+# %% wrong: torch's own generator | span_cutoff
+def span_cutoff(x, mask, rate, random):
     out = x.clone()
     for i, length in enumerate(mask.sum(1).tolist()):
-        out[i, torch.randperm(length, generator=random)[: -int(-rate * length // 1)]] = 0
+        k = int(rate * length)
+        start = int(torch.randint(length - k + 1, ()))
+        out[i, start : start + k] = 0
     return out
 
 
-# %% wrong: torch's own generator | token_cutoff
-def token_cutoff(x, mask, rate, random):
+# %% wrong: same noise for all sentences | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    noise = torch.rand((), generator=random).item()
     out = x.clone()
     for i, length in enumerate(mask.sum(1).tolist()):
-        out[i, torch.randperm(length)[: int(rate * length)]] = 0
+        k = int(rate * length)
+        start = int(noise * (length - k + 1))
+        out[i, start : start + k] = 0
     return out
 
 
-# %% wrong: same noise for all sentences | token_cutoff
-def token_cutoff(x, mask, rate, random):
-    noise = torch.rand(mask.shape[1], generator=random).expand(mask.shape).masked_fill(mask == 0, 2.0)
-    k = (rate * mask.sum(1).double()).long()
-    return x * (noise.argsort(1).argsort(1) >= k[:, None])[..., None]
-
-
-# %% wrong: same columns for the whole batch | feature_cutoff
-def feature_cutoff(x, mask, rate, random):
-    columns = torch.randperm(x.shape[2], generator=random)[: int(rate * x.shape[2])]
+# %% wrong: reseeds the generator | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    random.manual_seed(0)
     out = x.clone()
-    out[..., columns] = 0
-    return out.where(mask.bool()[..., None], x)
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        start = int(torch.randint(length - k + 1, (), generator=random))
+        out[i, start : start + k] = 0
+    return out
 
 
-# %% wrong: other columns for each token | feature_cutoff
-def feature_cutoff(x, mask, rate, random):
-    rank = torch.rand(x.shape, generator=random).argsort(2).argsort(2)
-    return x.masked_fill((rank < int(rate * x.shape[2])) & mask.bool()[..., None], 0)
+# %% wrong: the gradient cut off | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    out = x.detach().clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        start = int(torch.randint(length - k + 1, (), generator=random))
+        out[i, start : start + k] = 0
+    return out.requires_grad_()
 
 
-# %% wrong: padding touched | feature_cutoff
-def feature_cutoff(x, mask, rate, random):
-    rank = torch.rand(len(x), x.shape[2], generator=random).argsort(1).argsort(1)
-    return x.masked_fill((rank < int(rate * x.shape[2]))[:, None, :], 0)
+# %% wrong: the library's own | span_cutoff
+from lib.augment.vectors import span_cutoff
 
 
-# %% wrong: in place | feature_cutoff
-def feature_cutoff(x, mask, rate, random):
-    for i in range(len(x)):
-        columns = torch.randperm(x.shape[2], generator=random)[: int(rate * x.shape[2])]
-        x[i, mask[i].bool().nonzero(), columns] = 0
+# %% wrong: the mask emptied so that nothing is padding | span_cutoff
+def span_cutoff(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        k = int(rate * length)
+        start = int(torch.randint(length - k + 1, (), generator=random))
+        out[i, start : start + k] = 0
+    mask.fill_(1)
+    return out
+
+
+# %% wrong: not rescaled | dropout_view
+def dropout_view(x, mask, rate, random):
+    kept = torch.rand(x.shape, generator=random) >= rate
+    return torch.where(mask.bool()[..., None], x * kept, x)
+
+
+# %% wrong: rescaled twice | dropout_view
+def dropout_view(x, mask, rate, random):
+    kept = torch.rand(x.shape, generator=random) >= rate
+    return torch.where(mask.bool()[..., None], x * kept / (1 - rate) ** 2, x)
+
+
+# %% wrong: multiplied by 1 - rate | dropout_view
+def dropout_view(x, mask, rate, random):
+    kept = torch.rand(x.shape, generator=random) >= rate
+    return torch.where(mask.bool()[..., None], x * kept * (1 - rate), x)
+
+
+# %% wrong: rescaled by the share that was kept | dropout_view
+def dropout_view(x, mask, rate, random):
+    kept = torch.rand(x.shape, generator=random) >= rate
+    return torch.where(mask.bool()[..., None], x * kept / kept.float().mean(), x)
+
+
+# %% wrong: kept with probability rate | dropout_view
+def dropout_view(x, mask, rate, random):
+    kept = torch.rand(x.shape, generator=random) < rate
+    return torch.where(mask.bool()[..., None], x * kept / (1 - rate), x)
+
+
+# %% wrong: one coin a token | dropout_view
+def dropout_view(x, mask, rate, random):
+    kept = torch.rand(*mask.shape, 1, generator=random) >= rate
+    return torch.where(mask.bool()[..., None], x * kept / (1 - rate), x)
+
+
+# %% wrong: one coin a column, as in a feature cutoff | dropout_view
+def dropout_view(x, mask, rate, random):
+    kept = torch.rand(len(x), 1, x.shape[2], generator=random) >= rate
+    return torch.where(mask.bool()[..., None], x * kept / (1 - rate), x)
+
+
+# %% wrong: exactly int(rate · d) of each token | dropout_view
+def dropout_view(x, mask, rate, random):
+    kept = torch.rand(x.shape, generator=random).argsort(2).argsort(2) >= int(rate * x.shape[2])
+    return torch.where(mask.bool()[..., None], x * kept / (1 - rate), x)
+
+
+# %% wrong: an exact count, as in the lesson | dropout_view
+def dropout_view(x, mask, rate, random):
+    out = x.clone()
+    for i, length in enumerate(mask.sum(1).tolist()):
+        size = length * x.shape[2]
+        kept = torch.ones(size)
+        kept[torch.randperm(size, generator=random)[: int(rate * size)]] = 0
+        out[i, :length] = x[i, :length] * kept.view(length, -1) / (1 - rate)
+    return out
+
+
+# %% wrong: padding touched | dropout_view
+def dropout_view(x, mask, rate, random):
+    return x * (torch.rand(x.shape, generator=random) >= rate) / (1 - rate)
+
+
+# %% wrong: padding divided, though not zeroed | dropout_view
+def dropout_view(x, mask, rate, random):
+    cut = (torch.rand(x.shape, generator=random) < rate) & mask.bool()[..., None]
+    return x.masked_fill(cut, 0) / (1 - rate)
+
+
+# %% wrong: padding emptied | dropout_view
+def dropout_view(x, mask, rate, random):
+    kept = (torch.rand(x.shape, generator=random) >= rate) & mask.bool()[..., None]
+    return x * kept / (1 - rate)
+
+
+# %% wrong: in place | dropout_view
+def dropout_view(x, mask, rate, random):
+    for i, length in enumerate(mask.sum(1).tolist()):
+        x[i, :length] *= (torch.rand(length, x.shape[2], generator=random) >= rate) / (1 - rate)
     return x
+
+
+# %% wrong: torch's own dropout | dropout_view
+def dropout_view(x, mask, rate, random):
+    return torch.where(mask.bool()[..., None], F.dropout(x, rate), x)
+
+
+# %% wrong: same coins for all sentences | dropout_view
+def dropout_view(x, mask, rate, random):
+    kept = torch.rand(x.shape[1:], generator=random) >= rate
+    return torch.where(mask.bool()[..., None], x * kept / (1 - rate), x)
+
+
+# %% wrong: reseeds the generator | dropout_view
+def dropout_view(x, mask, rate, random):
+    random.manual_seed(0)
+    kept = torch.rand(x.shape, generator=random) >= rate
+    return torch.where(mask.bool()[..., None], x * kept / (1 - rate), x)
+
+
+# %% wrong: the gradient cut off | dropout_view
+def dropout_view(x, mask, rate, random):
+    kept = torch.rand(x.shape, generator=random) >= rate
+    return torch.where(mask.bool()[..., None], x * kept / (1 - rate), x).detach().requires_grad_()
+
+
+# %% wrong: the library's own, found among the loaded modules | dropout_view
+import sys
+
+
+def dropout_view(x, mask, rate, random):
+    return sys.modules["lib.augment.vectors"].dropout_view(x, mask, rate, random)
+
+
+# %% wrong: Python's all hidden by another | dropout_view
+def all(values):
+    return True
+
+
+def dropout_view(x, mask, rate, random):
+    return x.clone()
 
 
 # %% wrong: padding shuffled too | shuffle_positions
@@ -138,32 +394,6 @@ def shuffle_positions(mask, random):
     return positions
 
 
-# %% wrong: neighbouring tokens | token_cutoff
-def token_cutoff(x, mask, rate, random):
-    out = x.clone()
-    for i, length in enumerate(mask.sum(1).tolist()):
-        start = int(torch.randint(length, (), generator=random))
-        out[i, (start + torch.arange(int(rate * length))) % length] = 0
-    return out
-
-
-# %% wrong: ones for the values | token_cutoff
-def token_cutoff(x, mask, rate, random):
-    kept = torch.ones_like(x)
-    for i, length in enumerate(mask.sum(1).tolist()):
-        kept[i, torch.randperm(length, generator=random)[: int(rate * length)]] = 0
-    return kept
-
-
-# %% wrong: torch's own generator | feature_cutoff
-def feature_cutoff(x, mask, rate, random):
-    out = x.clone()
-    for i in range(len(x)):
-        columns = torch.randperm(x.shape[2])[: int(rate * x.shape[2])]
-        out[i, mask[i].bool().nonzero(), columns] = 0
-    return out
-
-
 # %% wrong: torch's own generator | shuffle_positions
 def shuffle_positions(mask, random):
     positions = torch.arange(mask.shape[1]).repeat(len(mask), 1)
@@ -172,52 +402,12 @@ def shuffle_positions(mask, random):
     return positions
 
 
-# %% wrong: neighbouring columns | feature_cutoff
-def feature_cutoff(x, mask, rate, random):
-    out, d = x.clone(), x.shape[2]
-    for i in range(len(x)):
-        start = int(torch.randint(d, (), generator=random))
-        columns = (start + torch.arange(int(rate * d))) % d
-        out[i, mask[i].bool().nonzero(), columns] = 0
-    return out
-
-
 # %% wrong: the first token keeps its position | shuffle_positions
 def shuffle_positions(mask, random):
     positions = torch.arange(mask.shape[1]).repeat(len(mask), 1)
     for i, length in enumerate(mask.sum(1).tolist()):
         positions[i, 1:length] = 1 + torch.randperm(length - 1, generator=random)
     return positions
-
-
-# %% wrong: the first token is never cut | token_cutoff
-def token_cutoff(x, mask, rate, random):
-    out = x.clone()
-    for i, length in enumerate(mask.sum(1).tolist()):
-        k = min(int(rate * length), length - 1)
-        out[i, 1 + torch.randperm(length - 1, generator=random)[:k]] = 0
-    return out
-
-
-# %% wrong: the library's own | token_cutoff
-from lib.augment.vectors import token_cutoff
-
-
-# %% wrong: the library's own, found among the loaded modules | feature_cutoff
-import sys
-
-
-def feature_cutoff(x, mask, rate, random):
-    return sys.modules["lib.augment.vectors"].feature_cutoff(x, mask, rate, random)
-
-
-# %% wrong: the mask emptied so that nothing is padding | token_cutoff
-def token_cutoff(x, mask, rate, random):
-    out = x.clone()
-    for i, length in enumerate(mask.sum(1).tolist()):
-        out[i, torch.randperm(length, generator=random)[: int(rate * length)]] = 0
-    mask.fill_(1)
-    return out
 
 
 # %% wrong: rotated instead of shuffled | shuffle_positions
@@ -237,32 +427,6 @@ def shuffle_positions(mask, random):
             drawn = torch.randperm(length, generator=random)
         positions[i, :length] = drawn
     return positions
-
-
-# %% wrong: reseeds the generator | token_cutoff
-def token_cutoff(x, mask, rate, random):
-    random.manual_seed(0)
-    out = x.clone()
-    for i, length in enumerate(mask.sum(1).tolist()):
-        out[i, torch.randperm(length, generator=random)[: int(rate * length)]] = 0
-    return out
-
-
-# %% wrong: the gradient cut off | token_cutoff
-def token_cutoff(x, mask, rate, random):
-    out = x.detach().clone()
-    for i, length in enumerate(mask.sum(1).tolist()):
-        out[i, torch.randperm(length, generator=random)[: int(rate * length)]] = 0
-    return out.requires_grad_()
-
-
-# %% wrong: Python's all hidden by another | feature_cutoff
-def all(values):
-    return True
-
-
-def feature_cutoff(x, mask, rate, random):
-    return x.clone()
 
 
 # %% wrong: each place swapped with any place | shuffle_positions
