@@ -10,7 +10,6 @@ from tiny import tiny_recipe, tiny_sentences, tiny_tokenizer
 from lib.augment.tfidf import TfidfModel
 from lib.data.files import cached, digest, load_arrays, save_arrays
 from lib.encoder import tokens
-from lib.runs import experiment
 from lib.training import batches
 from lib.training.batches import Text
 
@@ -96,8 +95,3 @@ def test_another_tokenizer_has_tokens_of_its_own(tmp_path):
     for tokenizer in (one, other):
         tokens.tokenise_once(SENTENCES, tokenizer, 12, tmp_path / "cache")
     assert len(list((tmp_path / "cache").glob("tokens-*.npz"))) == 2
-
-
-def test_small_texts_are_not_kept(outputs):
-    experiment.run("nb", "simcse", "mini", max_steps=1, n_sentences=256, device="cpu")
-    assert not (outputs / "cache").exists()
