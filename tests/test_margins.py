@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer
+from tiny import at_angles, hashed
 
 from lib import data, evaluate
 from lib.data import Triplets
@@ -16,16 +16,6 @@ from lib.results.statistics import mean_interval
 
 KINDS = ["paraphrase", "negated", "unrelated"]
 DEGREES = {"a": 0.0, "b": 0.0, "near": 10.0, "mid": 60.0, "far": 90.0}
-
-
-def turned(sentences):
-    """Unit vectors at the angles of DEGREES."""
-    angles = np.radians([DEGREES[sentence] for sentence in sentences])
-    return np.stack([np.cos(angles), np.sin(angles)], 1)
-
-
-def hashed(sentences):
-    return np.array([np.random.default_rng(list(s.encode())).normal(size=4) for s in sentences])
 
 
 def triplets(*rows):
@@ -42,7 +32,7 @@ TOY = triplets(
 
 
 def test_margins_of_known_angles():
-    found = evaluate.margins(turned, TOY)
+    found = evaluate.margins(at_angles(DEGREES), TOY)
     near = math.cos(math.radians(10))
     assert list(found.index) == ["b", "a"] and list(found.columns) == ["negated", "unrelated"]
     expected = [[0.5 - near, math.nan], [near - 0.5, near]]
@@ -65,15 +55,6 @@ def test_margins_as_one_by_one(partners):
         if kind != "paraphrase":
             slow = cosine[anchor, "paraphrase"] - cosine[anchor, kind]
             assert found.loc[anchor, kind] == pytest.approx(slow)
-
-
-def test_sparse_rows_give_the_same():
-    shipped = data.mini_triplets()
-    counts = CountVectorizer().fit(shipped.anchors)
-    thin = evaluate.margins(evaluate.bag_of_words_encode(counts), shipped)
-    thick = evaluate.margins(lambda sentences: counts.transform(sentences).toarray(), shipped)
-    assert sparse.issparse(counts.transform(["a"]))
-    pd.testing.assert_frame_equal(thin, thick)
 
 
 def test_word_counts_see_no_change_of_roles():

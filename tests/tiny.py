@@ -4,7 +4,7 @@ milliseconds."""
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +98,21 @@ def tiny_sentences(n: int, seed: int = 0, shortest: int = 2, longest: int = 12) 
             None
         )
     return list(found)
+
+
+def hashed(sentences: Sequence[str], width: int = 5) -> np.ndarray:
+    """Pseudo-random vectors, each of which depends on its sentence alone."""
+    return np.array([np.random.default_rng(list(s.encode())).normal(size=width) for s in sentences])
+
+
+def at_angles(degrees: Mapping[str, float]) -> Callable[[Sequence[str]], np.ndarray]:
+    """An `encode` that puts each sentence on the unit circle, at its angle."""
+
+    def encode(sentences: Sequence[str]) -> np.ndarray:
+        angles = np.radians([degrees[sentence] for sentence in sentences])
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+    return encode
 
 
 def tiny_recipe(**changes) -> Recipe:
