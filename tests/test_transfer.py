@@ -17,6 +17,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, StratifiedKFold
 from test_evaluate import pairs_of
+from tiny import at_angles, hashed
 from transformers import AutoTokenizer
 
 from lib import data, evaluate, paths
@@ -33,18 +34,17 @@ REAL = Path(os.environ.get("CSE_DATA", "."))
 # ----------------------------------------------------------------------------------------
 
 
-def lines(n: int, labels: int, seed: int, separable: bool) -> list[tuple[str, int]]:
-    """`n` sentences and their labels; a separable sentence names its label."""
+def lines(n: int, labels: int, seed: int) -> list[tuple[str, int]]:
+    """`n` sentences and their labels, which they name."""
     rng = np.random.default_rng(seed)
     found = []
     for i in range(n):
         label = int(rng.integers(labels)) if i >= 12 * labels else i % labels
-        named = label if separable else int(rng.integers(labels))
-        found.append((f"c{named} number {seed} {i} {'x' * int(rng.integers(1, 9))}", label))
+        found.append((f"c{label} number {seed} {i} {'x' * int(rng.integers(1, 9))}", label))
     return found
 
 
-def write_tasks(root: Path, separable: bool = True, n: int = 150) -> Path:
+def write_tasks(root: Path, n: int = 150) -> Path:
     """The seven tasks in the layout of the real files."""
 
     def write(relative: str, rows: list[str]) -> None:
@@ -54,24 +54,18 @@ def write_tasks(root: Path, separable: bool = True, n: int = 150) -> Path:
     write(sets.OWN_SETS, [])
     binary = [files for files in sets.TRANSFER_FILES.values() if "one" in files]
     for seed, files in enumerate(binary):
-        rows = lines(n, 2, seed, separable)
+        rows = lines(n, 2, seed)
         for label, relative in zip((1, 0), files.values(), strict=True):
             write(relative, [s for s, y in rows if y == label])
     for seed, split in enumerate(sets.SPLITS, 10):
-        write(
-            f"SST/binary/sentiment-{split}", [f"{s}\t{y}" for s, y in lines(n, 2, seed, separable)]
-        )
+        write(f"SST/binary/sentiment-{split}", [f"{s}\t{y}" for s, y in lines(n, 2, seed)])
     for seed, relative in ((20, "train_5500"), (21, "TREC_10")):
-        rows = [f"{data.TREC_CLASSES[y]}:x {s}" for s, y in lines(2 * n, 6, seed, separable)]
+        rows = [f"{data.TREC_CLASSES[y]}:x {s}" for s, y in lines(2 * n, 6, seed)]
         write(f"TREC/{relative}.label", rows)
     for seed, split in ((30, "train"), (31, "test")):
-        rows = [
-            f"{y}\t1\t2\tc0 first {i}\t{s}" for i, (s, y) in enumerate(lines(n, 2, seed, separable))
-        ]
-        write(
-            f"MRPC/msr_paraphrase_{split}.txt",
-            ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", *rows],
-        )
+        header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+        rows = [f"{y}\t1\t2\tc0 first {i}\t{s}" for i, (s, y) in enumerate(lines(n, 2, seed))]
+        write(f"MRPC/msr_paraphrase_{split}.txt", [header, *rows])
     return root
 
 
@@ -84,10 +78,10 @@ def test_the_second_sentences_of_a_task_are_in_its_hash(tmp_path):
     assert inputs.transfer_hash(tmp_path) != before
 
 
-def hashed(sentences: list[str]) -> np.ndarray:
+def named(sentences: list[str]) -> np.ndarray:
     """Which label a sentence names, one-hot, beside noise that depends on the sentence alone."""
-    noise = np.array([np.random.default_rng(list(s.encode())).normal(size=4) for s in sentences])
-    return np.hstack([noise, [[s.startswith(f"c{k}") for k in range(6)] for s in sentences]])
+    labels = [[s.startswith(f"c{k}") for k in range(6)] for s in sentences]
+    return np.hstack([hashed(sentences), labels])
 
 
 def gaussian(
@@ -110,20 +104,19 @@ def gaussian(
 
 
 def test_seven_separable_tasks(tmp_path):
-    found = transfer.transfer7(hashed, write_tasks(tmp_path))
+    found = transfer.transfer7(named, write_tasks(tmp_path))
     assert list(found) == [*data.TRANSFER_TASKS, "avg", "MRPC f1"]
     assert all(score == pytest.approx(100) for score in found.values())
 
 
-@pytest.mark.parametrize("name", ["MR", "MRPC"])
-def test_each_distinct_sentence_is_encoded_once(tmp_path, name):
+def test_each_distinct_sentence_is_encoded_once(tmp_path):
     calls = []
 
     def encode(sentences):
         calls.append(sentences)
-        return hashed(sentences)
+        return named(sentences)
 
-    task = data.transfer_task(name, write_tasks(tmp_path))
+    task = data.transfer_task("MRPC", write_tasks(tmp_path))
     transfer.score_task(encode, task, folds=2)
     (call,) = calls
     every = {s for sentences, _ in task.splits.values() for s in sentences}
@@ -275,10 +268,7 @@ graded = st.lists(st.tuples(*[st.integers(0, 5)] * 3), min_size=1, max_size=10)
 
 def angled(values: list[int]):
     """An encode whose cosine of ("base", "i") grows with values[i]."""
-    degrees = {"base": 0.0, **{str(i): 90 - 15.0 * value for i, value in enumerate(values)}}
-    return lambda s: [
-        [math.cos(math.radians(degrees[x])), math.sin(math.radians(degrees[x]))] for x in s
-    ]
+    return at_angles({"base": 0.0} | {str(i): 90 - 15.0 * v for i, v in enumerate(values)})
 
 
 @given(graded)
@@ -301,15 +291,6 @@ def test_rank_changes_against_a_slow_version(rows):
         ranks = (row["rank_gold"], row["rank_a"], row["rank_b"], row["improvement"])
         assert ranks == (rank(gold, i), rank(a, i), rank(b, i), improvement[i])
         assert row["similarity_a"] == pytest.approx(math.cos(math.radians(90 - 15 * a[i])))
-
-
-# --- Chinese
-# -----------------------------------------------------------------------------------------------
-
-
-def characters(sentences: list[str]) -> sparse.csr_matrix:
-    """Counts of characters."""
-    return CountVectorizer(analyzer="char").fit_transform(sentences)
 
 
 # --- the reference
@@ -371,5 +352,6 @@ def test_words_of_customer_reviews():
 def test_chinese_sts_b():
     pairs = {split: sets.graded("CNSD", split, REAL) for split in sets.SPLITS}
     assert [len(p) for p in pairs.values()] == [5231, 1458, 1361]
+    characters = CountVectorizer(analyzer="char").fit_transform  # their counts
     scores = {split: evaluate.pairs_spearman(characters, p) for split, p in pairs.items()}
     assert scores == pytest.approx({"train": 58.09, "dev": 64.35, "test": 56.88}, abs=0.01)
