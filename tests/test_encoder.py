@@ -54,24 +54,16 @@ def test_encode_is_the_sentence_alone_without_padding(encoder, pooling):
     )
 
 
-SIDES = [(pooling, "right") for pooling in POOLINGS] + [(p, "left") for p in POOLINGS[1:]]
-
-
-@pytest.mark.parametrize(("pooling", "side"), SIDES)
-def test_padding_never_enters_a_pooling(pooling, side):
-    generator = torch.Generator().manual_seed(0)
+@pytest.mark.parametrize("pooling", POOLINGS[1:])
+def test_padding_on_the_left_never_enters_a_pooling(pooling):
     lengths, width = [1, 3, 5], 5
-    states = [torch.randn(3, width, 4, generator=generator) for _ in range(3)]
-    columns = torch.arange(width)
-    real = [columns < n if side == "right" else columns >= width - n for n in lengths]
-    mask = torch.stack(real).long()
+    states = [torch.randn(3, width, 4) for _ in range(3)]
+    mask = (torch.arange(width) >= width - torch.tensor(lengths)[:, None]).long()
     found = pool(states, mask, pooling)
-    for i, chosen in enumerate(real):
-        cut = [s[i : i + 1, chosen] for s in states]
-        expected = pool(cut, torch.ones(1, lengths[i]), pooling)[0]
+    for i, length in enumerate(lengths):
+        cut = [s[i : i + 1, width - length :] for s in states]
+        expected = pool(cut, torch.ones(1, length), pooling)[0]
         assert torch.allclose(found[i], expected, atol=1e-6)
-    spoiled = [s.masked_fill(mask[:, :, None] == 0, 1e4) for s in states]
-    assert torch.allclose(pool(spoiled, mask, pooling), found, atol=1e-3)
 
 
 def test_unknown_names_are_errors(folder, encoder):
@@ -80,7 +72,6 @@ def test_unknown_names_are_errors(folder, encoder):
         lambda: pool(states, torch.ones(1, 1), "max"),
         lambda: Encoder.load(folder, eval_pooling="max"),
         lambda: encoder.encode(["a dog"], pooling="max"),
-        lambda: Encoder.load(folder, head_init="max"),
         lambda: Encoder.load(folder, dropout=1.0),
     ):
         with pytest.raises(ValueError, match=r"one of|\[0, 1\)"):
@@ -343,9 +334,7 @@ EXPORTED: dict[str, dict] = {
     "distilbert": {"vocab_size": 80, "dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48},
     "gpt2": {"vocab_size": 80, "n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64},
     "llama": GROUPED,
-    "mistral": GROUPED,
     "gemma": {**GROUPED, "head_dim": 16},
-    "qwen2": GROUPED,
 }
 
 
