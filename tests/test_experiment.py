@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences
+from tiny import WORDS, tiny_bert, tiny_recipe, tiny_sentences, untimed
 
 from lib import data, evaluate, paths, runs
 from lib.augment import sda
@@ -132,10 +132,8 @@ def test_a_finished_run_is_not_done_again(tiny, trained):
     assert len(trained) == 12 and again.id == first.id
     assert again.metrics["loss_last"] == loss
     assert run("nb", "simcse", "tiny", seed=1, device="cpu").id != first.id and len(trained) == 18
-    assert (
-        run("nb", "simcse", "tiny", temperature=0.5, device="cpu").id != first.id
-        and len(trained) == 24
-    )
+    other = run("nb", "simcse", "tiny", temperature=0.5, device="cpu")
+    assert other.id != first.id and len(trained) == 24
 
 
 def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch, tmp_path):
@@ -155,10 +153,7 @@ def test_an_interrupted_run_is_taken_up(tiny, trained, monkeypatch, tmp_path):
     del trained[:]
     record = run("nb", "simcse", "tiny", device="cpu", precision="fp32", checkpoint_minutes=0)
     assert trained == [3, 4, 5]
-    timed = {"train_seconds", "dev_seconds", "sentences_per_second", "peak_rss_gib"}
-    assert {k: v for k, v in record.metrics.items() if k not in timed} == {
-        k: v for k, v in expected.metrics.items() if k not in timed
-    }
+    assert untimed(record.metrics) == untimed(expected.metrics)
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
@@ -276,40 +271,39 @@ def test_the_text_that_takes_anothers_place_is_named(tiny, tmp_path, monkeypatch
     assert named.id == record.id
 
 
-def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, monkeypatch):
-    asked = []
+TRANSFERRED = ["the old dog sees a red house", "a cat sleeps", "two birds"]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """The vectors that the transfer tasks, of three sentences in all, are given."""
+    vectors = []
 
     def transfer7(encode, data_dir=None):
-        asked.append(encode(["one sentence"]))
+        vectors.append(encode(TRANSFERRED))
         return {"MR": 50.0, "avg": 50.0}
 
     monkeypatch.setattr(experiment.transfer, "transfer7", transfer7)
-    task = data.TransferTask("MR", {"all": (["one sentence", "another"], [0, 1])})
+    task = data.TransferTask("MR", {"all": (TRANSFERRED, [0, 1, 0])})
     monkeypatch.setattr(data, "transfer_task", lambda name, data_dir=None: task)
+    return vectors
+
+
+def test_transfer_tasks_are_asked_of_the_best_checkpoint(tiny, asked):
     record = run("05_sda", "simcse", "tiny", transfer_pooling="last2_mean", precision="fp32")
     assert record.metrics["avg_transfer_best"] == record.metrics["MR_transfer_best"] == 50
     best = Encoder.load(record.folder / "best", eval_pooling="last2_mean")
-    np.testing.assert_array_equal(asked[0], best.encode(["one sentence"], precision="fp32"))
-    assert not [
-        k for k in run("05_sda", "simcse", "tiny", precision="fp32").metrics if "transfer" in k
-    ]
+    np.testing.assert_array_equal(asked[0], best.encode(TRANSFERRED, precision="fp32"))
+    plain = run("05_sda", "simcse", "tiny", precision="fp32")
+    assert not [name for name in plain.metrics if "transfer" in name]
     assert "transfer_pooling" not in recipe("mini_sda").parameters()
 
 
-def test_transfer_vectors_are_cut_as_those_of_a_test_and_never_whitened(tiny, monkeypatch):
-    asked, lines = [], ["the old dog sees a red house", "a cat sleeps", "two birds"]
-
-    def transfer7(encode, data_dir=None):
-        asked.append(encode(lines))
-        return {"avg": 50.0}
-
-    monkeypatch.setattr(experiment.transfer, "transfer7", transfer7)
-    task = data.TransferTask("MR", {"all": (lines, [0, 1, 0])})
-    monkeypatch.setattr(data, "transfer_task", lambda name, data_dir=None: task)
+def test_transfer_vectors_are_cut_as_those_of_a_test_and_never_whitened(tiny, asked):
     own = {"transfer_pooling": "mean", "whiten": True, "test_max_length": 5}
     run("nb", "simcse", "tiny", max_steps=0, device="cpu", **own)
     plain = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean").encode
-    np.testing.assert_array_equal(asked[0], plain(lines, precision="fp32", max_length=5))
+    np.testing.assert_array_equal(asked[0], plain(TRANSFERRED, precision="fp32", max_length=5))
 
 
 def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, monkeypatch):
@@ -328,7 +322,11 @@ def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, mon
     encode = partial(Encoder.load(model, eval_pooling="mean").encode, precision="fp32")
     common = {"model": model, "max_steps": 0, "device": "cpu"}
     small = run("02_simcse", "simcse", "small", scoring="fp32", **common).metrics
-    expected = {task: evaluate.pairs_spearman(encode, part) for task, (part,) in _values(tasks)}
+    expected = {
+        task: evaluate.pairs_spearman(encode, part)
+        for task, parts_of_it in tasks.items()
+        for part in parts_of_it.values()
+    }
     for which in ("best", "last"):
         assert small[f"stsb_dev_spearman_{which}"] == pytest.approx(
             evaluate.pairs_spearman(encode, data.stsb("dev"))
@@ -338,19 +336,9 @@ def test_each_profile_is_scored_on_its_own_dev_and_test_rows(tiny, tmp_path, mon
         )
         assert small[f"sts7_test_avg_{which}"] == pytest.approx(np.mean(list(expected.values())))
     chinese = run("05_sda", "simcse", "chinese", eval_pooling="mean", **common).metrics
-    mini = run("02_simcse", "simcse", "tiny", **common).metrics
-    for found, dev, test, of in (
-        (chinese, "cnsd_dev", "cnsd_test", partial(sets.graded, "CNSD")),
-        (mini, "mini_dev", "mini_test", data.mini_pairs),
-    ):
-        for name, split in ((dev, "dev"), (test, "test")):
-            assert found[f"{name}_spearman_last"] == pytest.approx(
-                evaluate.pairs_spearman(encode, of(split))
-            )
-
-
-def _values(tasks):
-    return [(task, tuple(parts.values())) for task, parts in tasks.items()]
+    for split in ("dev", "test"):
+        score = evaluate.pairs_spearman(encode, sets.graded("CNSD", split))
+        assert chinese[f"cnsd_{split}_spearman_last"] == pytest.approx(score)
 
 
 @pytest.mark.slow
@@ -453,13 +441,8 @@ def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
     monkeypatch.setattr(parse, "load", lambda name: name)
     monkeypatch.setattr(parse, "pipeline_digest", lambda name: str(name))
     monkeypatch.setitem(recipes(), "mini_sda_negation", recipe("mini_sda_negation", batch_size=8))
-    choices = {
-        "rule": "double_negation",
-        "augmented_share": 0.5,
-        "dn_nouns": True,
-        "parser": "data/other",
-    }
-    new = given("sda_negation", seed=3, **choices)
+    choices = {"rule": "double_negation", "augmented_share": 0.5, "dn_nouns": True}
+    new = given("sda_negation", seed=3, parser="data/other", **choices)
     shares = {"negation": 1.0, "double_negation": 0.5}
     ((sentences, rules, seed, given_shares, model, nouns),) = asked
     assert sentences == tiny_sentences(64) and set(rules) == set(shares) and given_shares == shares
@@ -471,29 +454,14 @@ def test_the_seed_and_the_choices_of_the_rules_reach_them(given, monkeypatch):
 
 
 def test_the_recipe_reaches_the_encoder_and_the_training(given, monkeypatch, auto_precision):
-    fields = {
-        "pooling": "mean",
-        "eval_pooling": "last2_mean",
-        "head": "relu",
-        "eval_head": True,
-        "dropout": 0.25,
-    }
-    new = given(**fields, max_steps=5, eval_every=2, temperature=0.5, n_sentences=40)
-    assert {name: new.encoder.settings[name] for name in fields if name != "dropout"} == {
-        name: value for name, value in fields.items() if name != "dropout"
-    }
+    fields = {"pooling": "mean", "eval_pooling": "last2_mean", "head": "relu", "eval_head": True}
+    own = {"max_steps": 5, "eval_every": 2, "temperature": 0.5, "n_sentences": 40}
+    new = given(**fields, **own, dropout=0.25)
+    assert new.encoder.settings == fields
     assert new.encoder.backbone.config.hidden_dropout_prob == 0.25
-    assert (new.max_steps, new.recipe.eval_every, new.recipe.temperature, len(new.views[0])) == (
-        5,
-        2,
-        0.5,
-        40,
-    )
-    assert (
-        new.precision == auto_precision
-        and new.out.name.startswith("mini_simcse-")
-        and new.dev is not None
-    )
+    assert (new.max_steps, new.recipe.eval_every, new.recipe.temperature) == (5, 2, 0.5)
+    assert len(new.views[0]) == 40 and new.precision == auto_precision
+    assert new.out.name.startswith("mini_simcse-") and new.dev is not None
     loaded = {}
     monkeypatch.setattr(
         Encoder, "load", classmethod(lambda cls, name, **options: loaded.update(options) or 1 / 0)
@@ -582,9 +550,6 @@ def test_the_id_holds_what_changes_numbers(tiny, tmp_path, monkeypatch):
     ):
         old = (folder / name).read_bytes()
         (folder / name).write_bytes(change(old))
-        assert model_hash(str(folder)) != json.loads(_params(first).read_text())["data"]["model"], (
-            name
-        )
         assert ids() != first, name
         (folder / name).write_bytes(old)
     assert ids() == first
@@ -598,10 +563,6 @@ def test_the_id_holds_what_changes_numbers(tiny, tmp_path, monkeypatch):
     assert len({ids(precision=name) for name in ("fp32", "bf16")}) == 2
 
 
-def _params(run_id):
-    return paths.outputs() / "nb" / run_id / "params.json"
-
-
 def test_weights_that_are_no_safetensors_count(tmp_path):
     folder = tiny_bert(tmp_path / "bin")
     (folder / "model.safetensors").unlink()
@@ -611,12 +572,6 @@ def test_weights_that_are_no_safetensors_count(tmp_path):
         hashes.add(model_hash(str(folder)))
     (folder / "README.md").write_text("words")
     assert len(hashes | {model_hash(str(folder))}) == 2
-
-
-def test_a_model_folder_may_be_named_from_where_one_stands(tmp_path, monkeypatch):
-    tiny_bert(tmp_path / "my-bert")
-    monkeypatch.chdir(tmp_path)
-    assert model_hash("my-bert") == model_hash(str(tmp_path / "my-bert"))
 
 
 def test_the_commit_of_a_hub_model_counts(tmp_path, monkeypatch):
@@ -725,7 +680,6 @@ def test_a_collapsed_encoder_is_recorded_as_one(tiny, monkeypatch):
         ({"max_steps": "abc"}, "max_steps must be .* got 'abc'"),
         ({"n_sentences": 65}, "65 sentences asked for, .* 64"),
         ({"seed": -1}, "seed must be"),
-        ({"profile_name": "large"}, "unknown profile 'large'"),
         ({"corpus": "nowhere.txt"}, "no corpus 'nowhere.txt'"),
         ({"model": "no/such-model"}, "cannot load the model 'no/such-model'"),
         ({"temprature": 1.0}, "did you mean 'temperature'"),

@@ -1,6 +1,7 @@
 """What the tests share: a vocabulary of sixty words, sentences over it, and encoders that train in
 milliseconds."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -150,6 +151,18 @@ def embedded(encoder: Encoder, feed: Feed, step: int = 0) -> list[torch.Tensor]:
     """Embeddings of each view of a step's batch, view by view, without the padding of the other."""
     _, rows = next(feed.order.from_step(step))
     return [encoder(*view[rows]) for view in feed.views]
+
+
+def untimed(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Metrics of a run but for what takes time and memory."""
+    timed = {"train_seconds", "dev_seconds", "sentences_per_second", "peak_rss_gib"}
+    return {name: value for name, value in metrics.items() if name not in timed}
+
+
+def finished_runs(outputs: Path) -> dict[str, dict[str, float]]:
+    """Run id → `untimed` metrics of the finished runs in an outputs folder."""
+    found = outputs.glob("*/*/metrics.json")
+    return {path.parent.name: untimed(json.loads(path.read_text())) for path in found}
 
 
 def weights(encoder: Encoder) -> dict[str, torch.Tensor]:
