@@ -1,6 +1,5 @@
 """`python -m lib grid NAME --jobs N`: the same runs as one after another, on one parse."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tiny import finished_runs
 
 from lib import data, paths
 
@@ -38,16 +38,6 @@ def grid(tmp_path) -> Path:
     return path
 
 
-def results(outputs: Path) -> dict[str, dict]:
-    """Metrics by run, without what takes time and memory."""
-    timed = ("train_seconds", "dev_seconds", "sentences_per_second", "peak_rss_gib")
-    found = {}
-    for path in outputs.glob("04_una/*/metrics.json"):
-        metrics = json.loads(path.read_text(encoding="utf-8"))
-        found[path.parent.name] = {k: v for k, v in metrics.items() if k not in timed}
-    return found
-
-
 @pytest.mark.slow
 def test_two_at_once_give_what_one_after_another_gives(grid, tmp_path):
     lines = []
@@ -59,4 +49,4 @@ def test_two_at_once_give_what_one_after_another_gives(grid, tmp_path):
         assert done.returncode == 1 and "1 of 4 runs failed" in done.stderr
         lines.append(sorted(done.stdout.splitlines()))
     assert lines[0] == lines[1] and sum(line.startswith("FAILED broken") for line in lines[1]) == 1
-    assert results(tmp_path / "one") == results(tmp_path / "two") != {}
+    assert finished_runs(tmp_path / "one") == finished_runs(tmp_path / "two") != {}
