@@ -8,6 +8,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from tiny import finished_runs
 
 from lib import paths
 from lib.__main__ import main as cli
@@ -26,7 +27,6 @@ cells:
   - {row: TF-IDF, set: {method: tfidf}}
   - {row: PI, set: {method: sda, rule: punctuation, n_sentences: 64, batch_size: 32, max_steps: 2}}
 """
-TIMES = {"train_seconds", "dev_seconds", "sentences_per_second", "peak_rss_gib"}
 
 
 @pytest.fixture
@@ -34,14 +34,6 @@ def grid(tmp_path: Path) -> str:
     """A grid of two runs, one of them with a parser."""
     (tmp_path / "tiny_grid.yaml").write_text(TINY)
     return str(tmp_path / "tiny_grid.yaml")
-
-
-def metrics(outputs: Path) -> dict[str, dict]:
-    """Of each finished run, times and memory aside."""
-    found = {
-        path.parent.name: json.loads(path.read_text()) for path in outputs.glob("*/*/metrics.json")
-    }
-    return {run: {k: v for k, v in of.items() if k not in TIMES} for run, of in found.items()}
 
 
 @pytest.mark.slow
@@ -78,7 +70,8 @@ def test_a_grid_is_packed_trained_elsewhere_and_taken_back(
     assert "2 taken, 0 here already, 0 refused" in told and "0 taken, 2 here already" in told
     monkeypatch.setenv("CSE_OUTPUTS", str(tmp_path / "ours"))
     assert cli(["grid", grid]) == 0
-    assert metrics(tmp_path / "ours") == metrics(outputs) and len(metrics(outputs)) == 2
+    ours = finished_runs(tmp_path / "ours")
+    assert ours == finished_runs(outputs) and len(ours) == 2
 
 
 @pytest.fixture
@@ -104,7 +97,7 @@ def test_a_run_is_taken_once(finished, grid, capsys) -> None:
     for counts in ("1 taken, 0 here already", "0 taken, 1 here already"):
         assert offline.main(["take", archive, "--grid", grid]) == 0
         assert counts in capsys.readouterr().out
-    assert len(metrics(finished.with_name("here"))) == 1
+    assert len(finished_runs(finished.with_name("here"))) == 1
 
 
 @pytest.mark.timeout(60)
@@ -143,7 +136,7 @@ def test_a_run_that_does_not_fit_is_refused(finished, grid, capsys, damage, mess
     assert offline.main(["take", archive_of(finished), "--grid", grid]) == 1
     error = capsys.readouterr().err
     assert message in error and error.startswith("refused: 02_simcse/") and error.count("\n") == 1
-    assert metrics(finished.with_name("here")) == {}
+    assert finished_runs(finished.with_name("here")) == {}
 
 
 def test_a_run_on_other_data_or_of_another_grid_is_refused(finished, grid, capsys) -> None:
@@ -160,7 +153,7 @@ def test_an_archive_that_would_write_elsewhere_is_refused(finished, grid, capsys
     assert offline.main(["take", archive_of(finished, name), "--grid", grid]) == 2
     error = capsys.readouterr().err
     assert "cannot be unpacked, nothing taken" in error and error.count("\n") == 1
-    assert metrics(finished.with_name("here")) == {}
+    assert finished_runs(finished.with_name("here")) == {}
 
 
 def test_a_damaged_archive_is_refused(finished, grid, capsys) -> None:
