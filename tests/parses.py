@@ -3,9 +3,23 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import yaml
 
 from lib.augment.sda import Tree
+
+
+class Fixed:
+    """A generator that always draws the same."""
+
+    def __init__(self, choice: int = 0, chance: float = 0.9):
+        self.choice, self.chance = choice, chance
+
+    def integers(self, n: int) -> int:
+        return self.choice % n
+
+    def random(self, size: int | None = None):
+        return self.chance if size is None else np.full(size, self.chance)
 
 
 @dataclass(frozen=True)

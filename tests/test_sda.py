@@ -11,7 +11,7 @@ import pytest
 import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parses import CLAUSES, COMPLEMENTS, EVERY, HARD, PLAIN, Sentence, tree
+from parses import CLAUSES, COMPLEMENTS, EVERY, HARD, PLAIN, Fixed, Sentence, tree
 from spacy.tokens import Doc
 
 from lib import data, paths
@@ -27,19 +27,6 @@ NAMES = ("punctuation", "modal_verbs", "double_negation", "negation")
 TRAVELLED = PLAIN["He travelled widely in Europe."].tree
 
 
-class Fixed:
-    """A generator that always draws the same."""
-
-    def __init__(self, choice: int, chance: float = 0.9):
-        self.choice, self.chance = choice, chance
-
-    def integers(self, n: int) -> int:
-        return self.choice % n
-
-    def random(self, size: int | None = None):
-        return self.chance if size is None else np.full(size, self.chance)
-
-
 def rules(parse: Tree) -> tuple[Augmented, ...]:
     return (
         sda_rules.punctuation(parse, order="paper"),
@@ -51,13 +38,12 @@ def rules(parse: Tree) -> tuple[Augmented, ...]:
 
 def doc_of(parse: Tree) -> Doc:
     """The tree as a spaCy Doc."""
-    labels = ["ROOT" if d == "ROOT" else d for d in parse.deps]
     return Doc(
         spacy.blank("en").vocab,
         words=parse.words,
         spaces=[s == " " for s in parse.spaces],
         tags=parse.tags,
-        deps=labels,
+        deps=parse.deps,
         heads=parse.heads,
         lemmas=parse.lemmas,
     )

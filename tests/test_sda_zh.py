@@ -2,20 +2,11 @@
 pipelines."""
 
 import pytest
+from parses import Fixed
 
 from lib.augment.sda import Tree, chinese
 
 SAME = "as it was"
-
-
-class Fixed:
-    """A generator that always draws the same."""
-
-    def __init__(self, choice: int = 0):
-        self.choice = choice
-
-    def integers(self, n: int) -> int:
-        return self.choice % n
 
 
 # Annotation as in parses.py, without lemmas; then punctuation, modal verbs (必须), double negation
