@@ -68,7 +68,6 @@ def tiny_grid(folder, name="tiny", **changes) -> str:
         ({"cells": [{"row": "{x}", "set": {"method": "una"}}]}, "row '{x}'"),
         ({"cells": [{"row": "a", "sets": {}}]}, "cell 1 has no field 'sets': did you mean 'set'"),
         ({"cells": [{"row": "a", "set": {"method": "tfidf"}}]}, "takes no batch_size"),
-        ({"metric": 3}, "metric must be text"),
         ({"cells": [{"set": {"method": "una"}}]}, "cell 1 needs 'row'"),
     ],
 )
