@@ -86,20 +86,6 @@ def test_parse_of_an_easy_sentence(nlp: Language) -> None:
     ]
 
 
-def test_passive_negation_and_possession(nlp: Language) -> None:
-    doc = nlp("The dogs weren't seen by her children.")
-    seen = doc[4]
-    assert [token.text for token in doc][2:5] == ["were", "n't", "seen"]
-    assert (seen.dep_, seen.lemma_, seen.tag_) == ("ROOT", "see", "VBN")
-    found = {token.text: (token.lemma_, token.dep_, token.head.text) for token in doc}
-    assert found["dogs"] == ("dog", "nsubj:pass", "seen")
-    assert found["were"] == ("be", "aux:pass", "seen")
-    assert found["n't"] == ("not", "advmod", "seen")
-    assert found["her"] == ("her", "nmod:poss", "children")
-    assert found["children"][0] == "child"
-    assert doc[1].morph.get("Number") == ["Plur"]
-
-
 @pytest.mark.parametrize(
     "text",
     [
