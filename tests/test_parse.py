@@ -81,11 +81,6 @@ def test_a_damaged_chunk_is_parsed_again(tmp_path, parsed_anew, damage):
     assert parsed_anew in (short[:10], short[10:]) and first.read_bytes() == content
 
 
-def test_texts_that_join_to_the_same_are_kept_apart(tmp_path):
-    for sentences in (["Dogs bark.\nCats sleep."], ["Dogs bark.", "Cats sleep."]):
-        assert [doc.text for doc in parse.parse(sentences, folder=tmp_path)] == sentences
-
-
 def test_a_pipeline_trained_anew_is_not_taken_for_the_old_one(tmp_path):
     model = tmp_path / "pipeline"
     shutil.copytree(paths.MINI_SPACY, model)
@@ -143,7 +138,6 @@ def test_a_share_of_the_sentences_is_rewritten():
         ({"rules": "irony"}, "unknown rule"),
         ({"seed": -1}, "non-negative"),
         ({"first": -2}, "non-negative"),
-        ({"workers": 0}, "workers and chunk must be at least 1"),
     ],
 )
 def test_what_rewriting_cannot_do_is_refused(wrong, message):
