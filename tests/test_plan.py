@@ -18,34 +18,26 @@ def test_minutes_are_those_of_steps_and_scores(monkeypatch) -> None:
         assert not table["missing"].any()
 
 
-def test_a_recipe_is_timed_once_for_all_its_rates(monkeypatch) -> None:
+def test_recipes_and_texts_are_timed_each_once_for_all_rates(monkeypatch) -> None:
     grid = grids.read("simcse_light").at("mini", max_steps=3)
     cells = [
-        Cell(row=row, set={"method": "simcse", "lr": lr, "batch_size": size})
-        for row, lr, size in (("a", 1e-4, 8), ("b", 3e-4, 8), ("c", 1e-4, 16))
+        Cell(row=row, set={"method": "simcse", "lr": lr, "batch_size": size, "n_sentences": n})
+        for row, lr, size, n in (
+            ("a", 1e-4, 8, 256),
+            ("b", 3e-4, 8, 256),
+            ("c", 1e-4, 16, 256),
+            ("d", 1e-4, 8, 512),
+        )
     ]
-    timed: list[int] = []
+    timed: list[tuple[int, int]] = []
 
     def pace(job: Job) -> tuple[float, float]:
-        timed.append(job.recipe.batch_size)
+        timed.append((job.recipe.batch_size, len(job.sentences)))
         return 1.0, 0.0
 
     monkeypatch.setattr(plan, "_pace", pace)
     plan.plan(grid.changed(cells=cells, seeds=[1, 2]), {})
-    assert timed == [8, 16]
-
-
-def test_another_text_is_timed_by_itself(monkeypatch) -> None:
-    grid, timed = grids.read("simcse_light").at("mini", max_steps=3), []
-    cells = [Cell(row=str(n), set={"method": "simcse", "n_sentences": n}) for n in (256, 512)]
-
-    def pace(job: Job) -> tuple[float, float]:
-        timed.append(len(job.sentences))
-        return 1.0, 0.0
-
-    monkeypatch.setattr(plan, "_pace", pace)
-    plan.plan(grid.changed(cells=cells, seeds=[1, 2]), {})
-    assert timed == [256, 512]
+    assert timed == [(8, 256), (16, 256), (8, 512)]
 
 
 @pytest.mark.parametrize("method", ["simcse", "sda"])
