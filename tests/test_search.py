@@ -3,7 +3,6 @@
 import re
 from types import SimpleNamespace
 
-import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from lib import evaluate, paths, search
@@ -67,11 +66,10 @@ def test_html_in_names_and_sentences_is_text():
     assert not [tag for tag in ("<b>", "<i>", "<script") if tag in table]
 
 
-@pytest.mark.parametrize("query", ["", "   "])
-def test_an_empty_query_empties_the_table(query):
+def test_a_blank_query_empties_the_table():
     box = search.search_box({"counts": COUNTS}, SENTENCES, k=1)
     assert box.children[1].value == "" and ask(box, "dog")
-    assert ask(box, query) == ""
+    assert ask(box, "   ") == ""
 
 
 def test_a_query_of_unknown_words_says_so(tmp_path):
