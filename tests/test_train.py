@@ -175,13 +175,6 @@ def test_a_loss_that_is_not_finite_ends_the_run(trained, monkeypatch, tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("name", "value"), [("max_steps", "4"), ("eval_every", 0)])
-def test_numbers_that_count_nothing_are_errors(folder, name, value):
-    encoder, feed = begin(folder, tiny_recipe(), SENTENCES)
-    with pytest.raises(ValueError, match=f"^{name} must be .*got {value!r}"):
-        train.fit(encoder, feed, **{name: value})
-
-
 # --- views and negatives of the recipe ------------------------------------------------------------
 
 
