@@ -1,6 +1,5 @@
 """Generation through tiny sequence-to-sequence models, saved to folders and loaded as any other."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -74,41 +73,26 @@ def test_nothing_written_keeps_the_sentence(models, monkeypatch):
     assert Generator([Step(models["t5"])] * 2, CPU)(["a", "b"]) == ["a", "y"]
 
 
-def damaged(model: str, folder: Path, change) -> str:
-    copy = shutil.copytree(model, folder / "damaged")
-    change(copy)
-    return str(copy)
-
-
-def without_a_layer(folder: Path) -> None:
-    weights = load_file(folder / "model.safetensors")
-    kept = {name: tensor for name, tensor in weights.items() if "encoder.layers.1.fc1" not in name}
-    assert len(kept) < len(weights)
-    save_file(kept, folder / "model.safetensors", {"format": "pt"})
-
-
-DAMAGE = {
-    "cut": lambda folder: os.truncate(folder / "model.safetensors", 1000),
-    "another kind": lambda folder: (folder / "config.json").write_text('{"model_type": "bert"}'),
-}
-
-
-@pytest.mark.parametrize("change", DAMAGE.values(), ids=DAMAGE)
-def test_a_damaged_model_is_one_sentence(models, tmp_path, capsys, change):
-    name = damaged(models["marian"], tmp_path, change)
+def test_a_model_of_another_kind_is_one_sentence(models, tmp_path, capsys):
+    folder = shutil.copytree(models["marian"], tmp_path / "bert")
+    (folder / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / "in.txt").write_text("a cat .\n")
-    request = ["paraphrase", str(tmp_path / "in.txt"), str(tmp_path / "o.txt"), "--model", name]
+    request = ["paraphrase", str(tmp_path / "in.txt"), str(tmp_path / "o.txt")]
     capsys.readouterr()
-    assert main([*request, "--device", "cpu"]) == 2
+    assert main([*request, "--model", str(folder), "--device", "cpu"]) == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]
-    assert last.startswith("error: cannot load") and name in last
+    assert last.startswith("error: cannot load") and str(folder) in last
     assert not (tmp_path / "o.txt").exists()
 
 
 def test_missing_weights_are_not_made_up(models, tmp_path):
-    name = damaged(models["marian"], tmp_path, without_a_layer)
+    folder = shutil.copytree(models["marian"], tmp_path / "damaged")
+    weights = load_file(folder / "model.safetensors")
+    kept = {name: tensor for name, tensor in weights.items() if "encoder.layers.1.fc1" not in name}
+    assert len(kept) < len(weights)
+    save_file(kept, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(ValueError, match=r"lacks weights, .*encoder\.layers\.1\.fc1"):
-        Generator([Step(name)], CPU)
+        Generator([Step(str(folder))], CPU)
 
 
 @pytest.mark.parametrize(
