@@ -77,7 +77,6 @@ def test_sentences_that_a_folded_cell_says_have_no_bar() -> None:
         cell.metadata.tags = ["hide-input", "hide-output"]
     node = site.read_notebook(nbformat.writes(nbformat.v4.new_notebook(cells=cells)))
     assert node.cells[0].metadata.tags == ["hide-output", "remove-input"]
-    assert node.cells[0].metadata.mystnb["code_prompt_show"] == "Show the output"
     assert all("hide-input" in cell.metadata.tags for cell in node.cells[1:])
 
 
