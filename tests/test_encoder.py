@@ -112,16 +112,6 @@ def test_encode_draws_no_dropout_and_leaves_the_mode_alone(encoder):
     assert np.array_equal(first, encoder.eval().encode(SENTENCES)) and not encoder.training
 
 
-def test_max_length_cuts(encoder):
-    long = " ".join(["dog", "cat"] * 100)
-    assert encoder.longest_input() == 32
-    assert np.allclose(
-        encoder.encode([long]), encoder.encode([" ".join(["dog", "cat"] * 15)]), atol=1e-6
-    )
-    short = encoder.encode(["dog cat dog cat dog"], max_length=4)
-    assert np.allclose(short, encoder.encode(["dog cat"]), atol=1e-6)
-
-
 def test_bf16_is_close_to_fp32(encoder):
     fp32, bf16 = (encoder.encode(SENTENCES, precision=p) for p in ("fp32", "bf16"))
     assert bf16.dtype == np.float32 and not np.array_equal(fp32, bf16)
