@@ -166,16 +166,6 @@ def test_a_set_that_ranks_nothing_is_told_before_the_first_step(tiny, trained, m
     assert trained == []
 
 
-def test_no_steps_is_an_evaluation(tiny, trained):
-    record = run("nb", "simcse", "tiny", max_steps=0, device="cpu", precision="fp32")
-    encoder = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean")
-    expected = experiment.DevScore(Job.of("nb", "simcse", "tiny", scoring="fp32"))(encoder)
-    assert trained == [] and record.metrics["steps"] == 0
-    assert record.metrics["mini_dev_spearman_last"] == pytest.approx(expected)
-    assert record.metrics["mini_test_spearman_last"] == record.metrics["mini_test_spearman_best"]
-    assert not (record.folder / "last").exists()
-
-
 def test_whitened_scores_are_those_of_whitened_vectors(tiny):
     pairs, whitened = data.mini_pairs("test"), recipe("mini_simcse", whiten=True)
     encoder = Encoder.load(PROFILES["tiny"].model, eval_pooling="mean")
