@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tiny import python
 
 from lib import paths
 from lib.data import files
@@ -49,12 +50,7 @@ def killed_while_writing(path, kill_at: str) -> None:
         f"def kill(*_): os.kill(os.getpid(), signal.SIGKILL)\n{kill_at} = kill\n"
         "with files.atomic_write(sys.argv[1]) as t:\n    t.mkdir()\n    (t / 'new').touch()\n"
     )
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code, str(path)], cwd=paths.ROOT, check=False
-        ).returncode
-        == -9
-    )
+    assert python("-c", code, path).returncode == -9
 
 
 @pytest.mark.parametrize("kill_at", ["files.replace", "pathlib.Path.rename"])
@@ -79,7 +75,7 @@ def test_a_folder_that_was_moved_aside_gets_its_name_back(tmp_path) -> None:
         " signal.SIGKILL)\npathlib.Path.rename = once\nwith files.atomic_write(sys.argv[1]) as t:\n   "
         " t.mkdir()\n"
     )
-    subprocess.run([sys.executable, "-c", code, str(path)], cwd=paths.ROOT, check=False)
+    python("-c", code, path)
     assert not path.exists()
     files.sweep(path)
     assert left(tmp_path) == ["best"] and left(path) == ["old"]
@@ -113,12 +109,10 @@ def test_a_lock_lets_one_in_and_goes(tmp_path) -> None:
     code = (
         "import sys\nfrom lib.data import files\nwith files.locked(sys.argv[1], 0.1): print('in')\n"
     )
-    ask = [sys.executable, "-c", code, str(path)]
     with files.locked(path):
-        outside = subprocess.run(ask, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+        outside = python("-c", code, path)
         assert "Timeout" in outside.stderr and outside.stdout == ""
-    again = subprocess.run(ask, cwd=paths.ROOT, capture_output=True, text=True, check=False)
-    assert again.stdout == "in\n" and left(tmp_path) == []
+    assert python("-c", code, path).stdout == "in\n" and left(tmp_path) == []
 
 
 def test_no_count_is_lost_although_the_lock_is_removed_each_time(tmp_path) -> None:

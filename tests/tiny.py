@@ -2,6 +2,7 @@
 milliseconds."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, BertTokenizerFast, PreTrainedTokenizerFast
 
+from lib import paths
 from lib.encoder import Encoder
 from lib.training import loop as train
 from lib.training.batches import Feed, Text
@@ -175,13 +177,18 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 
 
+def python(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """This interpreter in a process of its own, in the project's folder."""
+    command = [sys.executable, *map(str, words)]
+    own = {"cwd": paths.ROOT, "env": os.environ | environment}
+    return subprocess.run(command, capture_output=True, text=True, check=False, **own)
+
+
 def run_script(text: str, *arguments: object) -> str:
     """What a Python script prints that is run in a process of its own, with this folder on its
     path."""
-    here = Path(__file__).parent
-    start = f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n"
-    command = [sys.executable, "-c", start + text, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    start = f"import sys; sys.path[:0] = {[str(Path(__file__).parent), str(paths.ROOT)]}\n"
+    done = python("-c", start + text, *arguments)
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
