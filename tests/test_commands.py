@@ -1,14 +1,12 @@
 """The command line: every verb has a module, a help that a newcomer can read, and one sentence for
 what is wrong."""
 
-import subprocess
-import sys
 import warnings
 from pkgutil import resolve_name
 
 import pytest
+from tiny import python
 
-from lib import paths
 from lib.__main__ import VERBS, main
 from lib.commands import reporting
 
@@ -24,9 +22,8 @@ def test_every_verb_has_a_module_and_a_line(verb: str, capsys) -> None:
 def test_help_does_not_wait_for_torch(verb: str) -> None:
     code = f"import sys; from lib.__main__ import main; main(['{verb}', '--help'])"
     code = f"import atexit, sys; atexit.register(lambda: print('torch' in sys.modules)); {code}"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("False\n")
+    done = python("-c", code)
+    assert done.returncode == 0 and done.stdout.endswith("False\n")
 
 
 def test_a_warning_is_one_line(capsys) -> None:
@@ -71,7 +68,6 @@ def test_a_fault_of_ours_keeps_its_traceback() -> None:
 
 
 def test_from_a_shell_status_and_streams_are_those_of_the_verb() -> None:
-    command = [sys.executable, "-m", "lib", "recipes", "show", "mini_simsce"]
-    done = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    done = python("-m", "lib", "recipes", "show", "mini_simsce")
     assert done.returncode == 2 and done.stdout == ""
     assert "mini_simsce" in done.stderr and done.stderr.count("\n") == 1
