@@ -1,11 +1,9 @@
 """The command line of every augmentation of text: aligned files, complete or absent."""
 
 import gzip
-import os
-import subprocess
-import sys
 
 import pytest
+from tiny import python
 
 from lib import data, paths
 from lib.augment import AUGMENTATIONS, augment, edits
@@ -120,14 +118,7 @@ def test_wrong_requests_are_one_sentence(arguments, message, tmp_path, monkeypat
 
 
 def test_help_fits_any_encoding():
-    done = subprocess.run(
-        [sys.executable, "-m", "lib", "augment", "una", "--help"],
-        cwd=paths.ROOT,
-        env={**os.environ, "PYTHONIOENCODING": "cp1252"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-m", "lib", "augment", "una", "--help", PYTHONIOENCODING="cp1252")
     assert done.returncode == 0 and "\\u03b2: mean share" in done.stdout  # redirected on Windows
 
 
