@@ -1,15 +1,12 @@
 """`python -m lib grid NAME --jobs N`: the same runs as one after another, on one parse."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from tiny import finished_runs
+from tiny import finished_runs, python
 
-from lib import data, paths
+from lib import data
 
 CELLS = [
     {"row": "simcse", "set": {"method": "simcse"}},
@@ -42,10 +39,8 @@ def grid(tmp_path) -> Path:
 def test_two_at_once_give_what_one_after_another_gives(grid, tmp_path):
     lines = []
     for name, at_once in (("one", ()), ("two", ("--jobs", "2"))):
-        environment = {**os.environ, "CSE_OUTPUTS": str(tmp_path / name), "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "-m", "lib", "grid", str(grid), "--device", "cpu", *at_once]
-        options = {"capture_output": True, "text": True, "check": False, "timeout": 300}
-        done = subprocess.run(command, cwd=paths.ROOT, env=environment, **options)
+        environment = {"CSE_OUTPUTS": str(tmp_path / name), "OMP_NUM_THREADS": "1"}
+        done = python("-m", "lib", "grid", grid, "--device", "cpu", *at_once, **environment)
         assert done.returncode == 1 and "1 of 4 runs failed" in done.stderr
         lines.append(sorted(done.stdout.splitlines()))
     assert lines[0] == lines[1] and sum(line.startswith("FAILED broken") for line in lines[1]) == 1
