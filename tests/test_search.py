@@ -1,8 +1,8 @@
 """The search box: what is found, what is escaped, and which encoders cannot be searched with."""
 
 import re
-from types import SimpleNamespace
 
+import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from lib import evaluate, paths, search
@@ -92,19 +92,16 @@ def test_the_command_takes_a_pooling_and_knows_a_causal_model(tmp_path, capsys):
     assert [bool(p.err) for p in printed] == [False, False, False, True]
 
 
-def test_the_command_finds_a_packaged_encoder_without_the_hub(tmp_path, monkeypatch, capsys):
+def test_the_commands_find_a_packaged_encoder_without_the_hub(tmp_path, monkeypatch, capsys):
+    ((name, package),) = inputs.PACKAGED.items()
+    folder = str(pytest.importorskip(package).get_model_path())
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     (tmp_path / "lines.txt").write_text("A dog barks.\nIt rains.\n")
-    lines, asked = str(tmp_path / "lines.txt"), []
-    folder = str(paths.SIBLINGS["Llama"])  # in place of the package's
-    monkeypatch.setitem(inputs.PACKAGED, "somebody/small", "tests.packaged")
-    monkeypatch.setattr(inputs, "find_spec", lambda name: name == "tests.packaged")
-    package = SimpleNamespace(get_model_path=lambda: asked.append(folder) or folder)
-    monkeypatch.setattr(inputs, "import_module", lambda name: package)
-    assert cli(["search", "somebody/small", lines, "A hound barks."]) == 0
-    packaged = capsys.readouterr().out
-    assert cli(["search", folder, lines, "A hound barks."]) == 0
-    assert asked == [folder] and packaged == capsys.readouterr().out
     scores = {"a set": 70.0}  # the real ones take seconds
     monkeypatch.setattr("lib.commands.evaluate._scores", lambda *_: scores)
-    assert cli(["evaluate", "somebody/small"]) == 0
-    assert asked == [folder, folder] and "70.00" in capsys.readouterr().out
+    printed = []
+    for model in (name, folder):
+        assert cli(["search", model, str(tmp_path / "lines.txt"), "A hound barks."]) == 0
+        assert cli(["evaluate", model]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1] and "70.00" in printed[0]
