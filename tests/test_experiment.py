@@ -646,9 +646,9 @@ def test_damaged_metrics_are_named(tiny):
     record = run("nb", "simcse", "tiny", max_steps=1, device="cpu")
     (record.folder / "metrics.json").write_text('{"a": ')
     for read in (runs.collect, partial(run, "nb", "simcse", "tiny", max_steps=1, device="cpu")):
-        with pytest.raises(ValueError, match=r"metrics\.json is damaged .*: remove its folder"):
+        with pytest.raises(ValueError, match=r"metrics\.json is no JSON .*: remove it"):
             read()
-    shutil.rmtree(record.folder)
+    (record.folder / "metrics.json").unlink()
     assert run("nb", "simcse", "tiny", max_steps=1, device="cpu").metrics["steps"] == 1
 
 

@@ -171,7 +171,7 @@ def read_json(path: Path, kind: type = dict) -> Any:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is no JSON ({error}): write it again") from error
+        raise ValueError(f"{path} is no JSON ({error}): remove it or write it again") from error
     if isinstance(content, kind):
         return content
     raise ValueError(f"{path} must hold a {kind.__name__}: write it again")
