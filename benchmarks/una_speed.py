@@ -224,13 +224,20 @@ def training_sides(
 Measured = tuple[dict[str, list[Sample]], list[dict]]
 
 
-def measure_counting(options: argparse.Namespace, sentences: list[str]) -> Measured:
-    """`TfidfModel.fit` on every size."""
+def measure_counting(
+    options: argparse.Namespace, sentences: list[str]
+) -> tuple[dict[str, list[Sample]], TfidfModel]:
+    """`TfidfModel.fit` on every size; and the model of all sentences, the largest of them."""
+    models: dict[int, TfidfModel] = {}
+
+    def fit_and_keep(some: Sequence[str]) -> None:
+        models[len(some)] = TfidfModel.fit(some)
+
     fits = {
-        f"TfidfModel.fit of {n:,} sentences": timed(TfidfModel.fit, sentences[:n])
+        f"TfidfModel.fit of {n:,} sentences": timed(fit_and_keep, sentences[:n])
         for n in options.sizes
     }
-    return common.interleave(fits, options.repetitions), []
+    return common.interleave(fits, options.repetitions), models[len(sentences)]
 
 
 def measure_negatives(
@@ -324,14 +331,11 @@ def measure(options: argparse.Namespace, folder: Path) -> dict:
     """All parts in one report."""
     tokenizer = AutoTokenizer.from_pretrained(paths.MINI_BERT)
     sentences, text = take_sentences(options.sizes[-1], options, tokenizer)
-    samples, ratios = measure_counting(options, sentences)
-    model = TfidfModel.fit(sentences)
+    samples, model = measure_counting(options, sentences)
     source = Source(model.encode(sentences), UNA(model, radius=options.radius), tokenizer)
-    for more, compared in (
-        measure_negatives(options, source, sentences),
-        measure_training(options, source, sentences, folder),
-    ):
-        samples, ratios = {**samples, **more}, ratios + compared
+    negatives, compared = measure_negatives(options, source, sentences)
+    training, costs = measure_training(options, source, sentences, folder)
+    samples = {**samples, **negatives, **training}
     shape = "a tiny model" if options.smoke else "data/mini-bert"
     steps = f"{options.steps} steps of 64, at most 32 tokens, UNA on every 5th"
     settings = {
@@ -342,7 +346,9 @@ def measure(options: argparse.Namespace, folder: Path) -> dict:
         f" one thread, {options.batch:,} at once to strings",
         "training": f"{shape}, {steps}, {resolve_precision('auto', 'cpu')}",
     }
-    return common.report("una_speed", "UNA on a CPU", settings, common.rows(samples), ratios)
+    return common.report(
+        "una_speed", "UNA on a CPU", settings, common.rows(samples), compared + costs
+    )
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -85,7 +85,8 @@ def read_parameters(notebook: Path, texts: Sequence[Sequence[str]]) -> dict[str,
     Raises:
         ValueError: a name that the notebook does not define or that is given twice.
     """
-    names, values = parameter_names(notebook), dict[str, Any]()
+    names = parameter_names(notebook)
+    values: dict[str, Any] = {}
     for name, text in texts:
         if name not in names or name in values:
             what = f"is given {name!r} twice" if name in values else f"has no parameter {name!r}"

@@ -33,7 +33,7 @@ def fingerprint(parts: Iterable[Tensor | np.ndarray | str]) -> str:
 def write(folder: Path, state: Mapping[str, Any]) -> None:
     """Write `folder`'s checkpoint: complete, or the older one stays."""
     with files.atomic_write(folder / NAME) as temporary:
-        torch.save(dict(state), temporary)
+        torch.save(state, temporary)
 
 
 def read(folder: Path) -> dict[str, Any] | None:

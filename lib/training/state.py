@@ -113,9 +113,11 @@ class State:
         Raises:
             ValueError: it is damaged, or of another training; the message names what differs.
         """
-        state = None if self.out is None else checkpoint.read(self.out)
+        if self.out is None:
+            return
+        state = checkpoint.read(self.out)
         self.group.wait()  # every process has read it
-        if self.out is None or state is None:
+        if state is None:
             return
         there, here = state["identity"], self.identity
         if other := ", ".join(name for name in here if there.get(name) != here[name]):
