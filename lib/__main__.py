@@ -10,7 +10,7 @@ VERBS = {  # the file of `lib.commands`, and what it does
     "grid": "train every run behind a paper's table, resumable: grid una_small",
     "data": "fetch the real data from the Hugging Face Hub, or count what is there",
     "augment": "rewrite a text file line by line: augment una IN.txt OUT.txt",
-    "evaluate": "score a model: evaluate data/mini-bert --pooling mean",
+    "evaluate": "score a model: evaluate data/mini-bert --suite mini",
     "recipes": "the papers' hyper-parameters: recipes show paper_una_bert",
     "export": "a run as a sentence-transformers folder: export RUN my-model",
     "search": "the lines of a file nearest to a query: search my-model FILE 'it'",

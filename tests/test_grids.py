@@ -133,6 +133,10 @@ def test_a_grid_trains_what_is_missing_and_its_table_counts_each_run_once(
     assert cli(["grid", grid, "--table", str(tmp_path / "t.csv")]) == 0
     table = pd.read_csv(tmp_path / "t.csv").set_index("row")
     assert table["n"].to_dict() == {"a": 1, "b": 1}
+    assert grids.collect(read(grid).at("", max_steps=2)).empty
+    assert len(grids.collect(read(grid).at("", max_steps=1))) == 2
+    for edited in ({"max_steps": 2, "batch_size": 4}, {"max_steps": 1}):
+        assert grids.collect(read(tiny_grid(tmp_path, common=edited))).empty
     assert not list(paths.RESULTS.glob("*tiny*"))
 
 
@@ -141,7 +145,7 @@ def test_a_grid_of_ones_own_is_compared_and_drawn(tmp_path, outputs, capsys) -> 
     rows = [("a", 50.0), ("b", 51.0)]
     for row, mean in rows:
         for seed in (1, 2, 3):
-            params = {"profile": "mini", "max_steps": 1, "beta": mean}
+            params = {"profile": "mini", "max_steps": 1, "note": mean}
             run = Run("04_una", "mini_una", seed, params, {})
             run.start()
             run.finish({"mini_test_spearman_last": mean + 0.1 * seed**2})

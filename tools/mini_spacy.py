@@ -443,7 +443,6 @@ def ship(trained: Path, folder: Path) -> None:
         performance={},
     )
     folder.mkdir(parents=True, exist_ok=True)
-    files.sweep(folder / "pipeline")
     temporary = files.temporary_name(folder / "pipeline")
     nlp.to_disk(temporary)
     files.write_json(temporary / "vocab" / "strings.json", needed_strings(nlp))

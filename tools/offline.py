@@ -7,7 +7,6 @@ checks, unpacks and trains it.
 """
 
 import argparse
-import json
 import math
 import shutil
 import subprocess
@@ -271,7 +270,7 @@ def _take_run(run: Path, chosen: list[Grid], data_dir: str | None, known: dict) 
         weights = len(name.parts) > 1 and name.parts[0] in ("best", "last")
         if path.is_file() and not (path.suffix in WEIGHTS if weights else str(name) in RECORD):
             raise ValueError(f"{name} is no file of a finished run")
-    ran, _, metrics = (_object(run / name) for name in RECORD[:3])
+    ran, _, metrics = (files.read_json(run / name) for name in RECORD[:3])
     numbers = [value for value in metrics.values() if value is not None]
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in numbers):
         raise ValueError("metrics.json: a value is no number")
@@ -288,13 +287,6 @@ def _take_run(run: Path, chosen: list[Grid], data_dir: str | None, known: dict) 
         with files.atomic_write(record.folder) as temporary:
             shutil.copytree(run, temporary)
     return "taken"
-
-
-def _object(path: Path) -> dict[str, Any]:
-    content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
-    if not isinstance(content, dict):
-        raise ValueError(f"{path.name} is missing, or no JSON object")
-    return content
 
 
 def _check_id(record: Run, chosen: list[Grid], data_dir: str | None, known: dict) -> None:

@@ -147,7 +147,7 @@ def _line(name: str, grid: Grid, found: pd.DataFrame) -> str:
     once = found.drop_duplicates("run_id").reindex(columns=["rules"])
     if old := int((once["rules"] < sda.VERSION).sum()):
         runs_of += f" ({old} by older rules)"
-    of_all = f"{shown} of {len(grid.seeds)}"
+    of_all = shown if seeds[-1] > len(grid.seeds) else f"{shown} of {len(grid.seeds)}"
     return f"| {name} | {done} of {rows} | {runs_of} | {of_all} | {grid.source} |"
 
 

@@ -1,4 +1,4 @@
-"""`python -m lib evaluate data/mini-bert --pooling mean`: score a model."""
+"""`python -m lib evaluate data/mini-bert --suite mini`: score a model."""
 
 import argparse
 import math

@@ -2,19 +2,17 @@
 several runs need of one text, made once and kept under the hash of its content.
 
 A temporary name is `.<name>.tmp-<host>-<process>`, so that no two writers share one, on whatever
-machines. What a killed writer left is removed by the next one that writes the same name.
+machines. What a killed writer left is removed by the next one on its machine in that folder.
 """
 
 import hashlib
 import json
 import os
-import re
 import shutil
 import socket
 import tarfile
-import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,9 +22,6 @@ from filelock import FileLock
 
 T = TypeVar("T")
 Arrays = dict[str, np.ndarray]
-FOREIGN_SECONDS = 24 * 3600
-_HOST = socket.gethostname()
-_MARK = re.compile(r"\.(.+)\.(tmp|old)-(.+)-(\d+)")
 
 
 def temporary_name(path: Path, kind: str = "tmp") -> Path:
@@ -36,37 +31,12 @@ def temporary_name(path: Path, kind: str = "tmp") -> Path:
         >>> temporary_name(Path("a/metrics.json")).name.startswith(".metrics.json.tmp-")
         True
     """
-    return path.with_name(f".{path.name}.{kind}-{_HOST}-{os.getpid()}")
-
-
-def _is_abandoned(path: Path, mark: re.Match) -> bool:
-    """Whether its writer has ended; on another machine, whether it has been still for a day."""
-    if mark[3] == _HOST:
-        return not psutil.pid_exists(int(mark[4]))
-    return time.time() - path.stat().st_mtime > FOREIGN_SECONDS
-
-
-def sweep_folder(folder: Path, name: str = "") -> None:
-    """Remove what killed writers left in `folder`, of one file or of all; a folder that was moved
-    aside gets its name back."""
-    for left in list(folder.glob(".*")):
-        mark = _MARK.fullmatch(left.name)
-        with suppress(FileNotFoundError):  # another process has swept it
-            if mark and name in ("", mark[1]) and _is_abandoned(left, mark):
-                if mark[2] == "old" and not (folder / mark[1]).exists():
-                    left.rename(folder / mark[1])
-                remove(left)
-
-
-def sweep(path: Path) -> None:
-    """`sweep_folder` for one file or folder."""
-    sweep_folder(path.parent, path.name)
+    return path.with_name(f".{path.name}.{kind}-{socket.gethostname()}-{os.getpid()}")
 
 
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """A folder beside `path` for this process alone, removed at the end; what killed ones left of
-    `path` goes first."""
+    """A folder beside `path` for this process alone, removed at the end."""
     with _temporary(path) as folder:
         folder.mkdir()
         yield folder
@@ -76,7 +46,9 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 def _temporary(path: Path) -> Iterator[Path]:
     """`temporary_name` with nothing there, at the end as at the beginning."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    sweep(path)
+    for left in path.parent.glob(f".*.tmp-{socket.gethostname()}-*"):
+        if not psutil.pid_exists(int(left.name.rpartition("-")[2])):
+            remove(left)
     temporary = temporary_name(path)
     remove(temporary)
     try:

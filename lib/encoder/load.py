@@ -72,6 +72,8 @@ def explained(name: str) -> Iterator[None]:
             reason = "it needs program code of its own, which is not run here"
         elif kind is ValueError and type(error) is not ValueError:
             reason = f"its files are damaged ({type(error).__name__}: {reason}): fetch it again"
+        elif kind is FileNotFoundError and not Path(name).exists():
+            reason = f"no folder has that name, and the Hub did not give it ({reason})"
         message = f"cannot load the model {name!r}, a folder or one of the Hub: {reason}"
         raise kind(message) from error
 

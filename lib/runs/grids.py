@@ -21,7 +21,7 @@ from lib.runs import experiment, folder
 from lib.runs.baseline import OF_AN_ENCODER, UNTRAINED, Baseline
 from lib.runs.experiment import names_of_scores
 from lib.runs.finished import Member, add_members
-from lib.runs.job import Job, fetch_configuration
+from lib.runs.job import Job, fetch_configuration, portable_parameters
 from lib.runs.profiles import profile_named
 from lib.runs.workers import at_once
 from lib.training.forward import ProcessGroup, is_main_process
@@ -288,12 +288,28 @@ def _parse_texts(grid: Grid, machine: Mapping[str, Any]) -> None:
 
 def collect(grid: Grid) -> pd.DataFrame:
     """The finished runs that a grid has trained or found, one line a row and seed, with `row` and
-    `column`; `outputs/grids.csv` lists them."""
+    `column`; `outputs/grids.csv` lists them. A run of other settings than its cell has today, of
+    other `--max-steps`, say, is left out."""
     known, runs_of = committed.members(paths.outputs()), folder.collect()
     own = known[known["grid"] == grid.name].drop(columns="grid")
     if not len(own) or not len(runs_of):
         return pd.DataFrame(columns=["row", "column", "run_id", "seed", grid.metric])
-    return own.merge(runs_of, on="run_id")
+    found = own.merge(runs_of, on="run_id")
+    return found[[any(_asks(grid, c, run) for c in grid.cells) for run in found.to_dict("records")]]
+
+
+def _asks(grid: Grid, cell: Cell, run: Mapping[Any, Any]) -> bool:
+    """Whether a finished run of a grid is in a cell and has its settings."""
+    if (cell.row.format(seed=run["seed"]), cell.column) != (run["row"], run["column"]):
+        return False
+    job = job_of(grid, cell, run["seed"], {})
+    wanted: dict[str, Any] = {
+        name: cell.set[name] for name in ("corpus", "n_sentences") if name in cell.set
+    }
+    if isinstance(job, Job):
+        wanted |= {"profile": job.profile.name, "max_steps": job.steps}
+        wanted |= job.recipe.in_use() | portable_parameters(job.recipe)
+    return all(run.get(name) == value or pd.isna(run.get(name)) for name, value in wanted.items())
 
 
 def scores_of(runs_of: pd.DataFrame, metric: str) -> pd.Series:

@@ -139,7 +139,6 @@ def execute(
         node.cells = [c for c in node.cells if "lesson" not in c.metadata.get("tags", [])]
     relink(node, notebook.parent, target.parent)
     failed = target.with_suffix(".failed.ipynb")
-    files.sweep_folder(target.parent)
     with files.scratch_folder(target) as folder:
         source, partial = folder / notebook.name, folder / "executed.ipynb"
         nbformat.write(node, source)

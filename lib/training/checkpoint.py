@@ -52,6 +52,5 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def discard(folder: Path) -> None:
-    """Remove the checkpoint and what killed writers left of it."""
-    files.sweep(folder / NAME)
+    """Remove the checkpoint."""
     (folder / NAME).unlink(missing_ok=True)
