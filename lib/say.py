@@ -36,7 +36,7 @@ def judge(yours: Any, wanted: Any, hint: str = "") -> str:
     """What there is to say of a reader's answer: `not written yet` for None, `right`, or `not yet`
     with a wrong shape, or else with the hint.
 
-    A number or array is right if it has the wanted shape and lies within 0.01 % of the wanted
+    A number or array is right if it has the wanted shape and lies within 0.05 % of the wanted
     values, or 1e-5 of zero, whatever its type; what is no number is not yet right.
 
     Example:
@@ -50,7 +50,7 @@ def judge(yours: Any, wanted: Any, hint: str = "") -> str:
     try:
         answer, right = _numbers(yours), _numbers(wanted)
         same = answer.shape == right.shape
-        if same and np.allclose(answer, right, rtol=1e-4, atol=1e-5):
+        if same and np.allclose(answer, right, rtol=5e-4, atol=1e-5):
             return "right"
         hint = hint if same else f"shape {answer.shape} where {right.shape} is wanted"
     except (TypeError, ValueError, RuntimeError):

@@ -504,6 +504,7 @@ SLIPS = {  # a stub → what stands in its solution, and what a reader may write
     "my_probabilities": ("np.minimum(beta * a / a.mean(), 1)", "beta * a / a.mean()"),
     "my_share": (".sum(1)", ".mean(1)"),
     "my_extra": (") / tau", ") / 0.05"),
+    "my_margin_loss": (") - delta", ") - tau * delta"),
     "my_negate": ("root.children", "doc"),
     "my_rotate": ("position * base", "position * 10_000.0"),
     "my_last": (" - 1]", " - 2]"),
