@@ -212,7 +212,8 @@ def _baselines() -> pd.DataFrame:
 
 
 def _markdown(table: pd.DataFrame) -> str:
-    lines = [list(table), ["---"] * table.shape[1], *table.astype(str).to_numpy().tolist()]
+    rule = ["--:" if name in ("printed", "ours") else "---" for name in table]
+    lines = [list(table), rule, *table.astype(str).to_numpy().tolist()]
     return "\n".join(
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
     )
