@@ -92,7 +92,7 @@ def prepare(options: argparse.Namespace) -> None:
     torch.set_num_threads(options.threads)
     if options.results is None:
         options.results = (
-            paths.outputs() / "benchmarks" if options.smoke else paths.BENCHMARKS / "results"
+            (paths.outputs() if options.smoke else paths.ROOT) / "benchmarks" / "results"
         )
 
 

@@ -23,7 +23,6 @@ MINI_SPACY = DATA / "mini-spacy"
 PAPERS = DATA / "papers"
 PUBLIC = DATA / "public"
 RESULTS = ROOT / "results"
-BENCHMARKS = ROOT / "benchmarks"
 GRIDS = ROOT / "workflow" / "grids"
 
 

@@ -100,6 +100,7 @@ def test_encode_keeps_the_order_and_encodes_each_distinct_sentence_once(encoder,
 def test_encode_of_nothing_and_of_a_string(encoder):
     assert encoder.encode([]).shape == (0, 32) and encoder.encode([]).dtype == np.float32
     assert encoder.encode([""]).shape == (1, 32)
+    assert encoder.encode(text for text in ["a dog", "a cat"]).shape == (2, 32)
     with pytest.raises(TypeError, match="list of strings"):
         encoder.encode("a dog")
 

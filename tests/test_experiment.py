@@ -21,7 +21,7 @@ from lib.encoder import Encoder
 from lib.runs import Job, experiment, inputs
 from lib.runs.experiment import run
 from lib.runs.folder import cpu_name
-from lib.runs.inputs import model_hash, model_path, text_hash
+from lib.runs.inputs import model_hash, model_path, portable, text_hash
 from lib.runs.profiles import PROFILES, Profile
 from lib.training.forward import Forward
 from lib.training.recipe import recipe, recipes
@@ -621,6 +621,11 @@ def test_files_that_the_text_is_made_from_are_in_the_id(tiny, tmp_path, monkeypa
 def test_what_changes_no_number_is_not_in_the_id(tiny, trained):
     first = run("nb", "simcse", "tiny", max_steps=2, device="cpu", precision="fp32")
     assert run("nb", "simcse", "tiny", max_steps=2, precision="fp32", progress=True).id == first.id
+    inside = f"{paths.MINI_BERT.parent.name}/{paths.MINI_BERT.name}"
+    names = [inside, f"./{inside}", f"{inside}/", str(paths.MINI_BERT)]
+    assert {portable(name) for name in names} == {inside}
+    others = ["", "bert-base-uncased", "someone/bert", str(paths.ROOT.parent / "bert")]
+    assert [portable(name) for name in others] == others
     assert trained == [0, 1]
     chunks = run("nb", "simcse", "tiny", max_steps=2, precision="fp32", chunk_size=4)
     assert chunks.id != first.id and trained == [0, 1, 0, 1]

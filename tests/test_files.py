@@ -1,5 +1,6 @@
 """Files that are complete or not there."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,11 +48,13 @@ def test_what_a_killed_process_left_goes_with_the_next_writing(tmp_path) -> None
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert python("-c", code, tmp_path / "best").returncode == -9
-    foreign = tmp_path / ".a.tmp-elsewhere-1"
-    foreign.touch()
+    here = files.temporary_name(tmp_path / "a").name.removesuffix(f"-{os.getpid()}")
+    foreign = [".a.tmp-elsewhere-1", f"{here}-9-999999999", f"{here}-notes"]
+    for name in foreign:
+        (tmp_path / name).touch()
     with files.atomic_write(tmp_path / "a") as own:
         own.touch()
-        assert left(tmp_path) == sorted([own.name, foreign.name])
+        assert left(tmp_path) == sorted([own.name, *foreign])
         files.write_text(tmp_path / "b", "")
         assert own.exists()
 

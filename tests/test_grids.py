@@ -151,8 +151,10 @@ def test_a_grid_of_ones_own_is_compared_and_drawn(tmp_path, outputs, capsys) -> 
             run.finish({"mini_test_spearman_last": mean + 0.1 * seed**2})
             finished.add_members([("tiny", row, "", run.id)], outputs)
     picture = tmp_path / "forest.png"
-    assert cli(["grid", grid, "--against", "a", "--plot", str(picture)]) == 0
+    assert cli(["grid", grid, "--against", "a", "--rows", "b", "--plot", str(picture)]) == 0
     printed = capsys.readouterr().out
+    assert cli(["grid", grid, "--table", str(tmp_path / "t.csv"), "--seeds", "2", "3"]) == 0
+    assert pd.read_csv(tmp_path / "t.csv")["n"].tolist() == [2, 2]
     assert "1.00" in printed and picture.stat().st_size > 1000
 
 

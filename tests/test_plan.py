@@ -44,6 +44,8 @@ def test_recipes_and_texts_are_timed_each_once_for_all_rates(monkeypatch) -> Non
 def test_five_steps_are_timed_here_and_now(method) -> None:
     step, score = plan._pace(Job.of("nb", method, "mini", batch_size=8, device="cpu"))
     assert 0 < step < 60 and 0 < score < 1
+    step, score = plan._pace(Job.of("nb", method, "mini", max_steps=0, device="cpu"))
+    assert step == 0 and 0 < score < 1
 
 
 def test_what_is_missing_is_named_one_sentence_each(tmp_path, monkeypatch, capsys) -> None:

@@ -36,6 +36,12 @@ def rules(parse: Tree) -> tuple[Augmented, ...]:
     )
 
 
+@pytest.mark.parametrize("word", ["Not", "Never"])
+def test_a_sentence_of_one_negative_word_is_not_emptied(word: str) -> None:
+    tree = Tree([word], [""], ["RB"], ["root"], [word.lower()], [0])
+    assert sda.negation(tree, Fixed(0)).text.endswith(word.lower())
+
+
 def doc_of(parse: Tree) -> Doc:
     """The tree as a spaCy Doc."""
     return Doc(

@@ -78,10 +78,13 @@ def test_the_card_names_a_model_of_the_hub_and_no_private_folder(
         json.loads((run.folder / f"{stem}.json").read_text()) for stem in ("params", "metrics")
     )
     params |= {"backbone": backbone, "positive_file": "/thesis/pairs.txt"}
+    params["resolved"] |= {"backbone": "/thesis/my-bert"}
     params["data"]["model"] = model_hash
     card = model_card(params, metrics, "mine", 256)
     assert yaml.safe_load(card.split("---\n")[1]).get("base_model") == base
-    assert "thesis" not in card and "| positive_file | pairs.txt |" in card
+    assert (
+        "thesis" not in card and "resolved" not in card and "| positive_file | pairs.txt |" in card
+    )
 
 
 @pytest.mark.parametrize(

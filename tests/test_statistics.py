@@ -12,11 +12,11 @@ from lib.results.statistics import (
     best_of,
     called,
     critical_value,
-    mean_sd,
     minimum_detectable_effect,
     paired_differences,
     power_of,
 )
+from tools.results_pages import mean_sd
 
 
 def frame(**rows: list[float]) -> pd.DataFrame:

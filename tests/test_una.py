@@ -221,6 +221,13 @@ def test_a_sentence_without_a_draw_changes_anywhere():
     assert per_place.sum(0) == pytest.approx(np.full(10, 200), abs=60)
 
 
+@pytest.mark.parametrize("wrong", [{"select": "idf"}, {"replace": "near"}, {"beta": -0.1}])
+def test_a_parameter_out_of_its_range_is_refused(wrong):
+    model = TfidfModel.fit(CORPUS)
+    with pytest.raises(ValueError, match=str(*wrong.values())):
+        UNA(model, **wrong)
+
+
 def test_save_and_load(tmp_path):
     model = TfidfModel.fit([*CORPUS, "naïve café 你好"])
     model.save(tmp_path / "model.npz")

@@ -15,7 +15,6 @@ from lib import paths, results
 from lib.augment import sda
 from lib.data.files import write_text
 from lib.results import claims
-from lib.results.statistics import mean_sd
 from lib.runs import grids, notebooks
 from lib.runs.grids import Grid
 
@@ -26,6 +25,23 @@ SCORES = {
     "seven tests, last": "sts7_test_avg_last",
 }
 Collected = Mapping[str, tuple[Grid, pd.DataFrame]]
+
+
+def mean_sd(values: pd.Series) -> str:
+    """`mean ± sd` with two decimals (sd over seeds, n − 1); the value alone for one run, – for
+    none.
+
+    Runs without the number collapsed: they are counted, and there is no mean without them.
+
+    Example:
+        >>> mean_sd(pd.Series([1.0, 2.0, 3.0])), mean_sd(pd.Series([1.0, 2.0, None]))
+        ('2.00 ± 1.00', '– (1 of 3 collapsed)')
+    """
+    if lost := int(values.isna().sum()):
+        return f"– ({lost} of {len(values)} collapsed)"
+    if len(values) == 0:
+        return "–"
+    return f"{values.mean():.2f}" + (f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else "")
 
 
 def write_pages(folder: Path = paths.RESULTS) -> None:

@@ -10,10 +10,10 @@ from lib import paths, results
 from lib.data import files
 from lib.data.files import write_text
 from lib.results import claims
-from lib.results.statistics import mean_sd
 from tools import front, primary
 from tools.markers import fill
 from tools.notes import notes
+from tools.results_pages import mean_sd
 
 WORDS = {"TF-IDF": "TF-IDF, counted on 50,000 sentences"}
 SMALL = {

@@ -65,6 +65,8 @@ class UNA:
     def __post_init__(self) -> None:
         if not self.beta >= 0 or self.radius < 1:
             raise ValueError(f"beta ≥ 0 and radius ≥ 1 are needed: {self.beta} and {self.radius}")
+        if self.select not in ("tfidf", "random") or self.replace not in ("window", "uniform"):
+            raise ValueError(f"no way to draw is called {self.select!r} or {self.replace!r}")
 
     def probabilities(self, terms: Terms) -> Array:
         """p of every token, (tokens,) in [0, 1]; for `select="random"` the rate β before the

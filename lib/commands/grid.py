@@ -49,10 +49,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--jobs", type=int, default=1, help="runs at once, dealt out over the GPUs there are")
     add("--data-dir", help="folder of the real data (default: CSE_DATA, then data/)")
     add("--device", default="auto", help="cpu, cuda or mps (default: the best there is)")
+    add("--plot", type=Path, help="with --against: a picture of the differences")
+    add = parser.add_mutually_exclusive_group().add_argument
     add("--plan", action="store_true", help="the runs, minutes and what is missing; train nothing")
     add("--table", type=Path, help="a CSV file: the finished runs beside the paper's figures")
     add("--against", metavar="ROW", help="differences of all rows from this one, with intervals")
-    add("--plot", type=Path, help="with --against: a picture of the differences")
     return parser.parse_args(arguments)
 
 
@@ -74,7 +75,8 @@ def _grid(options: argparse.Namespace) -> Any:
         if row not in rows:
             hint = closest(row, dict.fromkeys(rows), "it has")
             raise ValueError(f"{options.grid} has no row {row!r}{hint}")
-    chosen = [cell for cell in grid.cells if cell.row in (options.rows or rows)]
+    named = [*options.rows, options.against] if options.rows else rows
+    chosen = [cell for cell in grid.cells if cell.row in named]
     grid = grid.changed(cells=chosen, seeds=options.seeds or grid.seeds)
     check(grid)
     return grid

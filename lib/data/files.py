@@ -47,7 +47,9 @@ def _temporary(path: Path) -> Iterator[Path]:
     """`temporary_name` with nothing there, at the end as at the beginning."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".*.tmp-{socket.gethostname()}-*"):
-        if not psutil.pid_exists(int(left.name.rpartition("-")[2])):
+        mark, _, process = left.name.rpartition("-")
+        own = mark.endswith(f".tmp-{socket.gethostname()}") and process.isdigit()
+        if own and not psutil.pid_exists(int(process)):
             remove(left)
     temporary = temporary_name(path)
     remove(temporary)

@@ -195,6 +195,7 @@ class Encoder(nn.Module):
         if isinstance(sentences, str):
             raise TypeError("sentences must be a list of strings, not one string")
         bf16 = resolve_precision(precision, self.device) == "bf16"
+        sentences = list(sentences)
         row_of = {s: i for i, s in enumerate(dict.fromkeys(sentences))}
         hidden = self.backbone.config.hidden_size
         with self._evaluating(), torch.autocast(self.device.type, torch.bfloat16, enabled=bf16):
@@ -202,7 +203,7 @@ class Encoder(nn.Module):
             out = np.zeros((len(row_of), width), np.float32)
             if not row_of:
                 return out
-            longest = max_length or self.longest_input()
+            longest = min(max_length or self.longest_input(), self.longest_input())
             rows = tokenise(list(row_of), self.tokenizer, longest)
             usual = 400_000 // hidden if self.device.type == "cpu" else 16_384
             batches = list(_batches(rows.lengths, batch_tokens or usual))

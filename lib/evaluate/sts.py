@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.stats import ConstantInputWarning, spearmanr
+from sklearn.preprocessing import normalize
 
 from lib import data
 from lib.data import Pairs
@@ -34,12 +35,7 @@ def finite_matrix(x: Any, n: int | None = None) -> Any:
 def unit(x: Any, n: int | None = None) -> Any:
     """Rows divided by their length; a zero row stays zero, so that its cosine with anything is
     0."""
-    x = finite_matrix(x, n)
-    if sparse.issparse(x):
-        length = np.sqrt(np.asarray(x.multiply(x).sum(1)).ravel())
-        return sparse.diags_array(1 / np.where(length > 0, length, 1)) @ x
-    length = np.linalg.norm(x, axis=1, keepdims=True)
-    return x / np.where(length > 0, length, 1)
+    return normalize(finite_matrix(x, n))
 
 
 def remember(encode: Encode, sentences: Iterable[str], rows: Callable = unit) -> Encode:

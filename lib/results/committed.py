@@ -5,9 +5,7 @@ behind every row of a grid, `results/histories/` one row a step. Nothing of toda
 here: a default that changes leaves what was measured alone.
 """
 
-import lzma
 from functools import lru_cache
-from io import StringIO
 from pathlib import Path
 
 import pandas as pd
@@ -83,7 +81,7 @@ def histories(notebook: str, results: Path = paths.RESULTS) -> pd.DataFrame:
     path = history_path(notebook, results)
     if not path.exists():
         return pd.DataFrame(columns=["run_id", "step", *OF_A_STEP])
-    return pd.read_csv(StringIO(lzma.decompress(path.read_bytes()).decode()))
+    return pd.read_csv(path)
 
 
 def history_path(notebook: str, results: Path = paths.RESULTS) -> Path:

@@ -15,23 +15,6 @@ from numpy.typing import ArrayLike
 from scipy import integrate, optimize, stats
 
 
-def mean_sd(values: pd.Series) -> str:
-    """`mean ± sd` with two decimals (sd over seeds, n − 1); the value alone for one run, – for
-    none.
-
-    Runs without the number collapsed: they are counted, and there is no mean without them.
-
-    Example:
-        >>> mean_sd(pd.Series([1.0, 2.0, 3.0])), mean_sd(pd.Series([1.0, 2.0, np.nan]))
-        ('2.00 ± 1.00', '– (1 of 3 collapsed)')
-    """
-    if lost := int(values.isna().sum()):
-        return f"– ({lost} of {len(values)} collapsed)"
-    if len(values) == 0:
-        return "–"
-    return f"{values.mean():.2f}" + (f" ± {values.std(ddof=1):.2f}" if len(values) > 1 else "")
-
-
 def best_of(n: int, mean: float, sd: float) -> float:
     """Expected largest of `n` independent normal scores: mean + sd · E[max of n standard normals].
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
-from lib import evaluate, paths
+from lib import evaluate
 from lib.data import files
 from lib.data.sets import graded_sets
 from lib.encoder import Encoder
@@ -72,8 +71,8 @@ class Baseline:
         """Its run, finished or not."""
         hashes = {"model": ""} | {one.name: one.digest() for one in self.inputs}
         params = of_profile(self.profile, len(self.sentences))
-        if self.model and _same_for_all(self.model) != _same_for_all(self.usual):
-            params["vectors"] = _same_for_all(self.model)
+        if self.model and portable(self.model) != portable(self.usual):
+            params["vectors"] = portable(self.model)
         return Run(self.notebook, f"{self.profile.name}_{self.method}", 0, params, hashes)
 
     def run(self) -> Run:
@@ -102,9 +101,3 @@ class Baseline:
         matrix = encoder.backbone.get_input_embeddings().weight.detach().numpy()
         sif = self.sentences if self.method == "sif" else None
         return evaluate.word_vectors_encode(matrix, encoder.tokenizer, sif)
-
-
-def _same_for_all(name: str) -> str:
-    """One name of a folder, however it was written; a package's or Hub's id as it is."""
-    path = Path(name) if Path(name).exists() else paths.ROOT / name
-    return portable(str(path.resolve())) if path.exists() else name

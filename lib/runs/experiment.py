@@ -188,7 +188,7 @@ def encode_of(
         pooling: None: the encoder's own.
         max_length: tokens to cut at; 0: the longest the model reads.
     """
-    cut = min(max_length, encoder.longest_input()) if max_length else None
+    cut = max_length or None
     encode = partial(encoder.encode, pooling=pooling, precision=precision, max_length=cut)
     return evaluate.whitened_encode(encode) if recipe.whiten else encode
 

@@ -20,7 +20,8 @@ def model_card(params: dict[str, Any], metrics: dict[str, Any], name: str, dimen
         name: of the model.
         dimension: of its embeddings.
     """
-    told = {k: _public(value) for k, value in params.items() if k not in ("data", "run_id")}
+    untold = "data", "run_id", "resolved"
+    told = {k: _public(value) for k, value in params.items() if k not in untold}
     head, backbone = "", params["backbone"]
     if params["data"]["model"].startswith(f"{backbone}@"):
         head, told["backbone"] = f"base_model: {backbone}\n", backbone
@@ -55,7 +56,7 @@ def export(run_folder: Path, target: Path) -> Path:
     Raises:
         FileNotFoundError: the folder is not a finished run, or it has no checkpoint.
         FileExistsError: the target holds something else than an exported encoder.
-        ValueError: a file of the run is damaged.
+        ValueError: a file of the run is damaged, or its scores are those of whitened vectors.
     """
     if files.is_foreign(target, "modules.json"):
         raise FileExistsError(f"{target} is there and is no exported encoder: name a new folder")
@@ -64,6 +65,8 @@ def export(run_folder: Path, target: Path) -> Path:
             raise FileNotFoundError(f"{run_folder} is no finished run that trained: no {name}")
     params = files.read_json(run_folder / "params.json")
     metrics = files.read_json(run_folder / "metrics.json")
+    if params.get("whiten"):
+        raise ValueError("sentence-transformers has no module for whitening: train without whiten")
     encoder = Encoder.load(run_folder / "best")
     try:
         card = model_card(params, metrics, target.name, encoder.encode(["."]).shape[1])

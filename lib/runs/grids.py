@@ -288,8 +288,8 @@ def _parse_texts(grid: Grid, machine: Mapping[str, Any]) -> None:
 
 def collect(grid: Grid) -> pd.DataFrame:
     """The finished runs that a grid has trained or found, one line a row and seed, with `row` and
-    `column`; `outputs/grids.csv` lists them. A run of other settings than its cell has today, of
-    other `--max-steps`, say, is left out."""
+    `column`; `outputs/grids.csv` lists them. Runs of other seeds are left out, and those of other
+    settings than their cell has today, of other `--max-steps`, say."""
     known, runs_of = committed.members(paths.outputs()), folder.collect()
     own = known[known["grid"] == grid.name].drop(columns="grid")
     if not len(own) or not len(runs_of):
@@ -300,7 +300,8 @@ def collect(grid: Grid) -> pd.DataFrame:
 
 def _asks(grid: Grid, cell: Cell, run: Mapping[Any, Any]) -> bool:
     """Whether a finished run of a grid is in a cell and has its settings."""
-    if (cell.row.format(seed=run["seed"]), cell.column) != (run["row"], run["column"]):
+    place = cell.row.format(seed=run["seed"]), cell.column
+    if place != (run["row"], run["column"]) or not (cell.ignores_seed or run["seed"] in grid.seeds):
         return False
     job = job_of(grid, cell, run["seed"], {})
     wanted: dict[str, Any] = {

@@ -1,6 +1,7 @@
 """What a run reads: one list, by which it is checked, hashed and packed."""
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -169,9 +170,10 @@ def model_path(name: str) -> str:
 
 
 def portable(name: str) -> str:
-    """A path inside the project without the project's own; any other name as it is."""
-    path = Path(name)
-    inside = path.is_absolute() and path.is_relative_to(paths.ROOT)
+    """A path inside the project without the project's own, however it is written; any other name
+    as it is."""
+    path = Path(os.path.abspath(name if name and Path(name).exists() else paths.ROOT / name))
+    inside = name and path.is_relative_to(paths.ROOT)
     return path.relative_to(paths.ROOT).as_posix() if inside else name
 
 

@@ -33,8 +33,8 @@ class Options(Checked):
         eval_every: steps between dev scores; None: the recipe's.
         device, precision: as `lib.encoder.device`.
         compile: `torch.compile`, on a GPU with CUDA graphs.
-        checkpoint_minutes: at least so long between checkpoints, each of which follows a dev score
-            (or an interruption from the keyboard); 0 writes one after every dev score.
+        checkpoint_minutes: at least so long between checkpoints, each of which follows a dev
+            score; 0 writes one after every dev score.
         progress: whether a bar is shown.
     """
 

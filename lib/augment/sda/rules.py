@@ -364,7 +364,8 @@ def negation(tree: Tree, rng: Rng) -> list[Edit]:
     Source: Zhu et al. 2024, §4.4.
     """
     clause = _clause(tree)
-    if negatives := _of_main_clause(tree, clause):
+    negatives = _of_main_clause(tree, clause)
+    if negatives and len(list(filter(tree.is_word, range(len(tree))))) > 1:
         return _affirmed(tree, negatives[0])
     return _negated(tree, clause) or _no_noun(tree) or _prefix(tree, rng)
 
