@@ -34,9 +34,10 @@ from lib.encoder import Encoder
 from lib.encoder.device import resolve_precision
 from lib.encoder.tokens import tokenise
 from lib.training import recipe as recipes
-from lib.training.batches import Feed, Text, make_views
+from lib.training.batches import Feed
 from lib.training.loop import fit
 from lib.training.recipe import Recipe
+from lib.training.views import Text, make_views
 
 REFERENCE_BATCH = 1000  # strings that the reference hands to the tokenizer at once
 SHARE = 0.02  # of all sentences, for the slower sides

@@ -10,8 +10,8 @@ from tiny import tiny_recipe, tiny_sentences, tiny_tokenizer
 from lib.augment.tfidf import TfidfModel
 from lib.data.files import cached, digest, load_arrays, save_arrays
 from lib.encoder import tokens
-from lib.training import batches
-from lib.training.batches import Text
+from lib.training import views
+from lib.training.views import Text
 
 SENTENCES = tiny_sentences(40)
 UNA = tiny_recipe(negative="una", radius=5, every=1, max_length=12)
@@ -52,8 +52,8 @@ def test_views_and_negatives_are_those_without_a_cache(tmp_path):
     for _ in range(2):  # made, then read
         plain, shared = (
             (
-                batches.make_views(Text(SENTENCES, cache=cache), UNA, tokenizer, 1),
-                batches.make_negatives(
+                views.make_views(Text(SENTENCES, cache=cache), UNA, tokenizer, 1),
+                views.make_negatives(
                     Text(SENTENCES, aligned=["a word more"], cache=cache), UNA, tokenizer, 1
                 ),
             )
@@ -73,18 +73,18 @@ def test_a_text_is_counted_and_cut_once(tmp_path, monkeypatch):
     monkeypatch.setattr(TfidfModel, "fit", lambda *a: calls.append("fit") or fit(*a))
     monkeypatch.setattr(tokens, "tokenise", lambda *a: calls.append("cut") or cut(*a))
     for seed in (1, 2, 3):
-        batches.make_views(Text(SENTENCES, cache=tmp_path / "cache"), UNA, tokenizer, seed)
-        batches.counted(SENTENCES, cache=tmp_path / "cache")
+        views.make_views(Text(SENTENCES, cache=tmp_path / "cache"), UNA, tokenizer, seed)
+        views.counted(SENTENCES, cache=tmp_path / "cache")
     assert sorted(calls) == ["cut", "fit"]
-    batches.counted(SENTENCES[1:], cache=tmp_path / "cache")
+    views.counted(SENTENCES[1:], cache=tmp_path / "cache")
     longer = tiny_recipe(max_length=5)
-    batches.make_views(Text(SENTENCES, cache=tmp_path / "cache"), longer, tokenizer, 1)
+    views.make_views(Text(SENTENCES, cache=tmp_path / "cache"), longer, tokenizer, 1)
     assert sorted(calls) == ["cut", "cut", "fit", "fit"]
 
 
 def test_a_text_with_other_positives_is_counted_anew(tmp_path):
     for more in ([], ["zebra"], ["yak"]):
-        model, _ = batches.counted(SENTENCES, more, tmp_path)
+        model, _ = views.counted(SENTENCES, more, tmp_path)
         assert [word for word in model.terms if word in ("zebra", "yak")] == more
 
 

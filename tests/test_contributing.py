@@ -8,7 +8,8 @@ from tiny import tiny_encoder, tiny_recipe, tiny_sentences
 from lib.augment import AUGMENTATIONS
 from lib.encoder.tokens import tokenise
 from lib.training import loop as train
-from lib.training.batches import NEGATIVES, Feed
+from lib.training.batches import Feed
+from lib.training.views import NEGATIVES
 
 SENTENCES = tiny_sentences(32)
 

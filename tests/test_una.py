@@ -17,7 +17,7 @@ from lib.augment import tfidf
 from lib.augment.tfidf import Terms, TfidfModel, terms_of
 from lib.augment.una import UNA, uniform
 from lib.commands.augment import main
-from lib.training.batches import Text, make_negatives
+from lib.training.views import Text, make_negatives
 
 CORPUS = ["a cat sat", "a dog sat sat", "a bird flew over a dog", "a cat"]
 WORDS = st.lists(st.sampled_from(list("abcdefgh")), max_size=9)

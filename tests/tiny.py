@@ -17,8 +17,9 @@ from transformers import BertConfig, BertModel, BertTokenizerFast, PreTrainedTok
 from lib import paths
 from lib.encoder import Encoder
 from lib.training import loop as train
-from lib.training.batches import Feed, Text
+from lib.training.batches import Feed
 from lib.training.recipe import Recipe, recipe
+from lib.training.views import Text
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 _TEXT = (

@@ -115,7 +115,8 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
             "ours": size.replace("+nan ± nan", "–"),
             "learning rates": both["rate"]
             .replace(" / ", "–")
-            .str.replace(r"^ /", "– /", regex=True),
+            .str.replace(r"^ /", "– /", regex=True)
+            .str.replace(r"/ $", "/ –", regex=True),
             "seeds": both["seeds"],
             "hours": table["hours"],
             "verdict": table["verdict"],

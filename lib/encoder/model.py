@@ -190,7 +190,7 @@ class Encoder(nn.Module):
             batch_tokens: most tokens of a batch, with its padding; None is 16,384 on a GPU, and on
                 a CPU so few that a layer's activations stay in its cache, 400,000 / hidden size.
             precision: as `resolve_precision`; it holds whatever autocast this is called in.
-            max_length: tokens to cut at; None is the longest the model can read.
+            max_length: tokens to cut at; None or 0 is the longest the model can read.
         """
         if isinstance(sentences, str):
             raise TypeError("sentences must be a list of strings, not one string")

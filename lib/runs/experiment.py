@@ -22,11 +22,12 @@ from lib.runs.job import Job, fetch_configuration, is_causal, portable_parameter
 from lib.runs.profiles import Profile
 from lib.runs.workers import available_cores
 from lib.training import checkpoint
-from lib.training.batches import Feed, Text
+from lib.training.batches import Feed
 from lib.training.forward import ProcessGroup, is_main_process
 from lib.training.loop import fit
 from lib.training.recipe import Recipe
 from lib.training.state import Result
+from lib.training.views import Text
 
 OF_THE_END = ("loss", "in_batch_accuracy")  # means of the last ten steps
 SHARED = 5_000  # sentences from which on a text's tokens and counts are kept for other runs
@@ -93,7 +94,7 @@ def _train_and_score(job: Job, record: Run) -> None:
         result = fit(encoder, feed, dev=dev, out=record.folder, **options)
     if is_main_process():
         record.finish(_metrics(job, encoder, result, dev), result.history)
-        checkpoint.discard(record.folder)
+        (record.folder / checkpoint.NAME).unlink(missing_ok=True)
 
 
 def text_of(job: Job) -> Text:
@@ -188,8 +189,7 @@ def encode_of(
         pooling: None: the encoder's own.
         max_length: tokens to cut at; 0: the longest the model reads.
     """
-    cut = max_length or None
-    encode = partial(encoder.encode, pooling=pooling, precision=precision, max_length=cut)
+    encode = partial(encoder.encode, pooling=pooling, precision=precision, max_length=max_length)
     return evaluate.whitened_encode(encode) if recipe.whiten else encode
 
 

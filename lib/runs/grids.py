@@ -304,9 +304,7 @@ def _asks(grid: Grid, cell: Cell, run: Mapping[Any, Any]) -> bool:
     if place != (run["row"], run["column"]) or not (cell.ignores_seed or run["seed"] in grid.seeds):
         return False
     job = job_of(grid, cell, run["seed"], {})
-    wanted: dict[str, Any] = {
-        name: cell.set[name] for name in ("corpus", "n_sentences") if name in cell.set
-    }
+    wanted = {n: value for n, value in cell.set.items() if n in ("corpus", "n_sentences")}
     if isinstance(job, Job):
         wanted |= {"profile": job.profile.name, "max_steps": job.steps}
         wanted |= job.recipe.in_use() | portable_parameters(job.recipe)

@@ -49,8 +49,3 @@ def read(folder: Path) -> dict[str, Any] | None:
         return torch.load(path, "cpu", weights_only=True)
     except (EOFError, RuntimeError, UnpicklingError) as error:
         raise ValueError(f"{path} is damaged: delete it, and the training starts anew") from error
-
-
-def discard(folder: Path) -> None:
-    """Remove the checkpoint."""
-    (folder / NAME).unlink(missing_ok=True)

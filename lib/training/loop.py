@@ -56,7 +56,7 @@ def fit(
     there; in one process on a CPU the result equals an uninterrupted run's bit for bit. Whatever
     decides the numbers must be the same: text, hard negatives, initial weights, recipe, seed,
     precision. A finished training is not done again: its result comes back, until
-    `checkpoint.discard(out)`.
+    `out / checkpoint.NAME` is deleted.
 
     Args:
         feed: text, recipe and seed of the training.

@@ -22,8 +22,8 @@ from lib.augment.sda import RULES
 from lib.augment.vectors import VIEWS
 from lib.checked import Checked, Names, closest, metadata_of, setting, validated
 from lib.encoder.heads import BATCH_NORM_HEADS, DRAWN_HEADS, HEAD_INITS, POOLINGS, check_head
-from lib.training.batches import NEGATIVES
 from lib.training.losses import LOSSES
+from lib.training.views import NEGATIVES
 
 LOSSES_WITH_A_HEAD = ("simsiam", "scd")  # the head has the name of the loss
 POSITIVES = Names(("dropout", "identical", "file", "sda"), AUGMENTATIONS)
