@@ -1,6 +1,7 @@
 """An exported encoder: its vectors in sentence-transformers, its card, and the search with it."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -85,6 +86,15 @@ def test_the_card_names_a_model_of_the_hub_and_no_private_folder(
     assert (
         "thesis" not in card and "resolved" not in card and "| positive_file | pairs.txt |" in card
     )
+
+
+def test_scores_of_whitened_vectors_are_not_exported_without_whitening(exported, tmp_path) -> None:
+    run, _ = exported
+    whitened = shutil.copytree(run.folder, tmp_path / "whitened")
+    params = json.loads((whitened / "params.json").read_text()) | {"whiten": True}
+    (whitened / "params.json").write_text(json.dumps(params))
+    with pytest.raises(ValueError, match="whitening"):
+        export(whitened, tmp_path / "target")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,8 @@ def finite_matrix(x: Any, n: int | None = None) -> Any:
 def unit(x: Any, n: int | None = None) -> Any:
     """Rows divided by their length; a zero row stays zero, so that its cosine with anything is
     0."""
-    return normalize(finite_matrix(x, n))
+    x = finite_matrix(x, n)
+    return normalize(x) if 0 not in x.shape else x
 
 
 def remember(encode: Encode, sentences: Iterable[str], rows: Callable = unit) -> Encode:

@@ -20,8 +20,7 @@ def model_card(params: dict[str, Any], metrics: dict[str, Any], name: str, dimen
         name: of the model.
         dimension: of its embeddings.
     """
-    untold = "data", "run_id", "resolved"
-    told = {k: _public(value) for k, value in params.items() if k not in untold}
+    told = {k: _public(v) for k, v in params.items() if k not in ("data", "run_id", "resolved")}
     head, backbone = "", params["backbone"]
     if params["data"]["model"].startswith(f"{backbone}@"):
         head, told["backbone"] = f"base_model: {backbone}\n", backbone
