@@ -127,7 +127,7 @@ def change(name: str, **values):
     [
         (change("params.json", n_sentences=60), "its id does not follow"),
         (change("metrics.json", mini_test_spearman_last=float("nan")), "a value is no number"),
-        (lambda run: (run / "env.json").unlink(), "env.json"),
+        (lambda run: (run / "env.json").unlink(), "/env.json'"),
         (lambda run: (run / "weights.bin").write_text(""), "weights.bin is no file of a finished"),
     ],
 )

@@ -12,6 +12,7 @@ import numpy as np
 
 from lib.augment.tfidf import Array, Terms, TfidfModel
 
+SELECT, REPLACE = ("tfidf", "random"), ("window", "uniform")
 _PICK, _DRAW, _FORCE = range(3)
 
 
@@ -65,7 +66,7 @@ class UNA:
     def __post_init__(self) -> None:
         if not self.beta >= 0 or self.radius < 1:
             raise ValueError(f"beta ≥ 0 and radius ≥ 1 are needed: {self.beta} and {self.radius}")
-        if self.select not in ("tfidf", "random") or self.replace not in ("window", "uniform"):
+        if self.select not in SELECT or self.replace not in REPLACE:
             raise ValueError(f"no way to draw is called {self.select!r} or {self.replace!r}")
 
     def probabilities(self, terms: Terms) -> Array:

@@ -46,10 +46,10 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 def _temporary(path: Path) -> Iterator[Path]:
     """`temporary_name` with nothing there, at the end as at the beginning."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".*.tmp-{socket.gethostname()}-*"):
-        mark, _, process = left.name.rpartition("-")
-        own = mark.endswith(f".tmp-{socket.gethostname()}") and process.isdigit()
-        if own and not psutil.pid_exists(int(process)):
+    here = f".tmp-{socket.gethostname()}"
+    for left in path.parent.glob(f".*{here}-*"):
+        name, _, process = left.name.rpartition("-")
+        if name.endswith(here) and process.isdigit() and not psutil.pid_exists(int(process)):
             remove(left)
     temporary = temporary_name(path)
     remove(temporary)

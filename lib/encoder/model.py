@@ -203,8 +203,8 @@ class Encoder(nn.Module):
             out = np.zeros((len(row_of), width), np.float32)
             if not row_of:
                 return out
-            longest = min(max_length or self.longest_input(), self.longest_input())
-            rows = tokenise(list(row_of), self.tokenizer, longest)
+            longest = self.longest_input()
+            rows = tokenise(list(row_of), self.tokenizer, min(max_length or longest, longest))
             usual = 400_000 // hidden if self.device.type == "cpu" else 16_384
             batches = list(_batches(rows.lengths, batch_tokens or usual))
             bar = tqdm(batches, unit="batch", desc="encode", disable=not progress)

@@ -1,4 +1,4 @@
-"""Means, intervals and power: every ± and every verdict of the course comes from here.
+"""Means, intervals and power: every interval and every verdict of the course comes from here.
 
 Two kinds of chance, two intervals. `paired_differences` asks what other *seeds* would have given,
 `mean_interval` what other *test sentences* would have given the very same weights. Neither speaks

@@ -295,10 +295,10 @@ def collect(grid: Grid) -> pd.DataFrame:
     if not len(own) or not len(runs_of):
         return pd.DataFrame(columns=["row", "column", "run_id", "seed", grid.metric])
     found = own.merge(runs_of, on="run_id")
-    return found[[any(_asks(grid, c, run) for c in grid.cells) for run in found.to_dict("records")]]
+    return found[[any(_fits(grid, c, run) for c in grid.cells) for run in found.to_dict("records")]]
 
 
-def _asks(grid: Grid, cell: Cell, run: Mapping[Any, Any]) -> bool:
+def _fits(grid: Grid, cell: Cell, run: Mapping[Any, Any]) -> bool:
     """Whether a finished run of a grid is in a cell and has its settings."""
     place = cell.row.format(seed=run["seed"]), cell.column
     if place != (run["row"], run["column"]) or not (cell.ignores_seed or run["seed"] in grid.seeds):

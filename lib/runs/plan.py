@@ -34,9 +34,8 @@ def plan(grid: Grid, machine: Mapping[str, Any]) -> pd.DataFrame:
         minutes = math.nan
         if isinstance(job, Job) and not missing:
             job = job.with_text_at_hand()
-            key = repr(
-                (job.recipe.changed(lr=0.0), job.profile, job.steps == 0)
-            )  # a rate costs no time
+            # a rate costs no time
+            key = repr((job.recipe.changed(lr=0.0), job.profile, job.steps == 0))
             paces[key] = paces.get(key) or _pace(job)
             minutes = _minutes(job, *paces[key])
         lines.append({**place, "set": cell.set, "minutes": minutes, "missing": missing})
@@ -47,15 +46,15 @@ def _pace(job: Job) -> tuple[float, float]:
     """Seconds of a training's step, and of a sentence that is scored; a positive or a negative that
     is rewritten text is as long as the text itself, which stands in its place."""
     text = job.sentences[: max(2_000, TRIED * job.recipe.batch_size)]
-    encoder = experiment.new_encoder(job.recipe, seed=0)
+    encoder = experiment.new_encoder(job.recipe, seed=0).to(job.device)
     device, seconds = job.settings.device, 0.0
     if job.steps != 0:
         feed = Feed.of(text, job.recipe, encoder.tokenizer, 0, aligned=text, negated=text)
         seconds = fit(encoder, feed, max_steps=TRIED, eval_every=TRIED, device=device).seconds
-    pairs = graded_sets(job.profile.dev, "dev", job.settings.data_dir)["dev"]
+    scored = graded_sets(job.profile.dev, "dev", job.settings.data_dir)["dev"].sentence1[:256]
     begun = time.perf_counter()
-    encoder.to(job.device).encode(pairs.sentence1[:256], precision=job.scoring)
-    return seconds / TRIED, (time.perf_counter() - begun) / len(pairs.sentence1[:256])
+    encoder.encode(scored, precision=job.scoring)
+    return seconds / TRIED, (time.perf_counter() - begun) / len(scored)
 
 
 def _minutes(job: Job, step: float, score: float) -> float:

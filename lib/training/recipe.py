@@ -19,6 +19,7 @@ from pydantic import model_validator
 from lib.augment import AUGMENTATIONS, NEED_SYNONYMS
 from lib.augment.representations import REPRESENTATIONS
 from lib.augment.sda import RULES
+from lib.augment.una import REPLACE, SELECT
 from lib.augment.vectors import VIEWS
 from lib.checked import Checked, Names, closest, metadata_of, setting, validated
 from lib.encoder.heads import BATCH_NORM_HEADS, DRAWN_HEADS, HEAD_INITS, POOLINGS, check_head
@@ -106,8 +107,8 @@ class NegativePart(Checked):
     every: int = setting(5, ge=1, le=10**9, when="negative")
     beta: float = setting(0.5, ge=0, le=1, when="negative=una")
     radius: float = setting(4000.0, gt=0, le=1e9, when="negative=una")
-    negative_select: str = setting("tfidf", among=("tfidf", "random"), when="negative=una")
-    negative_replace: str = setting("window", among=("window", "uniform"), when="negative=una")
+    negative_select: str = setting("tfidf", among=SELECT, when="negative=una")
+    negative_replace: str = setting("window", among=REPLACE, when="negative=una")
     include_self: bool = setting(False, when="negative=una", later=True)
     delta: float = setting(0.5, ge=0, le=100, when="has_margin")
     queue: float = setting(0.0, ge=0, le=1000, when="queue")

@@ -365,7 +365,7 @@ def negation(tree: Tree, rng: Rng) -> list[Edit]:
     """
     clause = _clause(tree)
     negatives = _of_main_clause(tree, clause)
-    if negatives and len(list(filter(tree.is_word, range(len(tree))))) > 1:
+    if negatives and sum(map(tree.is_word, range(len(tree)))) > 1:
         return _affirmed(tree, negatives[0])
     return _negated(tree, clause) or _no_noun(tree) or _prefix(tree, rng)
 
